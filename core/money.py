@@ -1,0 +1,39 @@
+"""Money: integer satang in, text out. The only file that knows that a baht is a hundred satang."""
+
+import re
+
+CURRENCY = "THB"
+MIN_AMOUNT = 100
+"""Smallest payment, in satang: 1 THB."""
+MAX_AMOUNT = 200_000_000
+"""Largest payment, in satang: 2,000,000 THB, the cap of a PromptPay transfer."""
+
+_BAHT = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]{2}))?")
+
+
+def baht(satang: int) -> str:
+    """Baht with two decimals, as banks write it: 150000 satang is "1500.00"."""
+    whole, rest = divmod(abs(satang), 100)
+    return f"{_sign(satang)}{whole}.{rest:02d}"
+
+
+def satang(text: str) -> int:
+    """Satang of "1500.00" or "1500".
+
+    One decimal, a sign, spaces, separators, leading zeros and digits of other scripts raise ValueError.
+    """
+    match = _BAHT.fullmatch(text)
+    if not match:
+        raise ValueError("an amount in baht is digits with two decimals or none")
+    whole, rest = match.groups()
+    return int(whole) * 100 + int(rest or 0)
+
+
+def display(satang: int) -> str:
+    """For people: 150000 satang is "1,500.00 THB"."""
+    whole, rest = divmod(abs(satang), 100)
+    return f"{_sign(satang)}{whole:,}.{rest:02d} {CURRENCY}"
+
+
+def _sign(satang: int) -> str:
+    return "-" if satang < 0 else ""
