@@ -1,0 +1,68 @@
+"""The text form under every Thai payment code: fields of tag, length and value, closed by a checksum.
+
+Source: EMVCo QR Code Specification for Payment Systems, Merchant-Presented Mode, sections 4.1 and 4.7.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator
+
+Field = tuple[str, str]
+
+_HEAD = re.compile("[0-9]{4}")
+
+
+class BadPayload(ValueError):
+    """The text is not a payment code, or cannot become one; the message names the first fault."""
+
+
+def crc16(data: str) -> str:
+    """CRC-16/CCITT-FALSE in upper-case hex; "123456789" gives "29B1"."""
+    return f"{binascii.crc_hqx(data.encode(), 0xFFFF):04X}"
+
+
+def field(tag: str, value: str) -> str:
+    """One field as text. Raises BadPayload for a value that its two-digit length cannot tell."""
+    size = len(value)
+    if not 0 < size < 100:
+        raise BadPayload(f"tag {tag} is empty or longer than 99 characters")
+    return f"{tag}{size:02d}{value}"
+
+
+def fields(text: str) -> Iterator[Field]:
+    """Split text into its fields. Raises BadPayload at the first that is malformed or comes again."""
+    at, seen = 0, set()
+    while at < len(text):
+        tag, value = _field_at(text, at)
+        if tag in seen:
+            raise BadPayload(f"tag {tag} comes twice")
+        seen.add(tag)
+        yield tag, value
+        at += 4 + len(value)
+
+
+def _field_at(text: str, at: int) -> Field:
+    if not _HEAD.match(text, at):
+        raise BadPayload(f"two digits of tag and two of length expected at {text[at : at + 4]!r}")
+    tag, size = text[at : at + 2], int(text[at + 2 : at + 4])
+    value = text[at + 4 : at + 4 + size]
+    if not size or len(value) < size:
+        raise BadPayload(f"tag {tag} says {size} characters, {len(value)} follow")
+    return tag, value
+
+
+def seal(body: str, tag: str) -> str:
+    """Close a body with its checksum, which covers the checksum's own tag and length too."""
+    text = f"{body}{tag}04"
+    return text + crc16(text)
+
+
+def unseal(payload: str, tag: str) -> str:
+    """The body of a payload that ends in its right checksum under `tag`. Raises BadPayload."""
+    if not payload.isprintable():
+        raise BadPayload("unprintable characters")
+    if payload[-8:-4] != f"{tag}04":
+        raise BadPayload(f"the checksum (tag {tag}) is not the last field")
+    if payload[-4:] != crc16(payload[:-4]):
+        raise BadPayload("wrong checksum")
+    return payload[:-8]
