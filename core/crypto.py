@@ -1,0 +1,42 @@
+"""Secrets at rest: text sealed with Fernet (AES-128-CBC and HMAC-SHA256) and tied to its place."""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+
+class CannotOpen(ValueError):
+    """The token was altered, was sealed with other keys, or belongs to another place."""
+
+
+def seal(text: str, *, context: str, keys: Sequence[str]) -> str:
+    """Encrypt with the first key. `context` names the place, such as the row's id."""
+    plaintext = json.dumps([context, text]).encode()
+    return _fernet(tuple(keys)).encrypt(plaintext).decode()
+
+
+def open_sealed(token: str, *, context: str, keys: Sequence[str]) -> str:
+    """Decrypt with whichever key fits. Raises CannotOpen."""
+    try:
+        sealed_for, text = json.loads(_fernet(tuple(keys)).decrypt(token))
+    except InvalidToken:
+        raise CannotOpen("No key opens this token.") from None
+    # Fernet binds no context: without this a stolen row could be read by copying it into another.
+    if sealed_for != context:
+        raise CannotOpen("This token was sealed for another place.")
+    return str(text)
+
+
+def rotate(token: str, keys: Sequence[str]) -> str:
+    """Encrypt anew with the first key; text and context stay. Raises CannotOpen."""
+    try:
+        return _fernet(tuple(keys)).rotate(token).decode()
+    except InvalidToken:
+        raise CannotOpen("No key opens this token.") from None
+
+
+@lru_cache(maxsize=8)
+def _fernet(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])

@@ -1,0 +1,72 @@
+import base64
+
+import pytest
+from cryptography.fernet import Fernet
+
+from core import crypto
+
+OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+
+
+@pytest.mark.parametrize("text", ["", "whsec_abc", "ความลับ", "line\nbreak", "\x00", "x" * 10_000])
+def test_what_was_sealed_opens_in_its_place(text: str) -> None:
+    token = crypto.seal(text, context="wh_1", keys=[NEW])
+    assert crypto.open_sealed(token, context="wh_1", keys=[NEW]) == text
+
+
+def test_a_token_moved_to_another_row_does_not_open() -> None:
+    token = crypto.seal("secret", context="wh_1", keys=[NEW])
+    with pytest.raises(crypto.CannotOpen):
+        crypto.open_sealed(token, context="wh_2", keys=[NEW])
+
+
+def test_context_and_text_cannot_run_into_each_other() -> None:
+    token = crypto.seal('", "b', context='a", "', keys=[NEW])
+    assert crypto.open_sealed(token, context='a", "', keys=[NEW]) == '", "b'
+    with pytest.raises(crypto.CannotOpen):
+        crypto.open_sealed(token, context="a", keys=[NEW])
+
+
+def test_a_token_shows_neither_text_nor_context() -> None:
+    raw = base64.urlsafe_b64decode(crypto.seal("visible", context="wh_1", keys=[NEW]))
+    assert b"visible" not in raw
+    assert b"wh_1" not in raw
+
+
+def test_the_same_text_seals_differently_each_time() -> None:
+    assert crypto.seal("a", context="b", keys=[NEW]) != crypto.seal("a", context="b", keys=[NEW])
+
+
+def test_an_altered_token_does_not_open() -> None:
+    token = crypto.seal("secret", context="wh_1", keys=[NEW])
+    altered = token[:20] + ("A" if token[20] != "A" else "B") + token[21:]
+    with pytest.raises(crypto.CannotOpen):
+        crypto.open_sealed(altered, context="wh_1", keys=[NEW])
+
+
+def test_a_foreign_key_opens_nothing() -> None:
+    token = crypto.seal("secret", context="wh_1", keys=[OLD])
+    with pytest.raises(crypto.CannotOpen):
+        crypto.open_sealed(token, context="wh_1", keys=[NEW])
+
+
+def test_the_first_key_seals_and_every_key_opens() -> None:
+    before = crypto.seal("secret", context="wh_1", keys=[OLD])
+    after = crypto.seal("secret", context="wh_1", keys=[NEW, OLD])
+    assert crypto.open_sealed(before, context="wh_1", keys=[NEW, OLD]) == "secret"
+    assert crypto.open_sealed(after, context="wh_1", keys=[NEW]) == "secret"
+
+
+def test_rotation_makes_the_old_key_unnecessary() -> None:
+    token = crypto.rotate(crypto.seal("secret", context="wh_1", keys=[OLD]), [NEW, OLD])
+    assert crypto.open_sealed(token, context="wh_1", keys=[NEW]) == "secret"
+
+
+def test_rotation_without_the_key_refuses() -> None:
+    with pytest.raises(crypto.CannotOpen):
+        crypto.rotate(crypto.seal("secret", context="wh_1", keys=[OLD]), [NEW])
+
+
+def test_no_key_at_all_refuses_to_seal() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        crypto.seal("secret", context="wh_1", keys=[])
