@@ -19,10 +19,8 @@ BILL = f"30470016{thaiqr_rules.BILL}0115099400016550100" + "0204AB12"
 MALFORMED = {
     "empty": "",
     "a foreign digit in a tag": sealed(f"000201٠10212{BILL}53037645802TH"),
-    "a foreign digit in a length": sealed(f"0002010102１2{BILL}53037645802TH"),
-    "a foreign digit in a biller": sealed(
-        "0002013031" + "0016" + thaiqr_rules.BILL + "0107099400٠53037645802TH"
-    ),
+    "a foreign digit in a length": sealed(f"00020101０212{BILL}53037645802TH"),
+    "a foreign digit in a biller": sealed(f"000201{BILL.replace('0994', '٠994')}53037645802TH"),
     "a line break": sealed(f"000201010212{BILL}53037645802TH5903a\nb"),
     "a lone surrogate": "\ud800" + OURS,
     "Thai text outside the local language template": sealed(f"000201010212{BILL}53037645802TH5902กข"),
