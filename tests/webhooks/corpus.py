@@ -1,0 +1,41 @@
+"""The hostile URLs that webhooks are tested against, and the answers they get from name servers."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+CORPUS = json.loads((Path(__file__).parent.parent / "data" / "ssrf-urls.json").read_text())
+PUBLIC, PUBLIC6 = "8.8.4.4", "2606:4700::1111"
+
+
+def cases(*, expect: tuple[str, ...] = (), category: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """The cases with one of these expectations, or of one of these categories; never none."""
+    chosen = [case for case in CORPUS["cases"] if case["expect"] in expect or case["category"] in category]
+    assert chosen
+    return chosen
+
+
+def name_of(case: dict[str, Any]) -> str:
+    """What a test of this case is called."""
+    return f"{case['id']} {case['why']}"
+
+
+def resolving(*answers: str) -> Any:
+    """A resolver that gives one answer after the other, and the last one for ever; "" is no such name."""
+    remaining = list(answers)
+
+    def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        answer = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        if not answer:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(0, 0, 0, "", (address, port)) for address in answer.split()]
+
+    return resolver
+
+
+def answers_of(case: dict[str, Any]) -> list[str]:
+    """What the name servers say in this case, look-up by look-up; a public address where it names none."""
+    stub = case.get("stub_dns", [PUBLIC])
+    rounds = [stub] if isinstance(stub, list) else stub.get("sequence", [stub.get("a", [])])
+    return [" ".join(answer).replace("$PUBLIC6", PUBLIC6).replace("$PUBLIC", PUBLIC) for answer in rounds]

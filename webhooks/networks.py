@@ -1,0 +1,63 @@
+"""Is this address on the public internet?
+
+Sources: the IANA special-purpose registries. IPv6 forms that carry an IPv4 address (NAT64, 6to4,
+Teredo) are refused whole, because a gateway may unwrap them to an inner address. `ipaddress` has an
+opinion too (`is_global`), but it differs between Python releases and lets several of these through.
+"""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+BLOCKED_IPV4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared by carriers
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, cloud metadata
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # IETF protocols
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # 6to4 relay
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, broadcast
+        ),
+    )
+)
+
+# Inside global unicast; everything outside it is refused anyway.
+BLOCKED_IPV6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # IETF protocols: Teredo, ORCHID, benchmarks
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+
+
+def is_public(address: Address) -> bool:
+    """True for a globally routable unicast address; mapped addresses must be unwrapped before."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in BLOCKED_IPV4)
+    if address.scope_id is not None or address not in GLOBAL_UNICAST:
+        return False
+    return not any(address in network for network in BLOCKED_IPV6)
+
+
+def unwrap(address: Address) -> Address:
+    """The IPv4 address that `::ffff:a.b.c.d` stands for; any other address as it is."""
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
