@@ -1,0 +1,34 @@
+import socket
+import ssl
+
+import pytest
+
+from tests.webhooks.certificates import Authority
+from webhooks import client
+
+
+@pytest.fixture(scope="package")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def tls(authority: Authority) -> ssl.SSLContext:
+    """A client's TLS settings that trust the authority."""
+    return client.tls_context(str(authority.ca_file))
+
+
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every address that any code connects to; what is not loopback goes nowhere."""
+    seen: list[str] = []
+    connect = socket.socket.connect
+
+    def recording(sock: socket.socket, address: tuple[str, int]) -> None:
+        seen.append(address[0])
+        if not address[0].startswith("127."):
+            raise ConnectionRefusedError
+        connect(sock, address)
+
+    monkeypatch.setattr(socket.socket, "connect", recording)
+    return seen

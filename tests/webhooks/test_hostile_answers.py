@@ -1,0 +1,123 @@
+import gzip
+import socket
+import tracemalloc
+
+import pytest
+
+from tests.webhooks.posting import LOOPBACK, MARGIN_MS, OK, SHORT, ask, post
+from tests.webhooks.receivers import (
+    Line,
+    Script,
+    listening,
+    replies,
+    then_drips,
+    then_floods,
+    then_hangs_up,
+    then_resets,
+    then_stalls,
+)
+from webhooks import client
+
+ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: "), "timeout"),
+        (then_drips(b"", drop=b"H"), "timeout"),
+        (then_drips(b"HTTP/1.1 200 OK\r\n", drop=b"X: y\r\n"), "timeout"),
+        (then_stalls(b""), "timeout"),
+        (then_stalls(b"HTTP/1.1 200 OK\r\nX-Half: "), "timeout"),
+        (then_stalls(b"HTTP/1.1 200 OK\r\n"), "timeout"),
+        (then_hangs_up(b""), "reset"),
+        (then_resets(b""), "reset"),
+        (then_resets(b"HTTP/1.1 200 OK\r\nX-Half: "), "reset"),
+        (then_hangs_up(b"HTTP/1.1 200"), "protocol"),
+        (then_hangs_up(b"HTTP/1.1 200 OK\r\n"), "protocol"),
+        (then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Half: "), "protocol"),
+        (then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Whole: y\r\n"), "protocol"),
+        (then_hangs_up(b"<html>I speak HTTP/0.9</html>"), "protocol"),
+        (then_hangs_up(b"SSH-2.0-OpenSSH_9.6\r\n"), "protocol"),
+        (replies(b"HTTP/2.0 200 OK\r\n\r\n"), "protocol"),
+        (replies(b"HTTP/1.1 abc OK\r\n\r\n"), "protocol"),
+        (replies(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"), "protocol"),
+        (replies(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 10_000_000 + b"\r\n\r\n"), "protocol"),
+        (replies(b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000), "protocol"),
+        (then_floods(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1000), "protocol"),
+        (then_floods(b"", b"garbage"), "protocol"),
+    ],
+)
+def test_half_a_head_is_never_a_success_and_ends_in_time(script: Script, error: str) -> None:
+    answer, receiver = ask(script, timeouts=SHORT)
+    assert (answer.status, answer.error, len(receiver.heads)) == (None, error, 1)
+    assert answer.duration_ms < SHORT.total * 1000 + MARGIN_MS
+    assert receiver.sent < 20_000_000
+
+
+def zipped(times: int) -> bytes:
+    bomb = bytes(10_000_000)
+    for _ in range(times):
+        bomb = gzip.compress(bomb)
+    return bomb
+
+
+def encoded(name: str, body: bytes) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {name}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+# Heads that are whole: what the body does cannot take back that the post was received.
+BODIES: dict[str, Script] = {
+    "S339": then_floods(ENDLESS, b"x" * 65536),
+    "S345": replies(encoded("gzip", zipped(1))),
+    "S346": replies(encoded("br", b"\x1b" * 10_000)),
+    "S347": replies(encoded(", ".join(["gzip"] * 10), zipped(10))),
+    "S348": then_stalls(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"),
+    "S349": then_stalls(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nx"),
+    "S350": then_stalls(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"),
+    "S367": replies(OK.replace(b"\r\n", b'\r\nAlt-Svc: h2="127.0.0.1:1"\r\n', 1)),
+    "drip": then_drips(ENDLESS),
+    "broken chunks": then_floods(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"zz\r\n"),
+    "endless chunks": then_floods(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "reset": then_resets(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_no_body_outlasts_the_deadline_or_fills_the_memory(name: str) -> None:
+    with listening(BODIES[name]) as receiver:
+        tracemalloc.start()
+        answer = post(receiver.url(), timeouts=SHORT)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (answer.status, answer.error, len(receiver.heads)) == (200, "", 1)
+    assert answer.duration_ms < SHORT.total * 1000 + MARGIN_MS
+    assert len(answer.excerpt) <= 4096
+    assert peak < 2_000_000
+    assert receiver.sent < 20_000_000
+
+
+def test_what_came_of_a_dripping_body_is_kept() -> None:
+    answer, _ = ask(then_drips(b"HTTP/1.1 500 Oops\r\n\r\nbecause", drop=b"."), timeouts=SHORT)
+    assert answer.error == "http_5xx"
+    assert answer.excerpt.startswith("because.")
+
+
+def test_a_receiver_that_never_reads_is_left_in_time() -> None:
+    with listening(lambda line: line.wait(), reads=False) as receiver:
+        url, big = receiver.url(), bytes(50_000_000)
+        answer = client.post(url, body=big, headers={}, policy=LOOPBACK, timeouts=SHORT)
+    assert answer.error == "timeout"
+    assert answer.duration_ms < SHORT.total * 1000 + MARGIN_MS
+
+
+def test_an_answer_given_before_the_post_was_read_still_counts() -> None:
+    def refuses_early(line: Line) -> None:
+        line.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        line.sock.shutdown(socket.SHUT_RD)
+        line.wait()
+
+    with listening(refuses_early, reads=False) as receiver:
+        answer = client.post(receiver.url(), body=b"x" * 100, headers={}, policy=LOOPBACK)
+    assert answer.status == 413

@@ -1,0 +1,74 @@
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from tests.webhooks.corpus import PUBLIC, answers_of, cases, name_of, resolving
+from tests.webhooks.posting import MARGIN_MS, OK, post
+from tests.webhooks.receivers import (
+    listening,
+    replies,
+)
+from webhooks.client import Timeouts
+from webhooks.targets import Policy
+
+
+@pytest.mark.parametrize("case", cases(expect=("reject_connect",)), ids=name_of)
+def test_no_bad_answer_of_the_resolver_is_dialled(case: dict[str, Any], dialled: list[str]) -> None:
+    rounds = answers_of(case)
+    resolver = resolving(*rounds)
+    for _ in rounds:
+        assert post(case["url"], policy=Policy(), resolver=resolver).error in ("blocked", "dns")
+    assert dialled == []
+
+
+@pytest.mark.parametrize("case", cases(expect=("reject_registration",)), ids=name_of)
+def test_a_refused_url_forced_into_the_database_is_not_dialled(
+    case: dict[str, Any], dialled: list[str]
+) -> None:
+    resolver = resolving(*answers_of(case))
+    assert post(case["url"], policy=Policy(), resolver=resolver).error == "blocked"
+    assert dialled == []
+
+
+def test_a_name_that_turns_private_is_dialled_only_while_public(dialled: list[str]) -> None:
+    resolver = resolving(PUBLIC, "127.0.0.1", f"{PUBLIC} 127.0.0.1")
+    answers = [post("https://rebind.test/", policy=Policy(), resolver=resolver) for _ in range(3)]
+    assert [answer.error for answer in answers] == ["connect_refused", "blocked", "blocked"]
+    assert dialled == [PUBLIC]
+
+
+def test_a_peer_other_than_the_judged_address_gets_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+    with listening(replies(OK), reads=True) as receiver:
+        monkeypatch.setattr(
+            socket.socket, "connect", lambda sock, _: connect(sock, ("127.0.0.1", receiver.port))
+        )
+        answer = post("https://hooks.shop.test/", policy=Policy(), resolver=resolving(PUBLIC))
+    assert (answer.error, answer.peer, receiver.heads) == ("blocked", "127.0.0.1", [])
+
+
+def test_an_open_connection_is_not_used_once_its_address_is_refused() -> None:
+    with listening(replies(OK)) as receiver:
+        assert post(receiver.url("hooks.shop.test")).error == ""
+        elsewhere = resolving("127.0.0.2")
+        assert post(receiver.url("hooks.shop.test"), resolver=elsewhere).error == "connect_refused"
+        assert post(receiver.url("hooks.shop.test"), policy=Policy()).error == "blocked"
+    assert len(receiver.heads) == 1
+
+
+def test_a_name_server_that_is_silent_is_a_failure_of_dns() -> None:
+    released = threading.Event()
+    asked: list[threading.Thread] = []
+
+    def silent(*_: Any, **__: Any) -> list[Any]:
+        asked.append(threading.current_thread())
+        released.wait()
+        return []
+
+    answer = post("https://hooks.shop.test/", resolver=silent, timeouts=Timeouts(total=0.1))
+    released.set()
+    asked[0].join()
+    assert (answer.error, answer.status, answer.peer) == ("dns", None, None)
+    assert answer.duration_ms < 100 + MARGIN_MS

@@ -1,0 +1,146 @@
+"""Post a webhook to an address that somebody else chose, and come back in time whatever waits there."""
+
+import atexit
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from threading import local
+
+import certifi
+import requests
+
+from webhooks import targets
+from webhooks.connections import Route
+from webhooks.lookups import Resolver
+from webhooks.networks import Address
+from webhooks.reading import Deadline
+from webhooks.targets import BadTarget, Policy, Reason
+from webhooks.transport import Adapter, Failure, Post, Session
+
+LONGEST_EXCERPT = 4 * 1024
+ERROR_OF_STATUS = {2: "", 3: "http_3xx", 4: "http_4xx", 5: "http_5xx"}
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds: `connect` for TCP and TLS, `total` from the look-up to the end of the answer."""
+
+    connect: float = 3.0
+    total: float = 15.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+ADAPTER = Adapter()
+atexit.register(ADAPTER.close)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a post. `error` is empty exactly when a whole 2xx head arrived in time.
+
+    Else it is one of dns, blocked, connect_refused, connect_timeout, tls_cert, tls_handshake, timeout,
+    reset, protocol, http_3xx, http_4xx, http_5xx. `status` is there whenever a whole head arrived.
+    """
+
+    status: int | None
+    error: str
+    excerpt: str
+    duration_ms: int
+    peer: str | None
+    retry_after: str | None
+
+
+def post(
+    url: str,
+    *,
+    body: bytes,
+    headers: Mapping[str, str],
+    policy: Policy,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    resolver: Resolver = socket.getaddrinfo,
+    tls: ssl.SSLContext | None = None,
+) -> Answer:
+    """Judge the URL, send the bytes once and tell what came back. Faults of URL and network never raise."""
+    started = time.monotonic()
+    try:
+        route = _route(url, policy, timeouts, resolver, tls or tls_context())
+    except BadTarget as refusal:
+        return _failed("dns" if refusal.reason is Reason.DNS else "blocked", started)
+    request = Post(route, body=body, headers=headers)
+    try:
+        response = _session().send(request, allow_redirects=False, proxies={})
+    except Failure as failure:
+        return _failed(failure.error, started, request.peer)
+    return _answered(response, started, request.peer)
+
+
+@lru_cache(maxsize=8)
+def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """The process's TLS settings (loading a CA bundle takes 15 ms); `ca_file` instead of the public CAs.
+
+    Built bare: `ssl.create_default_context` would write session keys to $SSLKEYLOGFILE.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(cafile=ca_file or certifi.where())
+    return context
+
+
+def _route(url: str, policy: Policy, timeouts: Timeouts, resolver: Resolver, tls: ssl.SSLContext) -> Route:
+    answer_by = Deadline.after(timeouts.total)
+    target = targets.parse_target(url, policy)
+    lookup_time = min(targets.LOOKUP_SECONDS, timeouts.total)
+    addresses = targets.resolve(target, policy, resolver, lookup_time)
+    return Route(
+        target=target,
+        addresses=tuple(addresses),
+        admits=partial(targets.admits, target=target, policy=policy),
+        tls=tls,
+        connect_by=min(Deadline.after(timeouts.connect), answer_by),
+        answer_by=answer_by,
+    )
+
+
+_of_thread = local()
+
+
+def _session() -> Session:
+    # A requests session is not made for several threads; the connections behind it are shared.
+    if not hasattr(_of_thread, "session"):
+        _of_thread.session = Session(ADAPTER)
+    session: Session = _of_thread.session
+    return session
+
+
+def _answered(response: requests.Response, started: float, peer: Address | None) -> Answer:
+    return Answer(
+        status=response.status_code,
+        error=ERROR_OF_STATUS.get(response.status_code // 100, "protocol"),
+        excerpt=_excerpt(response.content),
+        duration_ms=_since(started),
+        peer=str(peer),
+        retry_after=response.headers.get("Retry-After"),
+    )
+
+
+def _failed(error: str, started: float, peer: Address | None = None) -> Answer:
+    return Answer(
+        status=None,
+        error=error,
+        excerpt="",
+        duration_ms=_since(started),
+        peer=str(peer) if peer else None,
+        retry_after=None,
+    )
+
+
+def _excerpt(content: bytes) -> str:
+    # PostgreSQL takes no U+0000 in text.
+    return content[:LONGEST_EXCERPT].decode(errors="replace").replace("\0", "")
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
