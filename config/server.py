@@ -1,0 +1,100 @@
+"""`python -m config.server`: the web server. HOST, PORT, WEB_WORKERS and WEB_THREADS choose its shape."""
+
+import os
+import resource
+import signal
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces, Loops
+from granian.http import HTTP1Settings
+from granian.server import Server
+
+from config.bridge import Bridge, WsgiApplication
+from config.tether import tether
+
+APPLICATION = "config.wsgi:application"
+# Each open connection takes one; more wait in the kernel's queue. Stalled ones are closed after 10 s.
+CONNECTIONS_PER_WORKER = 2048
+HEADER_MILLISECONDS = 10_000
+HEADER_BYTES = 64 * 1024
+STOP_SECONDS = 5
+RESPAWN_SECONDS = 0.2
+# With four threads a worker, Python's 5 ms makes the event loop wait for its turn.
+SWITCH_SECONDS = 0.0005
+
+
+class WebServer(Server):  # type: ignore[misc]
+    """Granian ends itself when a worker dies twice within 5.5 s; this one keeps replacing it."""
+
+    def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
+        time.sleep(RESPAWN_SECONDS)
+        super()._respawn_workers(*args, **kwargs)
+        self.respawned_wrks.clear()
+
+
+class Loader:
+    """Makes the application in a worker, from what the parent imported if the worker is a fork."""
+
+    def __init__(self, target: str, threads: int) -> None:
+        self.target = target
+        self.threads = threads
+        self.parent = os.getpid()
+
+    def __call__(self) -> Bridge:
+        # A killed parent would leave workers behind that hold on to the port.
+        tether(self.parent, signal.SIGKILL)
+        sys.setswitchinterval(SWITCH_SECONDS)
+        return Bridge(load(self.target), self.threads)
+
+
+def load(target: str) -> WsgiApplication:
+    """Import `module:attribute`."""
+    module, _, attribute = target.partition(":")
+    application: WsgiApplication = getattr(import_module(module), attribute)
+    return application
+
+
+def serve(target: str) -> None:
+    load(target)
+    _let_go_of_connections()
+    _raise_file_limit()
+    server = WebServer(
+        target,
+        address=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "8000")),
+        interface=Interfaces.RSGI,
+        workers=int(os.environ.get("WEB_WORKERS", "2")),
+        loop=Loops.uvloop,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=2048,
+        backpressure=CONNECTIONS_PER_WORKER,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_MILLISECONDS, max_buffer_size=HEADER_BYTES),
+        respawn_failed_workers=True,
+        workers_kill_timeout=STOP_SECONDS,
+    )
+    threads = int(os.environ.get("WEB_THREADS", "4"))
+    server.serve(target_loader=Loader(target, threads), wrap_loader=False)
+
+
+def _let_go_of_connections() -> None:
+    """Workers are forks: a database connection opened by the import must not be shared by them."""
+    from django.conf import settings
+    from django.db import connections
+
+    if settings.configured:
+        connections.close_all()
+
+
+def _raise_file_limit() -> None:
+    """Every connection is an open file, and many systems start with 1024 of them."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1] if len(sys.argv) > 1 else APPLICATION)
