@@ -1,0 +1,51 @@
+"""`python -m config.devstack` runs an instance; `... reset` removes its data."""
+
+import os
+import signal
+import sys
+
+from config.devstack import ports
+from config.devstack.console import tell
+from config.devstack.environment import port
+from config.devstack.instance import AlreadyRunningError, Instance, data_dir, wipe
+from config.devstack.pginstall import PostgresMissingError
+from config.devstack.stack import Stack
+from config.devstack.supervisor import StartError, StopRequestedError, Supervisor
+from config.devstack.valkey import ValkeyMissingError
+from config.tether import tether
+
+REFUSALS = (AlreadyRunningError, PostgresMissingError, StartError, ValkeyMissingError)
+
+
+def run() -> None:
+    """Run until asked to stop. Raises one of REFUSALS if that is not possible."""
+    instance = Instance(data_dir())
+    instance.wait_for_leftovers()
+    if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
+        raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")
+    supervisor = Supervisor(instance.pids)
+    try:
+        Stack(instance, supervisor).start()
+        supervisor.watch()
+    except StopRequestedError:
+        tell("Stopping.")
+    finally:
+        supervisor.stop()
+
+
+def main(arguments: list[str]) -> int:
+    if "--with-parent" in arguments:
+        tether(os.getppid(), signal.SIGTERM)
+    try:
+        if "reset" in arguments:
+            wipe(data_dir())
+        else:
+            run()
+    except REFUSALS as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,24 @@
+"""The settings of the running instance as a file of NAME=value lines, for `manage.py`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.devstack.instance import data_dir, write_private
+
+NAME = "instance.env"
+
+
+def write(folder: Path, environ: Mapping[str, str]) -> None:
+    """Write the settings where only the owner can read them."""
+    write_private(folder / NAME, "".join(f"{name}={value}\n" for name, value in sorted(environ.items())))
+
+
+def load() -> None:
+    """Take the settings of the instance in DATA_DIR for all variables that are not set."""
+    path = data_dir() / NAME
+    if not path.exists():
+        return
+    for line in path.read_text().splitlines():
+        name, _, value = line.partition("=")
+        os.environ.setdefault(name, value)

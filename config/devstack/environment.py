@@ -1,0 +1,34 @@
+"""The settings the processes of an instance share."""
+
+import os
+import secrets
+
+from cryptography.fernet import Fernet
+
+from config.devstack.instance import Instance
+
+# A merchant's first webhook receiver is a program on the same machine.
+LOCAL_WEBHOOKS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
+
+
+def port() -> int:
+    """PORT, or 8000."""
+    return int(os.environ.get("PORT") or 8000)
+
+
+def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
+    """What the environment says, completed by what this instance remembers."""
+    settings = {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "BASE_URL": f"http://127.0.0.1:{port()}",
+        "ALLOWED_HOSTS": "*",
+        "SECRET_KEY": instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50)),
+        "FIELD_ENCRYPTION_KEYS": instance.secret(
+            "FIELD_ENCRYPTION_KEYS", lambda: Fernet.generate_key().decode()
+        ),
+        "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
+        **LOCAL_WEBHOOKS,
+    }
+    given = {name: os.environ[name] for name in settings if name in os.environ}
+    urls = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    return {**settings, **given, **urls, "PORT": str(port()), "DATA_DIR": str(instance.folder)}

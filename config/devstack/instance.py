@@ -1,0 +1,95 @@
+"""What an instance remembers between starts: its secrets, its ports, its demo merchant."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from config.devstack import ports
+from config.devstack.pginstall import substitute_home
+from config.devstack.processes import wait_for_end
+
+DEFAULT_FOLDER = ".data"
+# How long the processes of a killed supervisor may take to end.
+LEFTOVER_SECONDS = 10.0
+
+
+class AlreadyRunningError(Exception):
+    """Another process holds the folder. The message says what to do."""
+
+
+def data_dir() -> Path:
+    """DATA_DIR, or `.data` in the working directory."""
+    return Path(os.environ.get("DATA_DIR") or DEFAULT_FOLDER).resolve()
+
+
+class Instance:
+    """The data folder of one instance, held by one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Create and lock the folder. Raises AlreadyRunningError."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        # As root PostgreSQL runs as `nobody`, who must pass through to a folder of its own.
+        folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        self._lock()
+        self.memory = folder / "instance.json"
+        self.known: dict[str, Any] = json.loads(self.memory.read_text()) if self.memory.exists() else {}
+
+    def _lock(self) -> None:
+        self.lock = (self.folder / "lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunningError(
+                f"{self.folder} belongs to an instance that is running. Stop it, or choose another DATA_DIR."
+            ) from None
+
+    @property
+    def pids(self) -> Path:
+        return self.folder / "pids.json"
+
+    def wait_for_leftovers(self) -> None:
+        """After a supervisor was killed its programs end by themselves, but not all at once."""
+        if self.pids.exists():
+            wait_for_end(list(json.loads(self.pids.read_text()).values()), LEFTOVER_SECONDS)
+
+    def secret(self, name: str, make: Callable[[], str]) -> str:
+        """A value made once and remembered."""
+        return str(self._remember(name, make))
+
+    def port(self, name: str) -> int:
+        """The port used last time if it is still free, else another."""
+        key = f"{name}_port"
+        if not ports.is_free(self.known.get(key, 0)):
+            del self.known[key]
+        return int(self._remember(key, ports.pick))
+
+    def _remember(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self.known:
+            self.note(name, make())
+        return self.known[name]
+
+    def note(self, name: str, value: Any) -> None:
+        """Remember a value."""
+        self.known[name] = value
+        write_private(self.memory, json.dumps(self.known, indent=2) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file as a whole; only its owner can read it."""
+    scratch = path.with_suffix(".new")
+    scratch.touch(mode=0o600)
+    scratch.write_text(text)
+    scratch.replace(path)
+
+
+def wipe(folder: Path) -> None:
+    """Remove all data of an instance. Raises AlreadyRunningError while it runs."""
+    if folder.exists():
+        Instance(folder)
+        shutil.rmtree(substitute_home(folder), ignore_errors=True)
+        shutil.rmtree(folder)

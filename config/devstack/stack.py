@@ -1,0 +1,95 @@
+"""Starts an instance: servers, tables, demo merchant, services."""
+
+import http.client
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from config.devstack import envfile
+from config.devstack.banner import banner
+from config.devstack.console import tell
+from config.devstack.environment import environment, port
+from config.devstack.instance import Instance
+from config.devstack.ports import LOOPBACK
+from config.devstack.postgres import Cluster
+from config.devstack.services import manage, services
+from config.devstack.supervisor import Supervisor
+from config.devstack.valkey import Valkey
+
+SERVER_SECONDS = 30.0
+WEB_SECONDS = 60.0
+# The most sessions: web and worker threads, tools, and room for a second web server.
+POSTGRES_OPTIONS = ("-c", "max_connections=200")
+
+
+class Stack:
+    """One instance under a supervisor."""
+
+    def __init__(self, instance: Instance, supervisor: Supervisor) -> None:
+        self.instance = instance
+        self.supervisor = supervisor
+
+    def start(self) -> None:
+        """Start everything and say how to use it. Raises StartError."""
+        environ = self._servers()
+        envfile.write(self.instance.folder, environ)
+        self.supervisor.run(manage("migrate", environ, "migrate", "--no-input", "-v", "0"))
+        demo = self._seed(environ)
+        for program in services(environ, self.instance.folder):
+            self.supervisor.keep(program)
+        self.supervisor.wait_until(_is_healthy, WEB_SECONDS, "The web server")
+        tell(banner(environ["BASE_URL"], str(self.instance.folder), demo))
+
+    def _servers(self) -> dict[str, str]:
+        """Start the servers that are not given; return the settings."""
+        return environment(
+            self.instance,
+            os.environ.get("DATABASE_URL") or self._postgres(),
+            os.environ.get("REDIS_URL") or self._valkey(),
+        )
+
+    def _postgres(self) -> str:
+        password = self.instance.secret("postgres_password", secrets.token_hex)
+        cluster = Cluster(self.instance.folder, self.instance.port("postgres"), password, POSTGRES_OPTIONS)
+        self.supervisor.keep(cluster.prepare())
+        self.supervisor.wait_until(cluster.is_ready, SERVER_SECONDS, "PostgreSQL")
+        return cluster.url
+
+    def _valkey(self) -> str:
+        password = self.instance.secret("valkey_password", secrets.token_hex)
+        valkey = Valkey(self.instance.folder, self.instance.port("valkey"), password)
+        self.supervisor.keep(valkey.prepare())
+        self.supervisor.wait_until(valkey.is_ready, SERVER_SECONDS, "Valkey")
+        return valkey.url
+
+    def _seed(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The demo merchant and staff user of this database, made on the first start."""
+        database = _fingerprint(os.environ.get("DATABASE_URL", "own"))
+        demo: dict[str, Any] = self.instance.known.get("demo", {})
+        if demo.get("database") != database:
+            demo = {**self._seed_now(environ), "database": database}
+            self.instance.note("demo", demo)
+        return demo
+
+    def _seed_now(self, environ: Mapping[str, str]) -> dict[str, str]:
+        lines = self.supervisor.run(manage("seed", environ, "seed_demo", is_captured=True))
+        made: dict[str, str] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+        return made
+
+
+def _fingerprint(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _is_healthy() -> bool:
+    connection = http.client.HTTPConnection(os.environ.get("HOST", LOOPBACK), port(), timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.client.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()

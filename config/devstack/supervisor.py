@@ -1,0 +1,143 @@
+"""Keeps programs running, in one thread: a signal, a dead child or a line of output wakes it."""
+
+import json
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from config.devstack.children import Child
+from config.devstack.console import say
+from config.devstack.programs import Program
+
+TICK = 0.2
+COMMAND_SECONDS = 600.0
+
+
+class StopRequestedError(Exception):
+    """Ctrl-C, a termination signal or a closed terminal."""
+
+
+class StartError(Exception):
+    """The instance cannot start. The message says why and what to do."""
+
+
+class Supervisor:
+    """Starts programs and starts them again when they end; stops them in the opposite order."""
+
+    def __init__(self, pids: Path) -> None:
+        self.pids = pids
+        self.children: list[Child] = []
+        self.selector = selectors.DefaultSelector()
+        self.stop_requested = False
+        self._listen()
+
+    def _listen(self) -> None:
+        self.bell, ringer = socket.socketpair()
+        self.bell.setblocking(False)
+        ringer.setblocking(False)
+        self.ringer = ringer
+        signal.set_wakeup_fd(ringer.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, self._on_stop)
+        signal.signal(signal.SIGTERM, self._on_stop)
+        # Under nohup a closed terminal is no reason to stop.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, self._on_stop)
+        self.selector.register(self.bell, selectors.EVENT_READ)
+
+    def _on_stop(self, *_: object) -> None:
+        self.stop_requested = True
+
+    def keep(self, program: Program) -> Child:
+        """Start a service and keep it running from now on."""
+        child = Child(program)
+        self.selector.register(child.output, selectors.EVENT_READ, child)
+        self.children.append(child)
+        self._write_pids()
+        return child
+
+    def run(self, program: Program) -> list[str]:
+        """Run a program to its end; return what was captured. Raises StartError if it fails."""
+        child = Child(program)
+        self.selector.register(child.output, selectors.EVENT_READ, child)
+        try:
+            self.wait_until(lambda: not child.running, COMMAND_SECONDS, program.name)
+        finally:
+            self._bury(child)
+        if child.process.returncode:
+            raise StartError("\n".join([*child.captured, f"{program.name} failed; see its lines above."]))
+        return child.captured
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+        """Keep everything running until the condition holds. Raises StartError when time is up."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise StartError(f"{what} did not answer in {seconds:.0f} seconds.")
+            self.tend()
+
+    def watch(self) -> None:
+        """Keep everything running. Ends with StopRequestedError only."""
+        while True:
+            self.tend()
+
+    def tend(self) -> None:
+        """One round: relay output, bury the dead, start those whose pause is over."""
+        self._relay()
+        if self.stop_requested:
+            raise StopRequestedError
+        for child in self.children:
+            self._tend_child(child)
+
+    def _tend_child(self, child: Child) -> None:
+        if child.running:
+            return
+        if child.next_start < child.started:
+            say(child.program.name, f"ended with {child.process.returncode}, starts again")
+            self._bury(child)
+        elif time.monotonic() >= child.next_start:
+            child.start()
+            self.selector.register(child.output, selectors.EVENT_READ, child)
+            self._write_pids()
+
+    def _bury(self, child: Child) -> None:
+        self.selector.unregister(child.output)
+        child.bury()
+
+    def _relay(self) -> None:
+        for key, _ in self.selector.select(TICK):
+            if isinstance(key.data, Child):
+                key.data.relay()
+            else:
+                self.bell.recv(4096)
+
+    def stop(self) -> None:
+        """Stop everything: first what uses the servers, then the servers."""
+        self._stop([child for child in self.children if not child.program.is_server])
+        self._stop([child for child in self.children if child.program.is_server])
+        self.pids.unlink(missing_ok=True)
+
+    def _stop(self, children: list[Child]) -> None:
+        running = [child for child in children if child.running]
+        started = time.monotonic()
+        for child in running:
+            child.process.send_signal(child.program.stop_signal)
+        while any(_may_take_longer(child, time.monotonic() - started) for child in running):
+            self._relay()
+        for child in running:
+            child.signal_session(signal.SIGKILL)
+            child.process.wait()
+
+    def _write_pids(self) -> None:
+        """What runs now, for tools and tests: {name: pid}."""
+        running = {child.program.name: child.process.pid for child in self.children if child.running}
+        scratch = self.pids.with_suffix(".new")
+        scratch.write_text(json.dumps(running))
+        scratch.replace(self.pids)
+
+
+def _may_take_longer(child: Child, seconds: float) -> bool:
+    return child.running and seconds < child.program.stop_seconds

@@ -1,0 +1,15 @@
+#!/usr/bin/env python
+"""Management commands. Without DATABASE_URL they work on the instance that `make run` started."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+from config.devstack import envfile
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    if "DATABASE_URL" not in os.environ:
+        envfile.load()
+    execute_from_command_line(sys.argv)
