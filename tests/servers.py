@@ -1,0 +1,119 @@
+"""Pytest plugin: a private PostgreSQL and Valkey for the run, unless DATABASE_URL is given.
+
+Load it with `-p tests.servers`: it must come before pytest-django, which reads the settings. The servers
+belong to a keeper, a process that ends with the run, however the run ends, and removes what they wrote.
+"""
+
+import json
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from config.devstack import ports
+from config.devstack.console import tell
+from config.devstack.postgres import Cluster
+from config.devstack.programs import Program
+from config.devstack.supervisor import StopRequestedError, Supervisor
+from config.devstack.valkey import Valkey
+
+ROOT = Path(__file__).resolve().parent.parent
+MEMORY = Path("/dev/shm")
+# Nothing here outlives the run, so nothing needs to survive a crash. Races open many connections.
+OPTIONS = [
+    *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
+    *("-c", "max_connections=200", "-c", "max_wal_size=4GB"),
+]
+READY_SECONDS = 30.0
+
+keepers: "list[subprocess.Popen[str]]" = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Generator[None, None, None]:
+    """Before anything reads the settings. A wrapper runs ahead of every plain hook."""
+    if "DATABASE_URL" not in os.environ:
+        os.environ.update(_start_keeper())
+    for name, value in _settings().items():
+        os.environ.setdefault(name, value)
+    return (yield)
+
+
+def pytest_unconfigure() -> None:
+    """Only the process that started the servers has a keeper; xdist's workers inherit its addresses."""
+    for keeper in keepers:
+        keeper.communicate()
+
+
+def _start_keeper() -> dict[str, str]:
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "tests.servers"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Ctrl-C is for the tests; their servers end after them.
+        start_new_session=True,
+    )
+    keepers.append(keeper)
+    if keeper.stdout is None:
+        raise AssertionError("the keeper writes to a pipe")
+    answer = keeper.stdout.readline()
+    if not answer:
+        pytest.exit("The test servers did not start; see above.", returncode=1)
+    addresses: dict[str, str] = json.loads(answer)
+    return addresses
+
+
+def _settings() -> dict[str, str]:
+    return {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "BASE_URL": "https://qr.example.test",
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "FIELD_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
+        "SANDBOX_BANK_SECRET": secrets.token_urlsafe(32),
+    }
+
+
+def keep() -> None:
+    """Run the servers until standard input ends, which it does when the test run is gone."""
+    home = Path(tempfile.mkdtemp(prefix="thai-qr-tests-", dir=MEMORY if MEMORY.is_dir() else None))
+    home.chmod(0o711)
+    supervisor = Supervisor(home / "pids.json")
+    try:
+        tell(json.dumps(_start(supervisor, home)))
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            supervisor.tend()
+    except StopRequestedError:
+        pass
+    finally:
+        supervisor.stop()
+        shutil.rmtree(home)
+
+
+def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:
+    cluster = Cluster(home, ports.pick(), secrets.token_hex(), OPTIONS)
+    valkey = Valkey(home, ports.pick(), secrets.token_hex())
+    for program in (cluster.prepare(), valkey.prepare()):
+        supervisor.keep(_silent(program))
+    supervisor.wait_until(cluster.is_ready, READY_SECONDS, "PostgreSQL")
+    supervisor.wait_until(valkey.is_ready, READY_SECONDS, "Valkey")
+    return {"DATABASE_URL": cluster.url, "REDIS_URL": valkey.url}
+
+
+def _silent(program: Program) -> Program:
+    """The first line of our output is an answer; the servers must not speak in between."""
+    return replace(program, is_captured=True)
+
+
+if __name__ == "__main__":
+    keep()

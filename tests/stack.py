@@ -1,0 +1,120 @@
+"""A whole instance, started the way a user starts it, for tests that need real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from config.devstack import ports
+
+ROOT = Path(__file__).resolve().parent.parent
+READY = "Thai QR Payments is running."
+START_SECONDS = 90.0
+STOP_SECONDS = 15.0
+POLL_SECONDS = 0.05
+# What the test run sets for itself and an instance must find out on its own.
+OURS = ("DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "FIELD_ENCRYPTION_KEYS", "SANDBOX_BANK_SECRET")
+
+
+class Stack:
+    """An instance of its own in `folder`. Use it as a context, or call `start` and `stop`."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.port = ports.pick()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.log = folder.with_name(f"{folder.name}.log")
+        inherited = {name: value for name, value in os.environ.items() if name not in OURS}
+        self.environ = {**inherited, "PORT": str(self.port), "DATA_DIR": str(folder), **settings}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it and wait until it says that it runs."""
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "config.devstack"],
+                cwd=ROOT,
+                env=self.environ,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_until(lambda: READY in self.log.read_text() or self.process.poll() is not None, START_SECONDS)
+        assert READY in self.log.read_text(), self.log.read_text()
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> float:
+        """Send the signal; return how many seconds it took to end."""
+        started = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(STOP_SECONDS)
+        return time.monotonic() - started
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The settings of its processes."""
+        lines = (self.folder / "instance.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    @property
+    def demo(self) -> dict[str, str]:
+        """`secret_key`, `admin_user` and `admin_password`."""
+        known: dict[str, dict[str, str]] = json.loads((self.folder / "instance.json").read_text())
+        return known["demo"]
+
+    @property
+    def secret_key(self) -> str:
+        return self.demo["secret_key"]
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Its running children by name: postgres valkey web webhooks default beat bank."""
+        running: dict[str, int] = json.loads((self.folder / "pids.json").read_text())
+        return running
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """Send a child a signal; return its pid."""
+        pid = self.pids[name]
+        os.kill(pid, number)
+        return pid
+
+    def restart(self, name: str) -> None:
+        """Kill a child and wait until another has taken its place."""
+        gone = self.kill(name)
+        wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
+
+    def manage(self, *arguments: str) -> str:
+        """Run a management command on this instance; return its output."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True)
+
+    def leftovers(self) -> list[int]:
+        """The processes that carry this instance's folder in their environment or command line."""
+        return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if self._is_ours(entry)]
+
+    def _is_ours(self, entry: Path) -> bool:
+        try:
+            text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+        except OSError:
+            return False
+        return str(self.folder).encode() in text
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Return when the condition holds. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still not true after {seconds:.0f} seconds")
+        time.sleep(POLL_SECONDS)
