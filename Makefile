@@ -1,0 +1,75 @@
+# Needs make and Python 3.11 or newer, nothing else. `make` lists the targets.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+NEWEST_FIRST := python3.13 python3.12 python3.11 python3
+
+RECENT := 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))'
+
+# What checks and type checks need to read the settings; nothing connects to these.
+CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=redis://127.0.0.1:1/0 \
+	BASE_URL=https://check.example SECRET_KEY=only-for-checks-only-for-checks-only-for-checks-50 \
+	FIELD_ENCRYPTION_KEYS=Y2hlY2tjaGVja2NoZWNrY2hlY2tjaGVja2NoZWNrY2g= SANDBOX_BANK_SECRET=check \
+	ALLOWED_HOSTS=check.example
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench lock reset
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Install everything for development into .venv
+
+run: $(VENV)/.run ## Start everything here: PORT (8000) and DATA_DIR (.data) may be set
+	@exec $(PY) -m config.devstack --with-parent
+
+test: $(VENV)/.dev ## Run all tests, the quick ones first
+	$(PY) -m pytest -n 2 -m "not slow"
+	$(PY) -m pytest -m slow
+
+check: $(VENV)/.dev ## Check format, lint, types, imports, migrations and settings
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(CHECK_ENV) $(VENV)/bin/mypy .
+	$(VENV)/bin/lint-imports
+	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(CHECK_ENV) $(PY) manage.py check --deploy --fail-level ERROR
+
+bench: $(VENV)/.dev ## Measure load, floors and peers
+	$(PY) -m bench
+
+lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
+	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
+	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
+
+COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
+
+reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
+	@$(PY) -m config.devstack reset
+
+# --- the environment: each stamp is newer than what it was made from, so a second start installs nothing
+
+$(VENV)/.python:
+	@if $(PY) -c $(RECENT) 2>/dev/null; then touch $@; exit 0; fi; \
+	python=; for name in $(NEWEST_FIRST); do \
+	  if $$name -c $(RECENT) 2>/dev/null; then python=$$name; break; fi; \
+	done; \
+	test -n "$$python" || { echo "No Python 3.11 or newer that can make virtual environments was found" \
+	  "($(NEWEST_FIRST)). On Debian and Ubuntu: apt install python3 python3-venv"; exit 1; }; \
+	$$python -m venv --clear $(VENV) && touch $@
+
+$(VENV)/.uv: $(VENV)/.python requirements/uv.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
+	@touch $@
+
+# A development environment holds all that `make run` needs and is not cut back to it.
+$(VENV)/.run: $(VENV)/.uv requirements/run.lock
+	@if test -e $(VENV)/.dev; then $(MAKE) --no-print-directory $(VENV)/.dev; \
+	else $(UV) pip sync --quiet --python $(PY) --require-hashes requirements/run.lock; fi
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.uv requirements/dev.lock
+	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
+	@touch $(VENV)/.run $@
