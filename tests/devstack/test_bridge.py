@@ -1,0 +1,123 @@
+"""What reaches the application, and what the web server answers by itself."""
+
+import os
+import signal
+
+import pytest
+
+from config.bridge import BODY_LIMIT
+from tests.devstack.conftest import WebServer, serving
+from tests.devstack.wire import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
+from tests.stack import wait_until
+
+
+def test_a_request_arrives_as_wsgi_asks(web: WebServer) -> None:
+    shown = ask(
+        web.port, b"POST /a%20b?x=%201", b"Content-Type: text/plain\r\nContent-Length: 3\r\n", b"abc"
+    ).json
+    assert shown["REQUEST_METHOD"] == "POST"
+    assert (shown["SCRIPT_NAME"], shown["PATH_INFO"], shown["QUERY_STRING"]) == ("", "/a b", "x=%201")
+    assert (shown["SERVER_NAME"], shown["SERVER_PORT"]) == ("127.0.0.1", str(web.port))
+    assert (shown["SERVER_PROTOCOL"], shown["REMOTE_ADDR"]) == ("HTTP/1.1", "127.0.0.1")
+    assert (shown["CONTENT_TYPE"], shown["CONTENT_LENGTH"], shown["body"]) == ("text/plain", "3", "abc")
+
+
+@pytest.mark.parametrize(
+    ("path", "arrives"),
+    [
+        (b"/%C3%A9", "/é"),
+        ("/é".encode(), "/é"),
+        (b"/%ff", "/\ufffd"),
+        (b"/%00", "/\0"),
+        (b"/%zz", "/%zz"),
+        (b"/%2F", "//"),
+    ],
+)
+def test_any_path_arrives(web: WebServer, path: bytes, arrives: str) -> None:
+    assert ask(web.port, b"GET " + path).json["PATH_INFO"].encode("latin-1").decode() == arrives
+
+
+def test_repeated_headers_are_joined(web: WebServer) -> None:
+    shown = ask(web.port, b"GET /", b"X-A: 1\r\nX-A: 2\r\nCookie: a=1\r\nCookie: b=2\r\n").json
+    assert (shown["HTTP_X_A"], shown["HTTP_COOKIE"]) == ("1,2", "a=1; b=2")
+
+
+def test_a_header_with_an_underscore_cannot_pose_as_another(web: WebServer) -> None:
+    shown = ask(web.port, b"GET /", b"X_Forwarded_Proto: https\r\n").json
+    assert "HTTP_X_FORWARDED_PROTO" not in shown
+
+
+def test_a_header_that_is_not_ascii_is_not_taken_for_absent(web: WebServer) -> None:
+    assert (
+        not ask(web.port, b"GET /", "Idempotency-Key: clé\r\n".encode())
+        .json["HTTP_IDEMPOTENCY_KEY"]
+        .isascii()
+    )
+
+
+def test_a_chunked_body_arrives_whole(web: WebServer) -> None:
+    shown = ask(
+        web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
+    ).json
+    assert (shown["body"], shown["CONTENT_LENGTH"]) == ("abc", "3")
+    assert "HTTP_TRANSFER_ENCODING" not in shown
+
+
+@pytest.mark.parametrize(
+    ("size", "too_large"), [(BODY_LIMIT, False), (BODY_LIMIT + 1, True), (5_000_000, True)]
+)
+def test_a_body_over_the_limit_is_dropped_and_marked(web: WebServer, size: int, too_large: bool) -> None:
+    shown = ask(web.port, b"POST /", f"Content-Length: {size}\r\n".encode(), b"x" * size).json
+    assert shown["too_large"] is too_large
+    assert len(shown["body"]) == (0 if too_large else size)
+
+
+def test_a_chunked_body_over_the_limit_is_marked(web: WebServer) -> None:
+    chunk = b"11170\r\n" + b"x" * 70_000 + b"\r\n0\r\n\r\n"
+    assert ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunk).json["too_large"]
+
+
+def test_a_fault_of_the_application_is_answered_in_our_shape(web: WebServer) -> None:
+    answer = ask(web.port, b"GET /boom")
+    assert (answer.status, answer.json["error"]["type"]) == (500, "api_error")
+    assert "fault" not in answer.body.decode()
+
+
+def test_head_and_no_content_carry_no_body(web: WebServer) -> None:
+    assert ask(web.port, b"HEAD /").body == b""
+    assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
+
+
+@pytest.mark.slow
+def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web: WebServer) -> None:
+    body, header = opened(web.port, HALF_BODY), opened(web.port, HALF_HEADER)
+    answer = reply(body)
+    assert (answer.status, answer.json["error"]["code"]) == (408, "request_timeout")
+    assert answer.headers["connection"] == "close"
+    with header:
+        assert header.recv(100) == b""
+
+
+@pytest.mark.slow
+def test_workers_killed_again_and_again_are_replaced(web: WebServer) -> None:
+    for _ in range(3):
+        gone = ask(web.port, b"GET /").json["pid"]
+        os.kill(gone, signal.SIGKILL)
+        wait_until(lambda: _answers(web.port), 5)
+    assert web.process.poll() is None
+
+
+def _answers(port: int) -> bool:
+    try:
+        return ask(port, b"GET /").status == 200
+    except (OSError, IndexError, ValueError):
+        return False
+
+
+@pytest.mark.slow
+def test_a_request_in_progress_is_finished_before_the_server_stops() -> None:
+    with serving() as web, opened(web.port, b"GET /" + HEAD + b"\r\n"):
+        busy = opened(web.port, b"GET /slow" + HEAD + b"\r\n")
+        web.process.terminate()
+        assert reply(busy).status == 200
+        assert web.process.wait(5) == 0

@@ -1,0 +1,79 @@
+"""Whatever ends, the instance goes on or ends whole."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.devstack.wire import ask
+from tests.stack import ROOT, Stack, wait_until
+
+pytestmark = pytest.mark.slow
+CHILDREN = ["web", "webhooks", "default", "beat", "bank", "valkey", "postgres"]
+
+
+def ready(stack: Stack) -> bool:
+    """Whether the instance can use its servers."""
+    try:
+        return ask(stack.port, b"GET /readyz").status == 200
+    except (OSError, IndexError, ValueError):
+        return False
+
+
+def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "config.devstack"]
+    environ = {**stack.environ, **settings}
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_a_killed_child_is_replaced(stack: Stack, name: str) -> None:
+    stack.restart(name)
+    wait_until(lambda: ready(stack), 20)
+
+
+def test_a_folder_in_use_is_refused(stack: Stack) -> None:
+    refused = start_another(stack, PORT="0")
+    assert (refused.returncode, "DATA_DIR" in refused.stderr) == (1, True)
+
+
+def test_a_port_in_use_is_refused(stack: Stack, folder: Path) -> None:
+    refused = start_another(stack, DATA_DIR=str(folder))
+    assert refused.returncode == 1
+    assert f"Port {stack.port} is in use" in refused.stderr
+
+
+def test_two_instances_live_side_by_side(stack: Stack, folder: Path) -> None:
+    with Stack(folder) as other:
+        assert other.secret_key != stack.secret_key
+        assert ready(other)
+        assert ready(stack)
+
+
+def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(folder: Path) -> None:
+    stack = Stack(folder)
+    stack.start()
+    before = stack.demo
+    os.kill(stack.process.pid, signal.SIGKILL)
+    stack.process.wait()
+    wait_until(lambda: not stack.leftovers(), 10)
+    with stack:
+        assert stack.demo == before
+        assert "merchants" in stack.manage("showmigrations", "merchants")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_instance_leaves_nothing(folder: Path, number: signal.Signals) -> None:
+    stack = Stack(folder)
+    stack.start()
+    assert stack.stop(number) < 5
+    assert stack.leftovers() == []
+    assert not (folder / "pids.json").exists()
+
+
+def test_secrets_are_readable_by_the_owner_only(stack: Stack) -> None:
+    for name in ("instance.json", "instance.env"):
+        assert (stack.folder / name).stat().st_mode & 0o077 == 0
