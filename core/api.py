@@ -1,0 +1,151 @@
+"""The only place that turns refusals into HTTP: parser, negotiation, exception handler, base viewset."""
+
+import logging
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.core.exceptions import BadRequest, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions, serializers, viewsets
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+
+from core import errors, http, strict_json
+from core.middleware import request_id_of
+
+log = logging.getLogger("api")
+
+
+class StrictJsonParser(BaseParser):
+    """`application/json` through the gate of `core.strict_json`."""
+
+    media_type = http.JSON
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
+    ) -> dict[str, Any]:
+        return strict_json.loads(stream.read())
+
+
+class AlwaysJson(BaseContentNegotiation):
+    """The API speaks JSON whatever `Accept` says; only the QR image looks at that header itself."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        media_type = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class ApiViewSet(viewsets.ViewSet):
+    """What every resource shares. Handlers return an `Answer` or a Django response."""
+
+    parser_classes = [StrictJsonParser]
+    renderer_classes = [JSONRenderer]
+    content_negotiation_class = AlwaysJson
+    authentication_classes: Any = []
+    permission_classes: Any = []
+    throttle_classes: Any = []
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(response, http.Answer):
+            response = http.respond(response)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        return self.http_method_not_allowed(request, *args, **kwargs)
+
+
+def on_exception(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """DRF's exception handler: every exception becomes the envelope, and a fault is logged whole."""
+    return refusal(error, context["request"])
+
+
+def refusal(error: Exception, request: HttpRequest | Request) -> HttpResponse:
+    api_error = _translate(error, request)
+    request_id = request_id_of(request)
+    if api_error.status >= 500:
+        log.error(
+            "%s %s failed", request.method, request.path, exc_info=error, extra={"request_id": request_id}
+        )
+    return http.respond(http.error_answer(api_error, request_id))
+
+
+_FRAMEWORK_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ApiError]]] = [
+    ((exceptions.UnsupportedMediaType,), errors.UnsupportedMediaType),
+    ((Http404, exceptions.NotFound), errors.PathNotFound),
+    ((RequestDataTooBig,), errors.RequestTooLarge),
+    ((BadRequest, exceptions.ParseError), errors.InvalidRequest),
+]
+
+
+def _translate(error: Exception, request: HttpRequest | Request) -> errors.ApiError:
+    if isinstance(error, errors.ApiError):
+        return error
+    if isinstance(error, exceptions.MethodNotAllowed):
+        return errors.MethodNotAllowed(method=request.method)
+    if isinstance(error, OperationalError | InterfaceError):
+        return errors.ServiceUnavailable(retry_after=1)
+    kinds = (ours for theirs, ours in _FRAMEWORK_ERRORS if isinstance(error, theirs))
+    return next(kinds, errors.InternalError)()
+
+
+def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
+    """The validated fields of the body. The first field at fault is refused as `invalid_<field>`.
+
+    `serializer` is shared between requests and threads: validation keeps no state on it, and building one
+    for each request would cost more than the validation.
+    """
+    try:
+        return dict(serializer.run_validation(request.data))
+    except exceptions.ValidationError as error:
+        name, reason = _first(error)
+        kind = errors.CATALOGUE[f"invalid_{name}"]
+        raise kind(None if name in FIXED_MESSAGES else f"{name}: {reason}", param=name) from None
+
+
+def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
+    """The validated query parameters, or 400 `invalid_parameters`; unknown parameters are ignored."""
+    query = request.query_params
+    try:
+        for name in serializer.fields:
+            if len(values := query.getlist(name)) > 1 or "\x00" in "".join(values):
+                raise exceptions.ValidationError({name: ["Give this parameter once."]})
+        return dict(serializer.run_validation(_plain(query)))
+    except exceptions.ValidationError as error:
+        name, reason = _first(error)
+        raise errors.InvalidParameters(f"{name}: {reason}", param=name) from None
+
+
+# Fields whose error has one message for every cause, because the interface states it word for word.
+FIXED_MESSAGES = {"amount", "url"}
+
+
+def _plain(query: Any) -> dict[str, str]:
+    return {name: query[name] for name in query}
+
+
+def _first(error: exceptions.ValidationError) -> tuple[str, str]:
+    detail = error.detail
+    if not isinstance(detail, Mapping):
+        raise errors.InvalidRequest() from None
+    name, reason = next(iter(detail.items()))
+    while isinstance(reason, Mapping):
+        reason = next(iter(reason.values()))
+    return str(name), str(reason[0] if isinstance(reason, list) else reason)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return refusal(errors.PathNotFound(), request)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return refusal(errors.InvalidRequest("The request is not valid."), request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return http.respond(http.error_answer(errors.InternalError(), request_id_of(request)))

@@ -1,0 +1,39 @@
+"""Column types that several apps share."""
+
+from typing import Any
+
+import orjson
+from django.db import models
+
+from core import ids
+
+
+class PublicId(models.CharField[Any, Any]):
+    """A primary key that merchants see, such as `pay_...`; compared and sorted byte by byte."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", ids.MAX_LENGTH)
+        kwargs.setdefault("db_collation", "C")
+        super().__init__(**kwargs)
+
+
+class PublicIdKey(PublicId):
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs["primary_key"] = True
+        super().__init__(**kwargs)
+
+
+class RawJson(models.Field[Any, Any]):
+    """JSON kept as it came: PostgreSQL's `json`, because `jsonb` sorts keys and rewrites numbers."""
+
+    def db_type(self, connection: Any) -> str:
+        return "json"
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return None if value is None else orjson.dumps(value).decode()
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return orjson.loads(value) if isinstance(value, str | bytes) else value
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return str(self.get_prep_value(self.value_from_object(obj)))

@@ -1,0 +1,131 @@
+"""Error families and the catalogue of codes. Apps declare their own beside whoever raises them."""
+
+from typing import ClassVar
+
+CATALOGUE: dict[str, type["ApiError"]] = {}
+
+
+class ApiError(Exception):
+    """A refusal that the caller can act on; `core.api` alone turns it into HTTP.
+
+    `message` may hold `{placeholders}` filled from keyword arguments; `param` names the field at fault.
+    """
+
+    status: ClassVar[int] = 400
+    type: ClassVar[str] = "validation_error"
+    code: ClassVar[str]
+    message: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        if "code" in cls.__dict__:
+            CATALOGUE[cls.code] = cls
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        param: str | None = None,
+        retry_after: int | None = None,
+        **context: object,
+    ) -> None:
+        self.text = message if message is not None else self.message.format(**context)
+        self.param = param
+        self.retry_after = retry_after
+        self.extra: dict[str, object] = {}
+        super().__init__(self.text)
+
+
+class Invalid(ApiError):
+    """The request itself is wrong; the same request will never pass."""
+
+
+class AuthenticationError(ApiError):
+    status = 401
+    type = "authentication_error"
+
+
+class NotPermitted(ApiError):
+    status = 403
+    type = "permission_error"
+
+
+class NotFound(ApiError):
+    status = 404
+    type = "not_found"
+
+
+class PaymentError(ApiError):
+    status = 402
+    type = "payment_error"
+
+
+class IdempotencyError(ApiError):
+    status = 409
+    type = "idempotency_error"
+
+
+class RateLimitError(ApiError):
+    status = 429
+    type = "rate_limit_error"
+
+
+class Fault(ApiError):
+    """Our side failed; the caller may try again."""
+
+    status = 500
+    type = "api_error"
+
+
+class InvalidRequest(Invalid):
+    code = "invalid_request"
+    message = "The request body is not valid JSON."
+
+
+class InvalidParameters(Invalid):
+    code = "invalid_parameters"
+    message = "A query parameter is not valid."
+
+
+class UnsupportedMediaType(Invalid):
+    status = 415
+    code = "unsupported_media_type"
+    message = "Send the body as application/json."
+
+
+class RequestTooLarge(Invalid):
+    status = 413
+    code = "request_too_large"
+    message = "The request body is larger than 64 kB."
+
+
+class RequestTimeout(Invalid):
+    status = 408
+    code = "request_timeout"
+    message = "The request body did not arrive in time."
+
+
+class PathNotFound(NotFound):
+    code = "not_found"
+    message = "There is nothing at this path."
+
+
+class MethodNotAllowed(NotFound):
+    status = 405
+    code = "method_not_allowed"
+    message = "This path does not answer {method}."
+
+
+class InternalError(Fault):
+    code = "internal_error"
+    message = "Something failed on our side. Try again; quote the request id if it stays."
+
+
+class ServiceUnavailable(Fault):
+    status = 503
+    code = "service_unavailable"
+    message = "The service cannot answer right now. Try again shortly."
+
+
+def invalid_field(name: str, message: str) -> type[Invalid]:
+    """Declare `invalid_<name>`, the code for a wrong field of that name on any endpoint."""
+    return type(f"Invalid_{name}", (Invalid,), {"code": f"invalid_{name}", "message": message})

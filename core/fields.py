@@ -1,0 +1,114 @@
+"""Strict fields for request bodies and queries: nothing is coerced, `"100"` and `true` are no integers."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import orjson
+from rest_framework import serializers
+
+METADATA_KEYS = 50
+METADATA_BYTES = 8_192
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT = re.compile(
+    r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|[+ -]\d{2}:\d{2})", re.ASCII
+)
+_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+
+
+class Integer(serializers.IntegerField):
+    """A JSON integer."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if type(data) is not int:
+            self.fail("invalid")
+        return data
+
+
+class Text(serializers.CharField):
+    """A JSON string, kept as it came."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("trim_whitespace", False)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return data
+
+
+class Choice(serializers.ChoiceField):
+    """One of the given strings."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str) or data not in self.choices:
+            self.fail("invalid_choice", input=data)
+        return data
+
+
+class Metadata(serializers.DictField):
+    """A free-form JSON object: at most 50 keys and 8 kB."""
+
+    default_error_messages = {"too_large": "metadata holds at most 50 keys and 8 kB."}
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        if len(data) > METADATA_KEYS or len(orjson.dumps(data)) > METADATA_BYTES:
+            self.fail("too_large")
+        return data
+
+
+class QueryInteger(serializers.IntegerField):
+    """A decimal integer in a query string; out of range is refused, never clamped."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not _NUMBER.fullmatch(str(data)):
+            self.fail("invalid")
+        return int(data)
+
+
+class QueryInstant(serializers.CharField):
+    """An ISO 8601 date (a UTC day) or an instant with its offset.
+
+    `end=True` makes it the exclusive upper bound: the day after a date, the millisecond after an instant,
+    so that both are inclusive for the caller.
+    """
+
+    default_error_messages = {"date": "Use a date (2026-11-21) or a time with offset (2026-11-21T10:00:00Z)."}
+
+    def __init__(self, *, end: bool = False, **kwargs: Any) -> None:
+        self.end = end
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            return self._bound(str(data))
+        except (ValueError, OverflowError):
+            self.fail("date")
+
+    def _bound(self, text: str) -> datetime:
+        if _DAY.fullmatch(text):
+            start = datetime.combine(date.fromisoformat(text), time(), UTC)
+            return start + timedelta(days=1) if self.end else start
+        at = _instant(text)
+        return at + timedelta(milliseconds=1) if self.end else at
+
+
+def _instant(text: str) -> datetime:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    whole, fraction, offset = match.groups()
+    # A plus sign that was not escaped arrives as a space; nobody means a space there.
+    at = datetime.fromisoformat(whole + offset.replace(" ", "+"))
+    return (at + timedelta(microseconds=int((fraction or "0").ljust(6, "0")[:6]))).astimezone(UTC)
+
+
+def ordered_dates(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
+    start, end = attrs.get("start_date"), attrs.get("end_date")
+    if start is not None and end is not None and start >= end:
+        raise serializers.ValidationError({"start_date": ["Must not be after end_date."]})
+    return attrs

@@ -1,0 +1,41 @@
+"""Answers as bytes: what a handler returns, before and after it is HTTP."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from core.errors import ApiError
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished answer; `body` is exactly what goes over the wire and what a replay repeats."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Any, status: int = 200) -> "Answer":
+        return cls(status, orjson.dumps(data))
+
+
+def respond(answer: Answer) -> HttpResponse:
+    return HttpResponse(answer.body, status=answer.status, content_type=JSON, headers=answer.headers)
+
+
+def error_answer(error: ApiError, request_id: str = "") -> Answer:
+    """The one error envelope; 5xx bodies carry the request id so that support can find the log line."""
+    detail: dict[str, object] = {"code": error.code, "message": error.text, "type": error.type}
+    if error.param is not None:
+        detail["param"] = error.param
+    if error.status >= 500:
+        detail["request_id"] = request_id
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Answer(error.status, orjson.dumps({"error": detail | error.extra}), headers)

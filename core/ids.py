@@ -1,0 +1,38 @@
+"""Public identifiers: a type prefix and 27 base62 characters that sort by creation time."""
+
+import re
+import secrets
+from datetime import datetime
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BODY_LENGTH = 27  # 62**27 > 2**160: 32 bits of seconds, 128 bits of chance
+MAX_LENGTH = 31  # the longest prefix is four characters
+EPOCH = 1_700_000_000  # 2023-11-14: the seconds last until 2159
+_RANDOM_BITS = 128
+_PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
+_SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
+
+
+def new(prefix: str, at: datetime) -> str:
+    """An id such as `pay_...` for something created at `at`; ids of a later second sort later."""
+    seconds = max(0, int(at.timestamp()) - EPOCH)
+    return prefix + _base62(seconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+
+
+def looks_right(value: object, prefix: str) -> bool:
+    """Whether `value` could be an id of this prefix, so that nothing else reaches the database."""
+    return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None
+
+
+def random_text(length: int, alphabet: str = ALPHABET) -> str:
+    """`length` unguessable characters of `alphabet`."""
+    return "".join(secrets.choice(alphabet) for _ in range(length))
+
+
+def _base62(number: int) -> str:
+    # Two digits a step: halves the work of the one loop on the hot path.
+    pairs = []
+    for _ in range(14):
+        number, rest = divmod(number, 3844)
+        pairs.append(_PAIRS[rest])
+    return "".join(reversed(pairs))[1:]

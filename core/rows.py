@@ -1,0 +1,105 @@
+"""Plain SQL where the ORM's price is felt: one statement for several new rows, one for one row by id.
+
+Column lists come from the models, so that nothing here goes stale; `tests/core/test_rows.py` holds both
+equal to the ORM's own way. Used on the hot paths only: creating a QR code, reading one object.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, TypeVar
+
+from django.db import connection
+from django.db.models import Model
+
+M = TypeVar("M", bound=Model)
+
+
+def insert_together(rows: Sequence[Model]) -> None:
+    """Insert all `rows`, of any models, by one statement: atomic by itself, one round trip, one fsync.
+
+    Foreign keys between the rows hold, since PostgreSQL judges them after the whole statement.
+    Raises IntegrityError like `save(force_insert=True)`, and then none is inserted.
+    """
+    values = chain.from_iterable(_values(row) for row in rows)
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_sql(tuple(type(row) for row in rows)), list(values))
+    for row in rows:
+        row._state.adding = False
+
+
+def fetch(model: type[M], **where: Any) -> M | None:
+    """The one row whose columns equal `where`, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute(_select_sql(model, tuple(where)), list(where.values()))
+        found = cursor.fetchone()
+    return None if found is None else instance(model, found)
+
+
+def instance(model: type[M], values: Sequence[Any]) -> M:
+    """A model instance of the values of all its columns, in the model's order, converted as the ORM does."""
+    converted = [
+        convert(value) if convert else value for value, convert in zip(values, _readers(model), strict=True)
+    ]
+    return model.from_db("default", _names(model), converted)
+
+
+def columns(model: type[Model], alias: str) -> str:
+    """`alias.column, ...` of all columns in the model's order, for `instance`."""
+    return ", ".join(f"{alias}.{_quoted(field.column)}" for field in _fields(model))
+
+
+@lru_cache
+def _fields(model: type[Model]) -> tuple[Any, ...]:
+    return tuple(field for field in model._meta.concrete_fields)
+
+
+@lru_cache
+def _names(model: type[Model]) -> list[str]:
+    return [field.attname for field in _fields(model)]
+
+
+@lru_cache
+def _readers(model: type[Model]) -> list[Any]:
+    return [
+        (lambda value, field=field: field.from_db_value(value, None, connection))
+        if hasattr(field, "from_db_value")
+        else None
+        for field in _fields(model)
+    ]
+
+
+@lru_cache
+def _written(model: type[Model]) -> tuple[Any, ...]:
+    """The columns an INSERT names: a key that the database numbers is left to it."""
+    return tuple(field for field in _fields(model) if field.db_returning is False)
+
+
+def _values(row: Model) -> Iterable[Any]:
+    return (field.get_db_prep_save(getattr(row, field.attname), connection) for field in _written(type(row)))
+
+
+@lru_cache(maxsize=256)
+def _insert_sql(models: tuple[type[Model], ...]) -> str:
+    inserts = [_one_insert(model) for model in models]
+    if len(inserts) == 1:
+        return inserts[0]
+    named = ", ".join(f"r{number} AS ({insert})" for number, insert in enumerate(inserts[:-1]))
+    return f"WITH {named} {inserts[-1]}"
+
+
+def _one_insert(model: type[Model]) -> str:
+    fields = _written(model)
+    names = ", ".join(_quoted(field.column) for field in fields)
+    marks = ", ".join(f"%s::{field.db_type(connection).partition(' ')[0]}" for field in fields)
+    return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks})"  # noqa: S608
+
+
+@lru_cache
+def _select_sql(model: type[Model], where: tuple[str, ...]) -> str:
+    wanted = " AND ".join(f"t.{_quoted(model._meta.get_field(name).column)} = %s" for name in where)
+    return f"SELECT {columns(model, 't')} FROM {_quoted(model._meta.db_table)} t WHERE {wanted}"  # noqa: S608
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

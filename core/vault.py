@@ -1,0 +1,20 @@
+"""Secrets and account numbers at rest, sealed with the deployment's keys (`core.crypto`)."""
+
+from django.conf import settings
+
+from core import crypto
+
+
+def seal(text: str, *, context: str) -> str:
+    """`text` encrypted for the row named `context`."""
+    return crypto.seal(text, context=context, keys=settings.FIELD_ENCRYPTION_KEYS)
+
+
+def open_sealed(token: str, *, context: str) -> str:
+    """The text sealed for the row named `context`. Raises `crypto.CannotOpen`."""
+    return crypto.open_sealed(token, context=context, keys=settings.FIELD_ENCRYPTION_KEYS)
+
+
+def masked(account: str | None) -> str | None:
+    """An account number for the eyes of others: its last four characters."""
+    return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
