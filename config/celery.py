@@ -1,0 +1,50 @@
+"""The Celery app and its beat table. Every task may run twice at once without harm."""
+
+import os
+from typing import Any
+
+from celery import Celery, signals
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("thai_qr_payments")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+# name, task, seconds between two runs, queue, why
+BEAT = [
+    ("ring webhooks", "webhooks.ring", 1.0, "webhooks", "a lost doorbell costs a second, not a notification"),
+    (
+        "expire payments",
+        "payments.expire_due",
+        5.0,
+        "default",
+        "reads are right without it; this sends the event",
+    ),
+    ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
+    ("heartbeat default", "console.beat_default", 5.0, "default", "readiness: this queue is being served"),
+    ("heartbeat webhooks", "console.beat_webhooks", 5.0, "webhooks", "readiness: this queue is being served"),
+    (
+        "forget keys",
+        "idempotency.forget_expired",
+        600.0,
+        "default",
+        "keys are dead by the clock; this frees the space",
+    ),
+]
+app.conf.beat_schedule = {
+    name: {"task": task, "schedule": every, "options": {"queue": queue, "expires": max(every, 1.0)}}
+    for name, task, every, queue, _why in BEAT
+}
+app.conf.task_routes = {"webhooks.*": {"queue": "webhooks"}}
+app.conf.beat_scheduler = "console.beat:Scheduler"
+app.conf.beat_max_loop_interval = 1.0
+
+
+@signals.worker_init.connect
+@signals.beat_init.connect
+def check_settings(**kwargs: Any) -> None:
+    """Workers refuse wrong settings like the web server does."""
+    from config.checks import refuse_wrong_settings
+
+    refuse_wrong_settings()

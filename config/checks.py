@@ -1,0 +1,90 @@
+"""A wrong or missing setting refuses to start, with a hint that says what to set."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.management import call_command
+from django.db import DatabaseError, connections
+
+PROBES = ("off", "reachable", "2xx")
+
+
+def refuse_wrong_settings() -> None:
+    """Run every check, the database's too; raises SystemCheckError. Servers and workers call it at start."""
+    call_command("check", databases=["default"], fail_level="ERROR")
+
+
+def _error(number: int, message: str, hint: str) -> CheckMessage:
+    return Error(message, hint=hint, id=f"qr.E{number:03}")
+
+
+@register()
+def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """SECRET_KEY, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
+    found = []
+    if len(settings.SECRET_KEY) < 32:
+        found.append(_error(1, "SECRET_KEY is missing or short.", "Set SECRET_KEY to 50 random characters."))
+    if not settings.FIELD_ENCRYPTION_KEYS or not all(map(_is_fernet_key, settings.FIELD_ENCRYPTION_KEYS)):
+        hint = "Fernet keys (44 characters of URL-safe base64), newest first, separated by commas."
+        found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or holds a malformed key.", hint))
+    if urlsplit(settings.REDIS_URL).scheme not in ("redis", "rediss", "unix"):
+        found.append(
+            _error(3, "REDIS_URL is missing or malformed.", "For example redis://:password@host:6379/0.")
+        )
+    if not re.fullmatch(r"https?://[^/\s?#]+", settings.BASE_URL):
+        hint = "The address that merchants reach, for example https://pay.example.com."
+        found.append(_error(4, "BASE_URL is missing or malformed.", hint))
+    if settings.DATABASES["default"]["NAME"] == "missing":
+        hint = "For example postgresql://user:password@host:5432/name."
+        found.append(_error(5, "DATABASE_URL is missing.", hint))
+    return found
+
+
+@register()
+def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Numbers and choices that make no sense."""
+    found = []
+    if settings.RATE_LIMIT < 0 or settings.RATE_LIMIT_BURST < 0:
+        found.append(_error(6, "RATE_LIMIT is negative.", "Requests per second and key; 0 turns it off."))
+    if settings.IDEMPOTENCY_TTL_HOURS <= 0:
+        found.append(_error(7, "IDEMPOTENCY_TTL_HOURS is not positive.", "24 unless a test needs less."))
+    if settings.WEBHOOK_PROBE not in PROBES:
+        found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(PROBES)}."))
+    if settings.WEBHOOK_SECONDS <= 0 or settings.WEBHOOK_PACE <= 0:
+        found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
+    if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
+        hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
+        found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
+    if settings.SANDBOX_BANK_SECRET and len(settings.SANDBOX_BANK_SECRET) < 24:
+        found.append(
+            _error(11, "SANDBOX_BANK_SECRET is short.", "Use at least 24 random characters, or none.")
+        )
+    return found
+
+
+@register(Tags.database)
+def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """PostgreSQL must not acknowledge what a crash can lose."""
+    try:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT current_setting('synchronous_commit'), current_setting('fsync')")
+            commit, fsync = cursor.fetchone()
+    except DatabaseError as error:
+        reason = str(error).strip().splitlines()[0]
+        return [_error(12, f"The database does not answer: {reason}", "Check DATABASE_URL and that it runs.")]
+    if commit == "off" or fsync == "off":
+        hint = "Set synchronous_commit = on and fsync = on in postgresql.conf."
+        return [_error(13, f"The database is not durable: synchronous_commit={commit}, fsync={fsync}.", hint)]
+    return []
+
+
+def _is_fernet_key(key: str) -> bool:
+    try:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True

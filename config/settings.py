@@ -1,0 +1,167 @@
+"""All settings in reading order. Every value comes from the environment; `config.checks` judges them."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import django_stubs_ext
+import environ
+from kombu import Exchange, Queue
+
+django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+# --- what must be given -------------------------------------------------------------------------------
+SECRET_KEY = env.str("SECRET_KEY", "")
+FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
+REDIS_URL = env.str("REDIS_URL", "")
+BASE_URL = env.str("BASE_URL", "").rstrip("/")
+DATABASES = {
+    "default": env.db_url("DATABASE_URL", default="postgresql://missing:missing@127.0.0.1:1/missing")
+}
+
+# --- what may be given --------------------------------------------------------------------------------
+DEBUG = env.bool("DEBUG", False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
+RATE_LIMIT = env.int("RATE_LIMIT", 100)  # requests per second and key; 0 is off
+RATE_LIMIT_BURST = env.int("RATE_LIMIT_BURST", 2 * RATE_LIMIT)
+IDEMPOTENCY_TTL_HOURS = env.float("IDEMPOTENCY_TTL_HOURS", 24.0)
+SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
+WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
+WEBHOOK_PORTS = [int(port) for port in env.list("WEBHOOK_PORTS", default=["443", "8443"])]
+WEBHOOK_ALLOWED_NETWORKS = [ip_network(cidr) for cidr in env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])]
+WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", False)
+WEBHOOK_SECONDS = env.float("WEBHOOK_SECONDS", 15.0)  # one delivery attempt, all in all
+WEBHOOK_PACE = env.float("WEBHOOK_PACE", 1.0)  # divides the waits between attempts; tests go faster
+EXPIRY_EVENTS = env.bool("EXPIRY_EVENTS", True)  # an expired code sends payment.failed with status expired
+LOG_LEVEL = env.str("LOG_LEVEL", "INFO")
+
+# --- database -----------------------------------------------------------------------------------------
+# PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
+# after lock_timeout and is told to retry.
+SESSION_LIMITS = (
+    "-c lock_timeout=5000 -c statement_timeout=30000 "
+    "-c idle_in_transaction_session_timeout=15000 -c timezone=UTC"
+)
+DATABASES["default"] |= {
+    "CONN_MAX_AGE": env.int("DATABASE_MAX_AGE", 600),
+    "CONN_HEALTH_CHECKS": env.bool("DATABASE_HEALTH_CHECKS", True),
+    "DISABLE_SERVER_SIDE_CURSORS": not env.bool("DATABASE_PREPARE", True),
+    "OPTIONS": {
+        "options": SESSION_LIMITS,
+        "connect_timeout": 5,
+        # Prepared statements save the planning on hot paths. They need a connection that stays:
+        # DATABASE_PREPARE=0 behind pgbouncer in transaction mode.
+        **(
+            {"server_side_binding": True, "prepare_threshold": 2}
+            if env.bool("DATABASE_PREPARE", True)
+            else {}
+        ),
+    },
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- applications -------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "config.apps.ConfigApp",
+    "console",
+    "sandbox",
+    "receipts",
+    "qrcodes",
+    "payments",
+    "transactions",
+    "webhooks",
+    "idempotency",
+    "merchants",
+]
+MIDDLEWARE = [
+    "core.middleware.Access",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "core.middleware.Sessions",
+    "core.middleware.Csrf",
+    "core.middleware.Users",
+    "core.middleware.Messages",
+    "core.middleware.Framing",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True  # no collectstatic: the files are found once at start
+USE_TZ = True
+TIME_ZONE = "Asia/Bangkok"  # what staff read; the API always speaks UTC
+LANGUAGE_CODE = "en"
+APPEND_SLASH = False
+DATA_UPLOAD_MAX_MEMORY_SIZE = 65_536
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+]
+SESSION_COOKIE_AGE = 8 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"
+CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
+X_FRAME_OPTIONS = "DENY"
+
+# --- API ----------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "core.api.on_exception",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_SCHEMA_CLASS": "console.schema.OperationSchema",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+}
+
+# --- background work ----------------------------------------------------------------------------------
+# Redis only rings bells: nothing here may wait for it, and no task carries data that matters.
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 5,
+    "socket_connect_timeout": 1,
+    "socket_keepalive": True,
+    "retry_on_timeout": False,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in ("default", "webhooks")]
+
+# --- logs ---------------------------------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "core.logs.JsonLine"}},
+    "handlers": {
+        "stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}
+    },
+    "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
+    "loggers": {"django.request": {"level": "CRITICAL"}, "celery": {"level": "WARNING"}},
+}
