@@ -1,0 +1,26 @@
+from core.errors import AuthenticationError, Invalid, NotFound, RateLimitError
+
+
+class AuthenticationFailed(AuthenticationError):
+    code = "authentication_failed"
+    message = "The secret key is missing or not valid."
+
+
+class RateLimitExceeded(RateLimitError):
+    code = "rate_limit_exceeded"
+    message = "Too many requests with this key. Try again in {retry_after} s."
+
+
+class BankNotConfigured(Invalid):
+    code = "bank_not_configured"
+    message = "This merchant has no bank configured yet."
+
+
+class MerchantNotFound(NotFound):
+    code = "merchant_not_found"
+    message = "No merchant {id}."
+
+
+class KeyNotFound(NotFound):
+    code = "key_not_found"
+    message = "No key {id}."

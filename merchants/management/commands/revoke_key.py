@@ -1,0 +1,24 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from core import clock
+from merchants import printing, services
+from merchants.errors import KeyNotFound
+
+
+class Command(BaseCommand):
+    help = "Revoke a key at once, by its id (key_...) or the 8 characters after tq_test_ or tq_live_."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("key_id")
+        printing.add_json_option(parser)
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        try:
+            key = services.revoke_key(key_id=options["key_id"], now=clock.now())
+        except KeyNotFound as error:
+            raise CommandError(error.text) from None
+        return printing.report(
+            {"key_id": key.id, "revoked_at": clock.iso_or_none(key.revoked_at)}, as_json=options["json"]
+        )

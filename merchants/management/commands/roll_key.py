@@ -1,0 +1,25 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from core import clock
+from merchants import printing, services
+from merchants.errors import KeyNotFound
+
+
+class Command(BaseCommand):
+    help = "Issue a new key in the place of an old one, which works on for the overlap."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("key_id")
+        parser.add_argument("--overlap-hours", type=int, default=24, help="0 to 168; 24 unless given.")
+        printing.add_json_option(parser)
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        try:
+            key, secret = services.roll_key(
+                key_id=options["key_id"], overlap_hours=options["overlap_hours"], now=clock.now()
+            )
+        except (KeyNotFound, ValueError) as error:
+            raise CommandError(str(error)) from None
+        return printing.report({"key_id": key.id, "secret_key": secret}, as_json=options["json"])

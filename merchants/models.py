@@ -1,0 +1,76 @@
+"""Who is paid, and the keys with which they ask."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+
+from core.columns import PublicIdKey
+
+
+class Mode(models.TextChoices):
+    TEST = "test"
+    LIVE = "live"
+
+
+class Merchant(models.Model):
+    """A shop. A test merchant is served by the sandbox bank, a live one by the bank it is configured with."""
+
+    id = PublicIdKey()
+    name = models.CharField(max_length=140)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    bank = models.CharField(
+        max_length=20, blank=True, default="", help_text="Name of the adapter in `banks`."
+    )
+    biller_id = models.CharField(
+        max_length=15, blank=True, default="", help_text="15 digits, given by the bank."
+    )
+    reference2 = models.CharField(
+        max_length=20, blank=True, default="", help_text="Sent in each code if given."
+    )
+    reference3 = models.CharField(
+        max_length=20, blank=True, default="", help_text="Sent in each code if given."
+    )
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),
+            models.CheckConstraint(
+                condition=models.Q(mode="test", bank="sandbox")
+                | models.Q(mode="live") & ~models.Q(bank="sandbox"),
+                name="merchant_sandbox_iff_test",
+            ),
+            models.UniqueConstraint(
+                fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.mode})"
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def usable(self, now: datetime) -> "ApiKeyQuerySet":
+        return self.filter(revoked_at=None).exclude(expires_at__lte=now)
+
+
+class ApiKey(models.Model):
+    """A secret key, of which only the SHA-256 is kept. `public_id` is the part that may be shown."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="keys")
+    public_id = models.CharField(max_length=8, unique=True)
+    digest = models.BinaryField(unique=True, editable=False)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    objects: Any = ApiKeyQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.public_id}..."
+
+    def is_usable(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -1,0 +1,86 @@
+"""Merchants and their keys: create, issue, roll, revoke."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from core import ids
+from merchants import secrets
+from merchants.errors import KeyNotFound, MerchantNotFound
+from merchants.models import ApiKey, Merchant, Mode
+
+SANDBOX = "sandbox"
+LONGEST_OVERLAP_HOURS = 168
+
+
+@transaction.atomic
+def create_merchant(*, name: str, mode: str, now: datetime) -> tuple[Merchant, str]:
+    """A merchant with its first key; the key is returned once and can never be read again.
+
+    A test merchant is ready at once, with a biller id at the sandbox bank; a live one waits for its bank.
+    """
+    merchant = Merchant(id=ids.new("mch_", now), name=name, mode=mode, created_at=now)
+    if mode == Mode.TEST:
+        merchant.bank, merchant.biller_id = SANDBOX, ids.random_text(15, "0123456789")
+    merchant.full_clean(validate_constraints=False)
+    merchant.save(force_insert=True)
+    _, secret = issue_key(merchant=merchant, now=now)
+    return merchant, secret
+
+
+def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
+    """Another key beside those that exist. The second value is the secret, shown once."""
+    secret = secrets.new(merchant.mode)
+    key = ApiKey.objects.create(
+        id=ids.new("key_", now),
+        merchant=merchant,
+        public_id=secrets.public_id(secret),
+        digest=secrets.digest(secret),
+        created_at=now,
+        expires_at=expires_at,
+    )
+    return key, secret
+
+
+@transaction.atomic
+def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey, str]:
+    """A new key in the place of `key_id`, which works for `overlap_hours` (0 to 168) more."""
+    if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
+        raise ValueError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
+    key = _locked(key_id)
+    until = now + timedelta(hours=overlap_hours)
+    key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
+    key.save(update_fields=["expires_at"])
+    return issue_key(merchant=key.merchant, now=now)
+
+
+@transaction.atomic
+def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
+    """End a key at once. Revoking it again changes nothing."""
+    key = _locked(key_id)
+    if key.revoked_at is None:
+        key.revoked_at = now
+        key.save(update_fields=["revoked_at"])
+    return key
+
+
+def merchant_by_id(merchant_id: str) -> Merchant:
+    """Raises MerchantNotFound."""
+    merchant = Merchant.objects.filter(pk=merchant_id).first()
+    if merchant is None:
+        raise MerchantNotFound(id=merchant_id)
+    return merchant
+
+
+def _locked(key_id: str) -> ApiKey:
+    """By id, or by the public part that a person can see in a key."""
+    field = "pk" if key_id.startswith("key_") else "public_id"
+    key: ApiKey | None = (
+        ApiKey.objects.select_for_update(of=["self"])
+        .select_related("merchant")
+        .filter(**{field: key_id})
+        .first()
+    )
+    if key is None:
+        raise KeyNotFound(id=key_id)
+    return key
