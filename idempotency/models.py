@@ -1,0 +1,25 @@
+"""A request that was made under a key, and its answer."""
+
+from django.db import models
+
+from merchants.models import Merchant
+
+
+class IdempotencyKey(models.Model):
+    """Written in the same commit as what the request did; `expires_at` alone says whether it still counts."""
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    key = models.CharField(max_length=255, db_collation="C")
+    fingerprint = models.BinaryField(help_text="SHA-256 of method, route and body.")
+    status = models.SmallIntegerField()
+    body = models.BinaryField(help_text="The answer, byte for byte.")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "key"], name="idempotency_key_once_per_merchant")
+        ]
+
+    def __str__(self) -> str:
+        return self.key

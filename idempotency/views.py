@@ -1,0 +1,53 @@
+"""`@idempotent`: the decorator for every POST of the merchant API."""
+
+import unicodedata
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from rest_framework.request import Request
+
+from core import clock
+from core.http import Answer
+from idempotency import services
+from idempotency.errors import InvalidIdempotencyKey
+from idempotency.services import Claim, Job
+from merchants.api import merchant_of
+
+LONGEST_KEY = 255
+Handler = Callable[..., Job]
+
+
+def idempotent(handler: Handler) -> Callable[..., Answer]:
+    """The handler validates outside any transaction and returns the job; a repeat never reaches it."""
+
+    @wraps(handler)
+    def handle(view: Any, request: Request, **kwargs: Any) -> Answer:
+        key = read_key(request)
+        if key is None:
+            return services.run_without_key(handler(view, request, **kwargs))
+        claim = _claim(view, request, key, kwargs)
+        return services.look_up(claim) or services.run_once(claim, handler(view, request, **kwargs))
+
+    return handle
+
+
+def _claim(view: Any, request: Request, key: str, kwargs: dict[str, Any]) -> Claim:
+    operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
+    fingerprint = services.fingerprint(method=str(request.method), operation=operation, body=request.data)
+    return Claim(merchant_of(request), key, fingerprint, clock.now())
+
+
+def read_key(request: Request) -> str | None:
+    """The key of the request, None without one. Raises InvalidIdempotencyKey, never ignores a bad key."""
+    raw = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if raw is None:
+        return None
+    try:
+        # WSGI hands headers over as latin-1, whatever was sent; characters are counted in what was meant.
+        key = raw.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        raise InvalidIdempotencyKey() from None
+    if not key.strip() or len(key) > LONGEST_KEY or any(unicodedata.category(c) == "Cc" for c in key):
+        raise InvalidIdempotencyKey()
+    return key
