@@ -1,0 +1,35 @@
+from typing import Any
+
+from rest_framework import serializers
+
+from core import fields
+from core.paging import PageQuery
+from transactions.models import Status, Type
+
+LISTED_TYPES = [Type.PAYMENT, Type.REFUND]  # failed attempts are found by status
+
+
+class TransactionQuery(PageQuery):
+    """Filters of the transaction history."""
+
+    status = fields.Choice(Status.values, required=False, help_text="Only this status.")
+    type = fields.Choice([kind.value for kind in LISTED_TYPES], required=False, help_text="Only this type.")
+    start_date = fields.QueryInstant(
+        required=False, help_text="From this date (UTC) or instant on, inclusive."
+    )
+    end_date = fields.QueryInstant(
+        end=True, required=False, help_text="Up to this date (UTC) or instant, inclusive."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return fields.ordered_dates(attrs)
+
+
+class TransactionObject(serializers.Serializer[Any]):
+    transaction_id = serializers.CharField()
+    payment_id = serializers.CharField()
+    type = serializers.ChoiceField(Type.choices)
+    status = serializers.ChoiceField(Status.choices)
+    amount = serializers.IntegerField(help_text="Satang; negative for refunds.")
+    currency = serializers.CharField()
+    created_at = serializers.DateTimeField()
