@@ -1,0 +1,36 @@
+from typing import Any
+
+from django.contrib import admin
+
+from core import clock, money, vault
+from core.admin import ReadOnlyAdmin
+from payments.models import Payment
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnlyAdmin):
+    list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
+    list_filter = ["status", "payer_differs"]
+    list_select_related = ["merchant"]
+    search_fields = ["=id", "=qr_code_id", "reference"]
+
+    @admin.display(description="status")
+    def status_now(self, payment: Payment) -> str:
+        return payment.status_at(clock.now()).label
+
+    @admin.display(description="amount", ordering="amount")
+    def baht(self, payment: Payment) -> str:
+        return money.display(payment.amount)
+
+    @admin.display(description="client's account")
+    def client_account(self, payment: Payment) -> str | None:
+        return vault.masked(payment.client_bank_account)
+
+    @admin.display(description="payer's account")
+    def payer_account_masked(self, payment: Payment) -> str | None:
+        return vault.masked(payment.payer_account)
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        sealed = {"client_bank_account_sealed", "payer_account_sealed"}
+        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in sealed]
+        return [*plain, "client_account", "payer_account_masked"]

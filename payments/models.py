@@ -1,0 +1,151 @@
+"""A payment, what may become of it, and its status by the clock."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from core import ids, vault
+from core.columns import PublicId, PublicIdKey, RawJson
+from merchants.models import Merchant
+from payments.errors import PaymentNotFound
+
+
+class Status(models.TextChoices):
+    PENDING = "pending"  # born with its code, waits for the bank's word
+    SUCCEEDED = "succeeded"  # the bank has the money
+    FAILED = "failed"  # declined
+    EXPIRED = "expired"  # the clock ended it
+    REFUNDED = "refunded"  # all of it went back
+
+
+MOVES = {
+    Status.PENDING: {Status.SUCCEEDED, Status.FAILED, Status.EXPIRED},
+    Status.EXPIRED: {Status.SUCCEEDED},  # the bank's word may come after the clock's
+    Status.SUCCEEDED: {Status.REFUNDED},
+}
+
+
+class IllegalMove(Exception):
+    """A payment cannot go from where it is to where it was sent."""
+
+
+class PaymentQuerySet(models.QuerySet["Payment"]):
+    def of(self, merchant: Merchant) -> "PaymentQuerySet":
+        return self.filter(merchant=merchant)
+
+    def locked(self, payment_id: str) -> "Payment":
+        """The row under its lock, which every change of a payment needs. Raises PaymentNotFound."""
+        try:
+            return self.select_for_update(no_key=True).get(pk=payment_id)
+        except self.model.DoesNotExist:
+            raise PaymentNotFound(id=payment_id) from None
+
+    def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
+        """Those that have `status` at `now`, whether or not the sweep has been there."""
+        overdue = Q(status=Status.PENDING, expires_at__lte=now)
+        if status == Status.EXPIRED:
+            return self.filter(Q(status=status) | overdue)
+        return self.filter(status=status).exclude(overdue)
+
+    def overdue(self, now: datetime) -> "PaymentQuerySet":
+        return self.filter(status=Status.PENDING, expires_at__lte=now)
+
+
+class Payment(models.Model):
+    """Money a merchant asked for. Amounts are satang; only `payments.services` changes a row."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    qr_code_id = PublicId(null=True, unique=True, help_text="Null for card payments.")
+    status = models.CharField(max_length=9, choices=Status.choices)
+    amount = models.BigIntegerField(help_text="Satang.")
+    currency = models.CharField(max_length=3)
+    reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
+    description = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    metadata = RawJson(null=True)
+    client_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
+    client_bank_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
+    client_bank_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
+    payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
+    payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    payer_differs = models.BooleanField(
+        default=False, help_text="The payer is not the client that was named."
+    )
+    card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
+    card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
+    failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
+    amount_refunded = models.BigIntegerField(default=0)
+    amount_received = models.BigIntegerField(null=True, help_text="Where it differs from the amount.")
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True, help_text="The bank's payment time.")
+
+    objects: Any = PaymentQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
+            models.Index(
+                fields=["merchant", "reference"],
+                condition=Q(reference__isnull=False),
+                name="payment_by_reference",
+            ),
+            models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="payment_status_known"),
+            models.CheckConstraint(
+                condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"
+            ),
+            models.CheckConstraint(condition=Q(currency="THB"), name="payment_currency_is_thb"),
+            models.CheckConstraint(
+                condition=Q(completed_at__isnull=False, status__in=["succeeded", "refunded"])
+                | Q(completed_at__isnull=True) & ~Q(status__in=["succeeded", "refunded"]),
+                name="payment_completed_iff_succeeded",
+            ),
+            models.CheckConstraint(
+                condition=Q(amount_refunded__gte=0)
+                & Q(
+                    amount_refunded__lte=models.functions.Coalesce(
+                        models.F("amount_received"), models.F("amount")
+                    )
+                ),
+                name="payment_refunds_within_amount",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    def status_at(self, now: datetime) -> Status:
+        """The status that is true at `now`: from `expires_at` on a pending payment is expired."""
+        if self.status == Status.PENDING and self.expires_at is not None and self.expires_at <= now:
+            return Status.EXPIRED
+        return Status(self.status)
+
+    def move_to(self, target: Status, **fields: Any) -> None:
+        """Change status, or raise IllegalMove. The caller holds the row lock."""
+        if target not in MOVES.get(Status(self.status), set()):
+            raise IllegalMove(f"{self.id}: {self.status} to {target}")
+        self.status = target
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=["status", *fields])
+
+    @property
+    def client_bank_account(self) -> str | None:
+        sealed = self.client_bank_account_sealed
+        return None if sealed is None else vault.open_sealed(sealed, context=self.id)
+
+    @property
+    def payer_account(self) -> str | None:
+        sealed = self.payer_account_sealed
+        return None if sealed is None else vault.open_sealed(sealed, context=self.id)
+
+    @staticmethod
+    def new_id(at: datetime) -> str:
+        return ids.new("pay_", at)

@@ -1,0 +1,124 @@
+"""Every change of a payment, and nothing else anywhere. One commit per change; the caller opens it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+
+from core import money, vault
+from payments.models import Payment, Status
+from payments.shapes import event_data
+from transactions import services as transactions
+from webhooks import events
+
+SWEEP_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who paid, as the bank says; empty where it does not say."""
+
+    name: str = ""
+    bank_code: str = ""
+    account: str = ""
+
+
+def draft(payment_id: str, *, client_bank_account: str | None = None, **fields: object) -> Payment:
+    """A pending payment that is not stored yet (the caller inserts it with what belongs to it)."""
+    sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
+    return Payment(
+        id=payment_id,
+        status=Status.PENDING,
+        currency=money.CURRENCY,
+        client_bank_account_sealed=sealed,
+        updated_at=fields["created_at"],
+        **fields,
+    )
+
+
+def succeed(payment: Payment, *, paid_at: datetime, payer: Payer, now: datetime) -> None:
+    """Pending or expired becomes succeeded: `paid_at` is the bank's time. The caller holds the lock."""
+    payment.move_to(Status.SUCCEEDED, completed_at=paid_at, updated_at=now, **_payer_fields(payment, payer))
+    transactions.record_payment(**_journal_fields(payment, now))
+    _publish("payment.succeeded", payment, now)
+
+
+def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
+    """Pending becomes failed. The caller holds the lock."""
+    payment.move_to(Status.FAILED, failure_code=failure_code, updated_at=now)
+    transactions.record_failure(**_journal_fields(payment, now))
+    _publish("payment.failed", payment, now)
+
+
+def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
+    """Pending becomes expired, as of `expires_at`. The caller holds the lock."""
+    payment.move_to(Status.EXPIRED, expires_at=expires_at, updated_at=now)
+    if settings.EXPIRY_EVENTS:
+        _publish("payment.failed", payment, now)
+
+
+def materialise_expiry(payment: Payment, now: datetime) -> None:
+    """Write down what the clock has done already, before something else moves the payment."""
+    if payment.status_at(now) != payment.status and payment.expires_at is not None:
+        expire(payment, expires_at=payment.expires_at, now=now)
+
+
+def expire_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:
+    """Materialise what is overdue, `batch` payments a commit; sweeps may run at once. Returns how many."""
+    swept = 0
+    while True:
+        count = _expire_batch(now, batch)
+        swept += count
+        if count < batch:
+            return swept
+
+
+@transaction.atomic
+def _expire_batch(now: datetime, batch: int) -> int:
+    due = Payment.objects.overdue(now).order_by("expires_at")
+    payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
+    Payment.objects.filter(pk__in=[payment.pk for payment in payments]).update(
+        status=Status.EXPIRED, updated_at=now
+    )
+    for payment in payments:
+        payment.status = Status.EXPIRED
+    if settings.EXPIRY_EVENTS:
+        events.publish_many([_event(payment, "payment.failed", now) for payment in payments])
+    return len(payments)
+
+
+def _publish(kind: str, payment: Payment, now: datetime) -> None:
+    events.publish(_event(payment, kind, now))
+
+
+def _event(payment: Payment, kind: str, now: datetime) -> events.Happening:
+    return events.Happening(payment.merchant_id, kind, payment.id, event_data(payment), now)
+
+
+def _payer_fields(payment: Payment, payer: Payer) -> dict[str, object]:
+    return {
+        "payer_name": payer.name or None,
+        "payer_bank_code": payer.bank_code or None,
+        "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
+        "payer_differs": _differs(payment, payer),
+    }
+
+
+def _differs(payment: Payment, payer: Payer) -> bool:
+    """Shown to staff, never a reason to refuse money: banks cut names and mask accounts."""
+    account, name = payment.client_bank_account, payment.client_name
+    other_account = bool(account and payer.account) and account[-4:] != payer.account[-4:]  # type: ignore[index]
+    other_name = bool(name and payer.name) and name.casefold() != payer.name.casefold()  # type: ignore[union-attr]
+    return other_account or other_name
+
+
+def _journal_fields(payment: Payment, now: datetime) -> dict[str, object]:
+    amount = payment.amount if payment.amount_received is None else payment.amount_received
+    return {
+        "payment_id": payment.id,
+        "merchant_id": payment.merchant_id,
+        "amount": amount,
+        "currency": payment.currency,
+        "at": now,
+    }

@@ -1,0 +1,73 @@
+"""A payment as plain data: its two public shapes, and what an event says of it."""
+
+from datetime import datetime
+from typing import Any
+
+from core.clock import iso, iso_or_none
+from payments.models import Payment
+
+
+def qr_shape(payment: Payment, now: datetime) -> dict[str, Any]:
+    """The object of `/Thai/v1/payments`."""
+    return {
+        "payment_id": payment.id,
+        "qr_code_id": payment.qr_code_id,
+        "status": payment.status_at(now),
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "reference": payment.reference,
+        "created_at": iso(payment.created_at),
+        "completed_at": iso_or_none(payment.completed_at),
+        **_additions(payment),
+    }
+
+
+def card_shape(payment: Payment, now: datetime) -> dict[str, Any]:
+    """The object of `/v1/payments`; `card` is null for QR payments."""
+    return {
+        "payment_id": payment.id,
+        "status": payment.status_at(now),
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "description": payment.description,
+        "created_at": iso(payment.created_at),
+        "updated_at": iso(_updated_at(payment, now)),
+        "card": _card(payment),
+        **_additions(payment),
+    }
+
+
+def event_data(payment: Payment) -> dict[str, Any]:
+    """`data` of the payment events."""
+    return {
+        "payment_id": payment.id,
+        "status": payment.status,
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "qr_code_id": payment.qr_code_id,
+        "reference": payment.reference,
+        "metadata": payment.metadata,
+        "failure_code": payment.failure_code,
+    }
+
+
+def _additions(payment: Payment) -> dict[str, Any]:
+    return {
+        "metadata": payment.metadata,
+        "amount_refunded": payment.amount_refunded,
+        "failure_code": payment.failure_code,
+        "expires_at": iso_or_none(payment.expires_at),
+    }
+
+
+def _updated_at(payment: Payment, now: datetime) -> datetime:
+    """A payment that the clock has ended changed at its expiry, whether or not the sweep has been there."""
+    if payment.status_at(now) != payment.status and payment.expires_at is not None:
+        return payment.expires_at
+    return payment.updated_at
+
+
+def _card(payment: Payment) -> dict[str, str | None] | None:
+    if payment.card_last4 is None:
+        return None
+    return {"last4": payment.card_last4, "brand": payment.card_brand}

@@ -1,0 +1,48 @@
+from datetime import datetime
+from typing import Any
+
+from rest_framework.request import Request
+
+from core import api, clock, ids, paging, rows
+from core.http import Answer
+from merchants.api import MerchantViewSet, merchant_of
+from payments.errors import PaymentNotFound
+from payments.models import Payment, PaymentQuerySet
+from payments.serializers import PaymentQuery
+from payments.shapes import card_shape, qr_shape
+
+QUERY = PaymentQuery()
+
+
+class PaymentViewSet(MerchantViewSet):
+    """Read payments. The path form chooses the shape: the only place where the two differ."""
+
+    thai = True
+
+    def list(self, request: Request) -> Answer:
+        query, now = api.read_query(QUERY, request), clock.now()
+        found = _filtered(Payment.objects.of(merchant_of(request)), query, now)
+        return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
+
+    def retrieve(self, request: Request, payment_id: str) -> Answer:
+        merchant = merchant_of(request)
+        payment = (
+            rows.fetch(Payment, id=payment_id, merchant_id=merchant.id)
+            if ids.looks_right(payment_id, "pay_")
+            else None
+        )
+        if payment is None:
+            raise PaymentNotFound(id=payment_id)
+        return Answer.of(self._show(payment, clock.now()))
+
+    def _show(self, payment: Payment, now: datetime) -> dict[str, Any]:
+        return qr_shape(payment, now) if self.thai else card_shape(payment, now)
+
+
+def _filtered(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
+    for name in ("reference", "qr_code_id"):
+        if name in query:
+            found = found.filter(**{name: query[name]})
+    if "status" in query:
+        found = found.with_status(query["status"], now)
+    return paging.between(found, query)
