@@ -1,0 +1,11 @@
+from django.contrib import admin
+
+from core.admin import ReadOnlyAdmin
+from qrcodes.models import QrCode
+
+
+@admin.register(QrCode)
+class QrCodeAdmin(ReadOnlyAdmin):
+    list_display = ["id", "merchant", "payment", "reference1", "created_at"]
+    list_select_related = ["merchant", "payment"]
+    search_fields = ["=id", "=payment__id", "=reference1"]

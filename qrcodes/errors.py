@@ -1,0 +1,30 @@
+from core.errors import Invalid, NotFound, invalid_field
+
+
+class QrCodeNotFound(NotFound):
+    code = "qr_code_not_found"
+    message = "No QR code {id}."
+
+
+class QrCodeNotExpirable(Invalid):
+    code = "qr_code_not_expirable"
+    message = "This QR code is {status}; only a pending one can be ended."
+
+
+class QrCodeGone(NotFound):
+    status = 410
+    code = "qr_code_gone"
+    message = "This QR code can no longer be paid: it is {status}."
+
+
+class InvalidFormat(Invalid):
+    code = "invalid_format"
+    message = "format is png or svg."
+
+
+InvalidExpiryMinutes = invalid_field("expiry_minutes", "expiry_minutes is 1 to 1440.")
+InvalidClientName = invalid_field("client_name", "client_name has 1 to 140 characters.")
+InvalidClientBankName = invalid_field("client_bank_name", "client_bank_name has 1 to 140 characters.")
+InvalidClientBankAccount = invalid_field(
+    "client_bank_account", "client_bank_account has 1 to 140 characters."
+)

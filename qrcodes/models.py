@@ -1,0 +1,31 @@
+"""A QR code: the payload and the reference by which the bank's money finds its payment."""
+
+from typing import Any
+
+from django.db import models
+
+from core.columns import PublicIdKey
+from merchants.models import Merchant
+from payments.models import Payment
+
+
+class QrCodeQuerySet(models.QuerySet["QrCode"]):
+    def of(self, merchant: Merchant) -> "QrCodeQuerySet":
+        return self.filter(merchant=merchant)
+
+
+class QrCode(models.Model):
+    """One code, one payment. Status and expiry are the payment's; `reference1` is never used again."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="qr_code")
+    biller_id = models.CharField(max_length=15)
+    reference1 = models.CharField(max_length=20, unique=True)
+    qr_data = models.CharField(max_length=512)
+    created_at = models.DateTimeField()
+
+    objects: Any = QrCodeQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.id

@@ -1,0 +1,55 @@
+from typing import Any
+
+from rest_framework import serializers
+
+from core import fields, money
+from payments.models import Status
+
+LONGEST_EXPIRY = 1440
+LONGEST_CLIENT = 140
+
+
+class QrCodeRequest(serializers.Serializer[Any]):
+    """What a merchant asks for."""
+
+    amount = fields.Integer(
+        min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
+    )
+    currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
+    client_name = fields.Text(
+        max_length=LONGEST_CLIENT, required=False, help_text="The customer's full name."
+    )
+    client_bank_name = fields.Text(
+        max_length=LONGEST_CLIENT, required=False, help_text="The customer's bank."
+    )
+    client_bank_account = fields.Text(
+        max_length=LONGEST_CLIENT,
+        required=False,
+        help_text="The customer's account; taken from the receipt if omitted.",
+    )
+    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    expiry_minutes = fields.Integer(
+        min_value=1, max_value=LONGEST_EXPIRY, default=15, help_text="Minutes until the code ends."
+    )
+    metadata = fields.Metadata(
+        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+    )
+
+
+class QrCodeObject(serializers.Serializer[Any]):
+    qr_code_id = serializers.CharField()
+    qr_data = serializers.CharField(help_text="The payload; any QR library can draw it.")
+    qr_image_url = serializers.CharField(help_text="A picture of the code, PNG or (with ?format=svg) SVG.")
+    amount = serializers.IntegerField(help_text="Satang.")
+    currency = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+    payment_id = serializers.CharField()
+    status = serializers.ChoiceField(Status.choices)
+    reference = serializers.CharField(required=False)
+    client_name = serializers.CharField(required=False)
+    client_bank_name = serializers.CharField(required=False)
+    client_bank_account = serializers.CharField(required=False)
+    metadata = serializers.DictField(required=False)
+
+
+QR_CODE_REQUEST = QrCodeRequest()

@@ -1,0 +1,105 @@
+"""Make QR codes and end them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+
+from core import ids, thaiqr
+from merchants.errors import BankNotConfigured
+from merchants.models import Merchant
+from payments import services as payments
+from payments.models import Payment, Status
+from payments.shapes import event_data
+from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
+from qrcodes.models import QrCode
+from webhooks import events
+
+DEFAULT_EXPIRY_MINUTES = 15
+REFERENCE_LENGTH = 20
+# Digits and capitals are what every bank takes; 36**20 leaves no chance of meeting the same one twice,
+# and the unique index would refuse it.
+REFERENCE_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A code with its payment, ready to be stored together with the event that tells of them."""
+
+    qr_code: QrCode
+    payment: Payment
+    told: list[Model]
+
+    @property
+    def rows(self) -> list[Model]:
+        return [self.payment, self.qr_code, *self.told]
+
+
+def generate(
+    *, merchant: Merchant, now: datetime, amount: int, expiry_minutes: int, **fields: Any
+) -> Generated:
+    """Draft a code over `amount` satang and the pending payment born with it. Raises BankNotConfigured."""
+    if not merchant.bank or not merchant.biller_id:
+        raise BankNotConfigured()
+    payment_id, qr_code_id = Payment.new_id(now), ids.new("qr_", now)
+    payment = payments.draft(
+        payment_id,
+        merchant=merchant,
+        qr_code_id=qr_code_id,
+        amount=amount,
+        created_at=now,
+        expires_at=now + timedelta(minutes=expiry_minutes),
+        **fields,
+    )
+    qr_code = _code(qr_code_id, merchant, payment)
+    return Generated(qr_code, payment, _told(payment))
+
+
+def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
+    reference1 = ids.random_text(REFERENCE_LENGTH, REFERENCE_ALPHABET)
+    return QrCode(
+        id=qr_code_id,
+        merchant=merchant,
+        payment=payment,
+        biller_id=merchant.biller_id,
+        reference1=reference1,
+        qr_data=thaiqr.bill_payment(
+            biller_id=merchant.biller_id,
+            reference1=reference1,
+            reference2=merchant.reference2 or None,
+            reference3=merchant.reference3 or None,
+            amount=payment.amount,
+        ),
+        created_at=payment.created_at,
+    )
+
+
+def _told(payment: Payment) -> list[Model]:
+    data = event_data(payment)
+    return events.draft(
+        events.Happening(payment.merchant_id, "payment.pending", payment.id, data, payment.created_at)
+    )
+
+
+def find(*, merchant: Merchant, qr_code_id: str) -> QrCode:
+    """Raises QrCodeNotFound."""
+    found = None
+    if ids.looks_right(qr_code_id, "qr_"):
+        found = QrCode.objects.of(merchant).select_related("payment").filter(pk=qr_code_id).first()
+    if found is None:
+        raise QrCodeNotFound(id=qr_code_id)
+    return found  # type: ignore[no-any-return]
+
+
+@transaction.atomic
+def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
+    """End a pending code now. Raises QrCodeNotFound, QrCodeNotExpirable."""
+    qr_code = find(merchant=merchant, qr_code_id=qr_code_id)
+    payment = Payment.objects.locked(qr_code.payment_id)
+    if payment.status_at(now) != Status.PENDING:
+        raise QrCodeNotExpirable(status=payment.status_at(now))
+    payments.expire(payment, expires_at=now, now=now)
+    qr_code.payment = payment
+    return qr_code

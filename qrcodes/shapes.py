@@ -1,0 +1,36 @@
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from core import vault
+from core.clock import iso
+from payments.models import Payment
+from qrcodes.models import QrCode
+
+
+def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
+    """The QR code object; fields that were not given are absent."""
+    payment = qr_code.payment
+    return {
+        "qr_code_id": qr_code.id,
+        "qr_data": qr_code.qr_data,
+        "qr_image_url": f"{settings.BASE_URL}/Thai/qr-codes/{qr_code.id}/image",
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "expires_at": iso(payment.expires_at),  # type: ignore[arg-type]
+        "payment_id": payment.id,
+        "status": payment.status_at(now),
+        **{name: value for name, value in _optional(payment).items() if value is not None},
+    }
+
+
+def _optional(payment: Payment) -> dict[str, Any]:
+    """What the merchant gave; where it did not say who pays, the bank's receipt does (account masked)."""
+    return {
+        "reference": payment.reference,
+        "client_name": payment.client_name or payment.payer_name,
+        "client_bank_name": payment.client_bank_name or payment.payer_bank_code,
+        "client_bank_account": payment.client_bank_account or vault.masked(payment.payer_account),
+        "metadata": payment.metadata,
+    }
