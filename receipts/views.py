@@ -1,0 +1,36 @@
+"""Where banks knock. The sender is proven by what that bank offers, not by a merchant's key."""
+
+from django.db import DatabaseError
+from rest_framework.request import Request
+
+import banks
+from core import clock
+from core.api import ApiViewSet
+from core.http import Answer
+from receipts import inbox, services
+
+
+class NoticeViewSet(ApiViewSet):
+    """A bank's callback: stored in one commit, applied in the next, answered."""
+
+    parser_classes = []  # the raw bytes are what was signed, and what is kept
+
+    def create(self, request: Request, bank: str) -> Answer:
+        adapter, body, now = banks.get(bank), request._request.body, clock.now()
+        adapter.verify(headers=request.headers, body=body, now=now)
+        try:
+            notice = adapter.parse_notice(body)
+        except banks.Unreadable:
+            inbox.park(bank=bank, body=body, now=now)
+            return Answer.of(adapter.answer(None))
+        receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
+        _apply(receipt.id)
+        return Answer.of(adapter.answer(notice))
+
+
+def _apply(receipt_id: str) -> None:
+    """The receipt is safe already: what goes wrong now is logged and left to the sweep."""
+    try:
+        services.apply(receipt_id=receipt_id, now=clock.now())
+    except DatabaseError:
+        services.log.exception("receipt %s is left to the sweep", receipt_id)
