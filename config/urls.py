@@ -1,0 +1,57 @@
+"""The whole API as one table, in the order of the interface. Every row answers under both path forms."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.urls import URLPattern, path
+
+from console import docs, health
+from payments.views import PaymentViewSet
+from qrcodes import pictures
+from qrcodes.views import QrCodeViewSet
+from receipts.views import NoticeViewSet
+from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
+from transactions.views import TransactionViewSet
+from webhooks.views import WebhookViewSet
+
+THAI, PLAIN = "Thai/v1/", "v1/"
+
+# path, viewset, method to action
+API: list[tuple[str, Any, dict[str, str]]] = [
+    ("qr-codes", QrCodeViewSet, {"post": "create"}),
+    ("qr-codes/<str:qr_code_id>", QrCodeViewSet, {"get": "retrieve"}),
+    ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
+    ("payments", PaymentViewSet, {"get": "list"}),
+    ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
+    ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
+    ("webhooks/<str:webhook_id>", WebhookViewSet, {"get": "retrieve", "delete": "destroy"}),
+    ("transactions", TransactionViewSet, {"get": "list"}),
+]
+
+
+def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URLPattern:
+    # Only the payment object differs by path form (see payments.views).
+    form = {"thai": prefix == THAI} if viewset is PaymentViewSet else {}
+    return path(prefix + tail, viewset.as_view(actions, **form))
+
+
+urlpatterns = [
+    *(_route(prefix, *row) for prefix in (THAI, PLAIN) for row in API),
+    # The interface shows these two without a version as well.
+    path("Thai/qr-codes", QrCodeViewSet.as_view({"post": "create"})),
+    *(path(f"{form}qr-codes/<str:qr_code_id>/image", pictures.image) for form in ("Thai/", THAI, PLAIN)),
+    # Doors of others: banks, the simulated bank, staff, machines.
+    path("banks/<str:bank>/notices", NoticeViewSet.as_view({"post": "create"})),
+    path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
+    path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
+    path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
+    path("admin/", admin.site.urls),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("metrics", health.metrics),
+    path("openapi.json", docs.openapi),
+    path("docs", docs.page),
+]
+handler400 = "core.api.bad_request"
+handler404 = "core.api.not_found"
+handler500 = "core.api.server_error"
