@@ -1,0 +1,128 @@
+"""The cast: a shop, its rival, and the bank that knocks."""
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from core import clock, ids, money, redis, thaiqr
+from merchants import services
+from merchants.models import Merchant
+
+BANGKOK = timezone(timedelta(hours=7))
+
+
+@dataclass
+class Shop:
+    """A merchant with its key, asking over the API."""
+
+    merchant: Merchant
+    secret_key: str
+    http: Client
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.http.get(path, headers=self._headers(headers))
+
+    def delete(self, path: str, **headers: str) -> Any:
+        return self.http.delete(path, headers=self._headers(headers))
+
+    def post(self, path: str, body: Any = None, *, key: str | None = None, **headers: str) -> Any:
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        data = "" if body is None else body if isinstance(body, bytes | str) else json.dumps(body)
+        return self.http.post(path, data, content_type="application/json", headers=self._headers(headers))
+
+    def qr_code(self, **fields: Any) -> dict[str, Any]:
+        answer = self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
+        assert answer.status_code == 200, answer.content
+        made: dict[str, Any] = answer.json()
+        return made
+
+    def payment(self, payment_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/Thai/v1/payments/{payment_id}").json()
+        return found
+
+    def _headers(self, more: dict[str, str]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.secret_key}"} | more
+
+
+def open_shop(name: str, mode: str = "test") -> Shop:
+    merchant, secret_key = services.create_merchant(name=name, mode=mode, now=clock.now())
+    return Shop(merchant, secret_key, Client(raise_request_exception=False))
+
+
+@pytest.fixture
+def shop(db: None) -> Shop:
+    return open_shop("Somtam House")
+
+
+@pytest.fixture
+def rival(db: None) -> Shop:
+    return open_shop("Larb Palace")
+
+
+@dataclass
+class BankCaller:
+    """The sandbox bank's side of the door: signed notices about codes."""
+
+    http: Client
+
+    def tell(self, qr_code: dict[str, Any], **changes: Any) -> Any:
+        return self.post(self.notice(qr_code, **changes))
+
+    def notice(self, qr_code: dict[str, Any], **changes: Any) -> dict[str, Any]:
+        code = thaiqr.parse(qr_code["qr_data"])
+        paid_at: datetime = changes.pop("paid_at", clock.now())
+        return {
+            "transaction_id": ids.random_text(20),
+            "type": "credit",
+            "biller_id": code.biller_id,
+            "reference1": code.reference1,
+            "reference2": code.reference2 or "",
+            "reference3": code.reference3 or "",
+            "amount": money.baht(changes.pop("satang", qr_code["amount"])),
+            "currency": "THB",
+            "paid_at": paid_at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
+            "payer_name": "Somchai Jaidee",
+            "payer_bank_code": "014",
+            "payer_account": "1234567890",
+        } | changes
+
+    def post(self, notice: dict[str, Any] | bytes, signature: str | None = None) -> Any:
+        body = notice if isinstance(notice, bytes) else json.dumps(notice).encode()
+        return self.http.post(
+            "/banks/sandbox/notices",
+            body,
+            content_type="application/json",
+            headers={"Sandbox-Bank-Signature": self.sign(body) if signature is None else signature},
+        )
+
+    def sign(self, body: bytes) -> str:
+        at = str(int(time.time()))
+        digest = hmac.new(settings.SANDBOX_BANK_SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256)
+        return f"t={at},v1={digest.hexdigest()}"
+
+
+@pytest.fixture
+def bank(db: None) -> BankCaller:
+    return BankCaller(Client(raise_request_exception=False))
+
+
+@pytest.fixture(autouse=True)
+def fresh_limits() -> Iterator[None]:
+    """Counters of one test are no business of the next."""
+    yield
+    redis.attempt(lambda client: client.flushdb())
+
+
+@pytest.fixture
+def noon() -> datetime:
+    return datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
