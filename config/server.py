@@ -8,9 +8,13 @@ import time
 from importlib import import_module
 from typing import Any
 
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.db import connections
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
-from granian.server import Server
+from granian.server.mp import MPServer
 
 from config.bridge import Bridge, WsgiApplication
 from config.tether import tether
@@ -26,7 +30,7 @@ RESPAWN_SECONDS = 0.2
 SWITCH_SECONDS = 0.0005
 
 
-class WebServer(Server):  # type: ignore[misc]
+class WebServer(MPServer):
     """Granian ends itself when a worker dies twice within 5.5 s; this one keeps replacing it."""
 
     def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
@@ -43,9 +47,13 @@ class Loader:
         self.threads = threads
         self.parent = os.getpid()
 
-    def __call__(self) -> Bridge:
+    def __call__(self) -> Any:
+        """A Bridge, which Granian takes for an RSGI application."""
         # A killed parent would leave workers behind that hold on to the port.
         tether(self.parent, signal.SIGKILL)
+        # Until the event loop listens, the handlers are copies of the parent's and would swallow these.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         sys.setswitchinterval(SWITCH_SECONDS)
         return Bridge(load(self.target), self.threads)
 
@@ -58,8 +66,10 @@ def load(target: str) -> WsgiApplication:
 
 
 def serve(target: str) -> None:
+    """Serve until told to stop. Imports the application first: workers are forks of what is loaded."""
     load(target)
-    _let_go_of_connections()
+    if settings.configured:
+        _check_settings()
     _raise_file_limit()
     server = WebServer(
         target,
@@ -80,13 +90,14 @@ def serve(target: str) -> None:
     server.serve(target_loader=Loader(target, threads), wrap_loader=False)
 
 
-def _let_go_of_connections() -> None:
-    """Workers are forks: a database connection opened by the import must not be shared by them."""
-    from django.conf import settings
-    from django.db import connections
-
-    if settings.configured:
-        connections.close_all()
+def _check_settings() -> None:
+    """Exit with a hint if a setting is wrong or the database is not durable."""
+    try:
+        call_command("check", databases=["default"], fail_level="ERROR")
+    except SystemCheckError as error:
+        sys.exit(str(error))
+    # Workers are forks, and must not share the connection that the check opened.
+    connections.close_all()
 
 
 def _raise_file_limit() -> None:

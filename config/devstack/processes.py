@@ -2,19 +2,19 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 POLL_SECONDS = 0.02
+PROC = Path("/proc")
 
 
 def command_of(pid: int) -> str | None:
     """The command line of a process, or None if there is no such process."""
-    if sys.platform.startswith("linux"):
+    if PROC.is_dir():
         try:
-            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except FileNotFoundError:
             return None
     shown = subprocess.run(
