@@ -66,10 +66,12 @@ $(VENV)/.uv: $(VENV)/.python requirements/uv.lock
 
 # A development environment holds all that `make run` needs and is not cut back to it.
 $(VENV)/.run: $(VENV)/.uv requirements/run.lock
-	@if test -e $(VENV)/.dev; then $(MAKE) --no-print-directory $(VENV)/.dev; \
+	@if test -e $(VENV)/bin/pytest; then $(MAKE) --no-print-directory $(VENV)/.dev; \
 	else $(UV) pip sync --quiet --python $(PY) --require-hashes requirements/run.lock; fi
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.uv requirements/dev.lock
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
+	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder.
+	@echo "$(CURDIR)" > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
 	@touch $(VENV)/.run $@

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connections
 from granian.constants import HTTPModes, Interfaces, Loops
@@ -67,9 +66,13 @@ def load(target: str) -> WsgiApplication:
 
 def serve(target: str) -> None:
     """Serve until told to stop. Imports the application first: workers are forks of what is loaded."""
-    load(target)
+    try:
+        load(target)
+    except SystemCheckError as error:
+        sys.exit(str(error))
     if settings.configured:
-        _check_settings()
+        # Workers must not share the connection that the checks of the application opened.
+        connections.close_all()
     _raise_file_limit()
     server = WebServer(
         target,
@@ -88,16 +91,6 @@ def serve(target: str) -> None:
     )
     threads = int(os.environ.get("WEB_THREADS", "4"))
     server.serve(target_loader=Loader(target, threads), wrap_loader=False)
-
-
-def _check_settings() -> None:
-    """Exit with a hint if a setting is wrong or the database is not durable."""
-    try:
-        call_command("check", databases=["default"], fail_level="ERROR")
-    except SystemCheckError as error:
-        sys.exit(str(error))
-    # Workers are forks, and must not share the connection that the check opened.
-    connections.close_all()
 
 
 def _raise_file_limit() -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+import requests
+
 from config.devstack import ports
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,7 +42,7 @@ class Stack:
         self.stop()
 
     def start(self) -> None:
-        """Start it and wait until it says that it runs."""
+        """Start it and wait until it says that it runs. Its workers may need some seconds more."""
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "config.devstack"],
@@ -52,6 +54,13 @@ class Stack:
             )
         wait_until(lambda: READY in self.log.read_text() or self.process.poll() is not None, START_SECONDS)
         assert READY in self.log.read_text(), self.log.read_text()
+
+    def is_ready(self) -> bool:
+        """Whether `/readyz` says that everything it needs is there."""
+        try:
+            return requests.get(f"{self.base_url}/readyz", timeout=5).status_code == 200
+        except requests.RequestException:
+            return False
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> float:
         """Send the signal; return how many seconds it took to end."""

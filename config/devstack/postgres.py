@@ -85,6 +85,10 @@ class Cluster:
 
     def is_ready(self) -> bool:
         """Whether it takes connections. Creates the database on the first time."""
+        pid_file = self.data / "postmaster.pid"
+        # Asking before it says so would fill the log with refusals.
+        if not pid_file.exists() or "ready" not in pid_file.read_text():
+            return False
         try:
             with psycopg.connect(
                 self.url, dbname="postgres", autocommit=True, connect_timeout=2

@@ -16,14 +16,20 @@ def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: 
     return Program(name, [sys.executable, "manage.py", *arguments], environ, is_captured=is_captured)
 
 
-def services(environ: Mapping[str, str], folder: Path) -> list[Program]:
-    """Web server, workers, clock and the sandbox bank. A slow webhook never delays other tasks."""
+def web(environ: Mapping[str, str]) -> Program:
+    """The web server."""
+    return Program("web", [sys.executable, "-m", "config.server"], environ)
+
+
+def workers(environ: Mapping[str, str], folder: Path) -> list[Program]:
+    """Workers, clock and the sandbox bank. A slow webhook never delays other tasks."""
+    # In a container everything is root's; Celery's warning about it helps nobody here.
+    worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
     schedule = str(folder / "celerybeat-schedule")
     beat = (*CELERY, "beat", "--loglevel", "WARNING", "--schedule", schedule, "--pidfile=")
     return [
-        Program("web", [sys.executable, "-m", "config.server"], environ),
-        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "16", "-n", "webhooks@%h"], environ),
-        Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], environ),
+        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "16", "-n", "webhooks@%h"], worker_environ),
+        Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),
         Program("beat", beat, environ),
         manage("bank", environ, "sandbox_bank"),
     ]

@@ -15,7 +15,7 @@ from config.devstack.environment import environment, port
 from config.devstack.instance import Instance
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster
-from config.devstack.services import manage, services
+from config.devstack.services import manage, web, workers
 from config.devstack.supervisor import Supervisor
 from config.devstack.valkey import Valkey
 
@@ -36,11 +36,13 @@ class Stack:
         """Start everything and say how to use it. Raises StartError."""
         environ = self._servers()
         envfile.write(self.instance.folder, environ)
-        self.supervisor.run(manage("migrate", environ, "migrate", "--no-input", "-v", "0"))
+        self.supervisor.run(manage("migrate", environ, "migrate", "--no-input", "--skip-checks", "-v", "0"))
         demo = self._seed(environ)
-        for program in services(environ, self.instance.folder):
-            self.supervisor.keep(program)
+        # The web server first, with all processors to itself: it is what people wait for.
+        self.supervisor.keep(web(environ))
         self.supervisor.wait_until(_is_healthy, WEB_SECONDS, "The web server")
+        for program in workers(environ, self.instance.folder):
+            self.supervisor.keep(program)
         tell(banner(environ["BASE_URL"], str(self.instance.folder), demo))
 
     def _servers(self) -> dict[str, str]:
