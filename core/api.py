@@ -1,10 +1,11 @@
 """The only place that turns refusals into HTTP: parser, negotiation, exception handler, base viewset."""
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import IO, Any
 
-from django.core.exceptions import BadRequest, RequestDataTooBig
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions, serializers, viewsets
@@ -17,6 +18,7 @@ from core import errors, http, strict_json
 from core.middleware import request_id_of
 
 log = logging.getLogger("api")
+_OTHER_CHARSET = re.compile(r';\s*charset\s*=\s*(?!"?utf-8"?\s*(?:;|$))')
 
 
 class StrictJsonParser(BaseParser):
@@ -34,7 +36,10 @@ class AlwaysJson(BaseContentNegotiation):
     """The API speaks JSON whatever `Accept` says; only the QR image looks at that header itself."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        media_type = request.content_type.partition(";")[0].strip().lower()
+        given = request.content_type.lower()
+        if _OTHER_CHARSET.search(given):
+            return None
+        media_type = given.partition(";")[0].strip()
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
@@ -79,7 +84,8 @@ _FRAMEWORK_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ApiError]
     ((exceptions.UnsupportedMediaType,), errors.UnsupportedMediaType),
     ((Http404, exceptions.NotFound), errors.PathNotFound),
     ((RequestDataTooBig,), errors.RequestTooLarge),
-    ((BadRequest, exceptions.ParseError), errors.InvalidRequest),
+    ((TooManyFieldsSent,), errors.InvalidParameters),
+    ((BadRequest, SuspiciousOperation, exceptions.ParseError), errors.InvalidRequest),
 ]
 
 
