@@ -1,6 +1,7 @@
 """The Celery app and its beat table. Every task may run twice at once without harm."""
 
 import os
+import sys
 from typing import Any
 
 from celery import Celery, signals
@@ -45,6 +46,11 @@ app.conf.beat_max_loop_interval = 1.0
 @signals.beat_init.connect
 def check_settings(**kwargs: Any) -> None:
     """Workers refuse wrong settings like the web server does."""
+    from django.core.management.base import SystemCheckError
+
     from config.checks import refuse_wrong_settings
 
-    refuse_wrong_settings()
+    try:
+        refuse_wrong_settings()
+    except SystemCheckError as error:
+        sys.exit(str(error))  # Celery logs any other exception of a signal and goes on

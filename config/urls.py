@@ -32,7 +32,8 @@ API: list[tuple[str, Any, dict[str, str]]] = [
 def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URLPattern:
     # Only the payment object differs by path form (see payments.views).
     form = {"thai": prefix == THAI} if viewset is PaymentViewSet else {}
-    return path(prefix + tail, viewset.as_view(actions, **form))
+    route: URLPattern = path(prefix + tail, viewset.as_view(actions, **form))
+    return route
 
 
 urlpatterns = [

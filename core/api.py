@@ -61,7 +61,7 @@ class ApiViewSet(viewsets.ViewSet):
             response = http.respond(response)
         return super().finalize_response(request, response, *args, **kwargs)
 
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.http_method_not_allowed(request, *args, **kwargs)
 
 
@@ -118,7 +118,7 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
     """The validated query parameters, or 400 `invalid_parameters`; unknown parameters are ignored."""
     query = request.query_params
     try:
-        for name in serializer.fields:
+        for name in map(str, serializer.fields):
             if len(values := query.getlist(name)) > 1 or "\x00" in "".join(values):
                 raise exceptions.ValidationError({name: ["Give this parameter once."]})
         return dict(serializer.run_validation(_plain(query)))

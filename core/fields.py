@@ -69,7 +69,7 @@ class QueryInteger(serializers.IntegerField):
         return int(data)
 
 
-class QueryInstant(serializers.CharField):
+class QueryInstant(serializers.Field[Any, Any, Any, Any]):
     """An ISO 8601 date (a UTC day) or an instant with its offset.
 
     `end=True` makes it the exclusive upper bound: the day after a date, the millisecond after an instant,

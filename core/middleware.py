@@ -112,7 +112,7 @@ class Framing(_AdminOnly, XFrameOptionsMiddleware):
 class Csrf(CsrfViewMiddleware):
     """Forms only: the API has no cookies, so nothing there can be forged."""
 
-    def process_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | None:
+    def process_view(self, request: HttpRequest, *args: Any) -> Any:
         if request.path_info.startswith(_BROWSER_PATHS):
-            return super().process_view(request, *args, **kwargs)
+            return super().process_view(request, *args)
         return None

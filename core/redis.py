@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from redis import Redis
@@ -41,7 +41,7 @@ class Breaker:
 
 
 @lru_cache
-def client() -> "Redis[Any]":
+def client() -> Redis:
     return Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=PATIENCE,
@@ -53,6 +53,6 @@ def client() -> "Redis[Any]":
 _breaker = Breaker()
 
 
-def attempt(action: Callable[["Redis[Any]"], T]) -> T | None:
+def attempt(action: Callable[[Redis], T]) -> T | None:
     """The result of `action(client)`, or None when Redis cannot say."""
     return _breaker.call(lambda: action(client()), RedisError, OSError)

@@ -97,8 +97,12 @@ def _one_insert(model: type[Model]) -> str:
 
 @lru_cache
 def _select_sql(model: type[Model], where: tuple[str, ...]) -> str:
-    wanted = " AND ".join(f"t.{_quoted(model._meta.get_field(name).column)} = %s" for name in where)
+    wanted = " AND ".join(f"t.{_quoted(_column(model, name))} = %s" for name in where)
     return f"SELECT {columns(model, 't')} FROM {_quoted(model._meta.db_table)} t WHERE {wanted}"  # noqa: S608
+
+
+def _column(model: type[Model], name: str) -> str:
+    return next(str(field.column) for field in _fields(model) if name in (field.name, field.attname))
 
 
 def _quoted(name: str) -> str:

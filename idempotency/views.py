@@ -40,12 +40,12 @@ def _claim(view: Any, request: Request, key: str, kwargs: dict[str, Any]) -> Cla
 
 def read_key(request: Request) -> str | None:
     """The key of the request, None without one. Raises InvalidIdempotencyKey, never ignores a bad key."""
-    raw = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    raw: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if raw is None:
         return None
     try:
         # WSGI hands headers over as latin-1, whatever was sent; characters are counted in what was meant.
-        key = raw.encode("latin-1").decode("utf-8")
+        key: str = raw.encode("latin-1").decode("utf-8")
     except UnicodeError:
         raise InvalidIdempotencyKey() from None
     if not key.strip() or len(key) > LONGEST_KEY or any(unicodedata.category(c) == "Cc" for c in key):

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 
 from core import ids, vault
 from core.columns import PublicId, PublicIdKey, RawJson
@@ -109,17 +110,13 @@ class Payment(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(amount_refunded__gte=0)
-                & Q(
-                    amount_refunded__lte=models.functions.Coalesce(
-                        models.F("amount_received"), models.F("amount")
-                    )
-                ),
+                & Q(amount_refunded__lte=Coalesce(models.F("amount_received"), models.F("amount"))),
                 name="payment_refunds_within_amount",
             ),
         ]
 
     def __str__(self) -> str:
-        return self.id
+        return str(self.id)
 
     def status_at(self, now: datetime) -> Status:
         """The status that is true at `now`: from `expires_at` on a pending payment is expired."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -24,7 +25,9 @@ class Payer:
     account: str = ""
 
 
-def draft(payment_id: str, *, client_bank_account: str | None = None, **fields: object) -> Payment:
+def draft(
+    payment_id: str, *, created_at: datetime, client_bank_account: str | None = None, **fields: Any
+) -> Payment:
     """A pending payment that is not stored yet (the caller inserts it with what belongs to it)."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
     return Payment(
@@ -32,7 +35,8 @@ def draft(payment_id: str, *, client_bank_account: str | None = None, **fields: 
         status=Status.PENDING,
         currency=money.CURRENCY,
         client_bank_account_sealed=sealed,
-        updated_at=fields["created_at"],
+        created_at=created_at,
+        updated_at=created_at,
         **fields,
     )
 
@@ -96,7 +100,7 @@ def _event(payment: Payment, kind: str, now: datetime) -> events.Happening:
     return events.Happening(payment.merchant_id, kind, payment.id, event_data(payment), now)
 
 
-def _payer_fields(payment: Payment, payer: Payer) -> dict[str, object]:
+def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
     return {
         "payer_name": payer.name or None,
         "payer_bank_code": payer.bank_code or None,
@@ -113,7 +117,7 @@ def _differs(payment: Payment, payer: Payer) -> bool:
     return other_account or other_name
 
 
-def _journal_fields(payment: Payment, now: datetime) -> dict[str, object]:
+def _journal_fields(payment: Payment, now: datetime) -> dict[str, Any]:
     amount = payment.amount if payment.amount_received is None else payment.amount_received
     return {
         "payment_id": payment.id,

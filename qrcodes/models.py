@@ -28,4 +28,4 @@ class QrCode(models.Model):
     objects: Any = QrCodeQuerySet.as_manager()
 
     def __str__(self) -> str:
-        return self.id
+        return str(self.id)

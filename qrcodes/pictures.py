@@ -50,7 +50,7 @@ def _find(qr_code_id: str) -> QrCode:
         found = QrCode.objects.select_related("payment").filter(pk=qr_code_id).first()
     if found is None:
         raise QrCodeNotFound(id=qr_code_id)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _media_type(request: HttpRequest) -> str:

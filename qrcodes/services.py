@@ -90,7 +90,7 @@ def find(*, merchant: Merchant, qr_code_id: str) -> QrCode:
         found = QrCode.objects.of(merchant).select_related("payment").filter(pk=qr_code_id).first()
     if found is None:
         raise QrCodeNotFound(id=qr_code_id)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @transaction.atomic

@@ -27,7 +27,7 @@ def _keep(bank: str, body: bytes, verdict: Verdict, receipt: Receipt | None, now
     return Notice.objects.create(
         id=notice_id,
         bank=bank,
-        body_sealed=vault.seal(body.decode("utf-8", "backslashreplace"), context=notice_id),
+        body_sealed=vault.seal(body.decode("latin-1"), context=notice_id),
         verdict=verdict,
         receipt=receipt,
         received_at=now,

@@ -121,5 +121,6 @@ class Notice(models.Model):
         return f"{self.bank} {self.received_at:%Y-%m-%d %H:%M:%S}"
 
     @property
-    def body(self) -> str:
-        return vault.open_sealed(self.body_sealed, context=self.id)
+    def body(self) -> bytes:
+        """Sealed as latin-1 text, which holds any bytes."""
+        return vault.open_sealed(self.body_sealed, context=self.id).encode("latin-1")

@@ -52,7 +52,7 @@ def _payment_of(receipt: Receipt) -> Payment | None:
         .filter(reference1=receipt.reference1, biller_id=receipt.biller_id, merchant__bank=receipt.bank)
         .first()
     )
-    return None if qr_code is None else Payment.objects.locked(qr_code.payment_id)  # type: ignore[no-any-return]
+    return None if qr_code is None else Payment.objects.locked(qr_code.payment_id)
 
 
 def _act(outcome: Outcome, receipt: Receipt, payment: Payment | None, now: datetime) -> None:

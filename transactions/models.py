@@ -64,4 +64,4 @@ class Transaction(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.id
+        return str(self.id)

@@ -1,0 +1,52 @@
+"""The operations on payments, as the OpenAPI document tells them."""
+
+from typing import Any
+
+from core.openapi import Operation, Shown, Tag
+from payments.errors import PaymentNotFound
+from payments.serializers import (
+    CardPaymentList,
+    CardPaymentObject,
+    PaymentQuery,
+    QrPaymentList,
+    QrPaymentObject,
+)
+
+_PAGE = {"total": 1, "limit": 20, "offset": 0}
+_SHARED: dict[str, Any] = {
+    "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "status": "succeeded",
+    "amount": 150_000,
+    "currency": "THB",
+    "created_at": "2026-11-21T03:04:05.123Z",
+    "metadata": {"table": 4},
+    "amount_refunded": 0,
+    "failure_code": None,
+    "expires_at": "2026-11-21T03:19:05.123Z",
+}
+QR_PAYMENT = _SHARED | {
+    "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+    "reference": "INV-2026-0042",
+    "completed_at": "2026-11-21T03:05:41.000Z",
+}
+CARD_PAYMENT = _SHARED | {"description": None, "updated_at": "2026-11-21T03:05:42.310Z", "card": None}
+
+list_ = Operation(
+    name="list_payments",
+    tag=Tag.PAYMENTS,
+    summary="List payments",
+    description="Newest first. A pending payment whose time is over shows, and is found, as `expired`.",
+    query=PaymentQuery,
+    answer=Shown(QrPaymentList, {"payments": [QR_PAYMENT], **_PAGE}),
+    plain_answer=Shown(CardPaymentList, {"payments": [CARD_PAYMENT], **_PAGE}),
+)
+retrieve = Operation(
+    name="get_payment",
+    tag=Tag.PAYMENTS,
+    summary="Retrieve a payment",
+    description="Poll this while the customer pays, or to make sure when no webhook came. "
+    "The two path forms show different fields.",
+    answer=Shown(QrPaymentObject, QR_PAYMENT),
+    plain_answer=Shown(CardPaymentObject, CARD_PAYMENT),
+    refusals=(PaymentNotFound,),
+)
