@@ -11,7 +11,7 @@ from payments.models import Payment
 from transactions.models import Transaction
 
 
-class MerchantFactory(factory.django.DjangoModelFactory[Merchant]):
+class MerchantFactory(factory.django.DjangoModelFactory):
     class Meta:
         model = Merchant
 
@@ -23,7 +23,7 @@ class MerchantFactory(factory.django.DjangoModelFactory[Merchant]):
     biller_id = factory.LazyFunction(lambda: ids.random_text(15, "0123456789"))
 
 
-class PaymentFactory(factory.django.DjangoModelFactory[Payment]):
+class PaymentFactory(factory.django.DjangoModelFactory):
     class Meta:
         model = Payment
 
@@ -38,7 +38,7 @@ class PaymentFactory(factory.django.DjangoModelFactory[Payment]):
     expires_at = factory.LazyAttribute(lambda row: row.created_at + timedelta(minutes=15))
 
 
-class TransactionFactory(factory.django.DjangoModelFactory[Transaction]):
+class TransactionFactory(factory.django.DjangoModelFactory):
     class Meta:
         model = Transaction
 

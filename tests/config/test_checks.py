@@ -1,0 +1,61 @@
+"""Wrong settings refuse to start, with a hint."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from config import checks
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("SECRET_KEY", "short", "50 random characters"),
+        ("FIELD_ENCRYPTION_KEYS", ["not-a-key"], "Fernet"),
+        ("FIELD_ENCRYPTION_KEYS", [], "Fernet"),
+        ("REDIS_URL", "http://x", "redis://"),
+        ("BASE_URL", "pay.example.com", "https://"),
+        ("RATE_LIMIT", -1, "0 turns it off"),
+        ("IDEMPOTENCY_TTL_HOURS", 0.0, "24"),
+        ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
+        ("WEBHOOK_SECONDS", 0.0, "15"),
+        ("SANDBOX_BANK_SECRET", "short", "24"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, value: Any, hint: str) -> None:
+    assert checks.required_settings(None) + checks.bounded_settings(None) == []
+    setattr(settings, name, value)
+    found = checks.required_settings(None) + checks.bounded_settings(None)
+    assert [hint in str(error.hint) for error in found] == [True]
+
+
+@pytest.mark.django_db
+def test_a_database_that_may_lose_commits_is_refused() -> None:
+    """The servers of the tests are fast and forgetful: exactly what must not run a shop."""
+    (error,) = checks.durable_database(None)
+    assert "synchronous_commit=off" in error.msg
+
+
+@pytest.mark.parametrize(
+    "command", [["-c", "import config.wsgi"], ["-m", "celery", "-A", "config", "worker"]]
+)
+def test_servers_and_workers_refuse_to_start_with_it(command: list[str]) -> None:
+    environment = os.environ | {"SECRET_KEY": "short"}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "50 random characters" in done.stderr

@@ -1,0 +1,68 @@
+"""The staff console: every model is there, money is read-only, secrets are not shown."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from core.admin import ReadOnlyAdmin
+from merchants import secrets
+from merchants.models import ApiKey
+from tests.conftest import BankCaller, Shop
+
+OURS = {
+    "console", "idempotency", "merchants", "payments", "qrcodes",
+    "receipts", "sandbox", "transactions", "webhooks",
+}  # fmt: skip
+MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
+
+
+def page(model: Any, name: str, *arguments: object) -> str:
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{name}", args=arguments)
+
+
+def test_every_model_is_registered_and_read_only() -> None:
+    for model in MODELS:
+        assert isinstance(admin.site._registry.get(model), ReadOnlyAdmin), model
+
+
+def test_every_list_and_page_opens(shop: Shop, bank: BankCaller, admin_client: Client) -> None:
+    code = shop.qr_code(client_bank_account="1234567890")
+    shop.post("/Thai/v1/qr-codes", {"amount": 100, "currency": "THB"}, key="k")
+    bank.tell(code)
+    bank.post(b"garbage")
+    for model in MODELS:
+        listed = admin_client.get(page(model, "changelist"))
+        assert listed.status_code == 200, model
+        for row in model._default_manager.all()[:3]:
+            shown = admin_client.get(page(model, "change", row.pk))
+            assert shown.status_code == 200, model
+            text = shown.content.decode()
+            assert "1234567890" not in text, model
+            assert shop.secret_key[16:] not in text, model
+            assert 'name="_save"' not in text, model
+
+
+@pytest.mark.parametrize("app_label", sorted(OURS))
+def test_the_home_names_every_app(admin_client: Client, app_label: str) -> None:
+    assert f"/admin/{app_label}/" in admin_client.get("/admin/").content.decode()
+
+
+def test_staff_issue_and_revoke_keys_and_it_is_audited(shop: Shop, admin_client: Client) -> None:
+    from django.contrib.admin.models import LogEntry
+
+    act = {"action": "issue_key", "_selected_action": [shop.merchant.pk]}
+    answer = admin_client.post(page(type(shop.merchant), "changelist"), act, follow=True)
+    assert "shown once" in answer.content.decode()
+    key = ApiKey.objects.get(public_id=secrets.public_id(shop.secret_key))
+    admin_client.post(page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [key.pk]})
+    assert shop.get("/v1/payments").status_code == 401
+    assert LogEntry.objects.count() == 2
+
+
+def test_the_console_asks_for_a_login(client: Client, db: None) -> None:
+    assert client.get("/admin/").status_code == 302

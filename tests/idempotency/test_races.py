@@ -1,0 +1,74 @@
+"""The same key by many at once: one does the work, the others get its answer."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test import Client
+
+from core import clock
+from idempotency.models import IdempotencyKey
+from payments.models import Payment
+from tests.conftest import Shop, open_shop
+from tests.factories import qr_request
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATH = "/Thai/v1/qr-codes"
+
+
+def posting(shop: Shop, body: dict[str, Any], key: str) -> Callable[[], Any]:
+    own = Shop(shop.merchant, shop.secret_key, Client(raise_request_exception=False))
+    return partial(own.post, PATH, body, key=key)
+
+
+def test_twenty_identical_requests_make_one_payment_round_after_round() -> None:
+    shop = open_shop("Race")
+    for number in range(5):
+        answers = at_once(*[posting(shop, qr_request(), f"round-{number}") for _ in range(20)])
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.content for answer in answers}) == 1
+        assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
+    assert Payment.objects.count() == 5
+
+
+def test_two_bodies_under_one_key_make_one_payment() -> None:
+    shop = open_shop("Race")
+    bodies = [qr_request(), qr_request(amount=200_000)] * 10
+    answers = at_once(*[posting(shop, body, "k") for body in bodies])
+    assert Counter(answer.status_code for answer in answers) == {200: 10, 409: 10}
+    assert Payment.objects.count() == 1
+
+
+def test_an_expired_key_is_taken_over_once() -> None:
+    shop = open_shop("Race")
+    shop.post(PATH, qr_request(), key="k")
+    past = clock.now() - timedelta(hours=25)
+    IdempotencyKey.objects.update(created_at=past, expires_at=past + timedelta(hours=24))
+    answers = at_once(*[posting(shop, qr_request(amount=200_000), "k") for _ in range(20)])
+    assert len({answer.content for answer in answers}) == 1
+    assert Payment.objects.count() == 2
+
+
+def test_a_duplicate_waits_only_so_long_and_is_told_to_retry() -> None:
+    shop = open_shop("Race")
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute(
+            "INSERT INTO idempotency_idempotencykey"
+            " (merchant_id, key, fingerprint, status, body, created_at, expires_at)"
+            " VALUES (%s, 'k', '', 0, '', now(), now() + interval '1 day')",
+            [shop.merchant.id],
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '200ms'")
+        refused = shop.post(PATH, qr_request(), key="k")
+        other.rollback()
+    connection.close()
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_in_progress")
+    assert refused.headers["Retry-After"] == "1"
+    assert not Payment.objects.exists()

@@ -1,0 +1,119 @@
+"""A request is done once per key; everything else about keys, through the API."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from idempotency import services
+from idempotency.models import IdempotencyKey
+from payments.models import Payment
+from tests.conftest import Shop, open_shop
+from tests.factories import qr_request
+
+PATH = "/Thai/v1/qr-codes"
+
+
+def test_a_repeat_answers_the_same_bytes_and_makes_nothing(shop: Shop) -> None:
+    first = shop.post(PATH, qr_request(), key="order-1")
+    again = shop.post(PATH, qr_request(), key="order-1")
+    assert (again.status_code, again.content) == (200, first.content)
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["X-Request-Id"] != first.headers["X-Request-Id"]
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/qr-codes", "/Thai/qr-codes"])
+def test_all_path_forms_are_one_operation(shop: Shop, path: str) -> None:
+    first = shop.post(PATH, qr_request(), key="order-1")
+    assert shop.post(path, qr_request(), key="order-1").content == first.content
+
+
+def test_the_order_of_fields_and_white_space_do_not_matter(shop: Shop) -> None:
+    first = shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
+    assert shop.post(PATH, '{ "currency": "THB",\n "amount": 150000 }', key="k").content == first.content
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        qr_request(amount=150_001),
+        qr_request(expiry_minutes=15),
+        qr_request(unknown=1),
+        {"amount": "wrong"},
+        {},
+    ],
+)
+def test_another_request_under_the_key_is_refused_even_if_invalid(shop: Shop, other: dict[str, Any]) -> None:
+    shop.post(PATH, qr_request(), key="k")
+    refused = shop.post(PATH, other, key="k")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_reused")
+    assert refused.json()["error"]["type"] == "idempotency_error"
+    assert Payment.objects.count() == 1
+
+
+def test_another_operation_under_the_key_is_refused(shop: Shop) -> None:
+    code = shop.post(PATH, qr_request(), key="k").json()
+    refused = shop.post(f"{PATH}/{code['qr_code_id']}/expire", key="k")
+    assert refused.json()["error"]["code"] == "idempotency_key_reused"
+
+
+def test_ending_a_code_can_be_repeated_under_its_key(shop: Shop) -> None:
+    path = f"{PATH}/{shop.qr_code()['qr_code_id']}/expire"
+    first = shop.post(path, key="end")
+    assert shop.post(path, key="end").content == first.content
+    assert shop.post(path).json()["error"]["code"] == "qr_code_not_expirable"
+
+
+def test_merchants_do_not_share_keys(shop: Shop, rival: Shop) -> None:
+    ours, theirs = (each.post(PATH, qr_request(), key="k").json() for each in (shop, rival))
+    assert ours["payment_id"] != theirs["payment_id"]
+
+
+def test_a_refused_request_leaves_its_key_free(shop: Shop) -> None:
+    assert shop.post(PATH, qr_request(amount=1), key="k").status_code == 400
+    assert not IdempotencyKey.objects.exists()
+    assert shop.post(PATH, qr_request(), key="k").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)  # the taker-over first meets the expired row as a conflict
+def test_a_key_is_dead_at_exactly_24_hours_whether_or_not_it_was_swept(noon: datetime) -> None:
+    shop = open_shop("Somtam House")
+    with time_machine.travel(noon, tick=False) as clock:
+        first = shop.post(PATH, qr_request(), key="k").json()
+        clock.move_to(noon + timedelta(hours=24) - timedelta(milliseconds=1))
+        assert shop.post(PATH, qr_request(), key="k").json() == first
+        clock.move_to(noon + timedelta(hours=24))
+        second = shop.post(PATH, qr_request(amount=100), key="k")
+        assert second.status_code == 200
+        assert shop.post(PATH, qr_request(amount=100), key="k").content == second.content
+    assert Payment.objects.count() == 2
+
+
+def test_the_longest_key_is_counted_in_characters(shop: Shop) -> None:
+    thai = "ก" * 255
+    as_sent = thai.encode().decode("latin-1")  # how a server hands over a header
+    assert shop.post(PATH, qr_request(), key=as_sent).status_code == 200
+    assert IdempotencyKey.objects.get().key == thai
+
+
+@pytest.mark.parametrize("key", ["", " ", "x" * 256, "a\x00b", "a\x7fb", "\xff\xfe"])
+def test_a_bad_key_is_refused_and_never_ignored(shop: Shop, key: str) -> None:
+    refused = shop.post(PATH, qr_request(), key=key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_idempotency_key")
+    assert not Payment.objects.exists()
+
+
+def test_keys_mean_nothing_on_reads(shop: Shop) -> None:
+    assert shop.get("/Thai/v1/payments", **{"Idempotency-Key": ""}).status_code == 200
+
+
+def test_forgetting_removes_only_what_has_expired(shop: Shop, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        shop.post(PATH, qr_request(), key="old")
+        clock.move_to(noon + timedelta(hours=23))
+        shop.post(PATH, qr_request(), key="young")
+        assert services.forget_expired(now=noon + timedelta(hours=24), batch=1) == 1
+    assert IdempotencyKey.objects.get().key == "young"

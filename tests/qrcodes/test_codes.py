@@ -1,0 +1,126 @@
+"""Make and read QR codes, through the API."""
+
+import json
+from typing import Any
+
+import pytest
+
+from core import thaiqr
+from payments.models import Payment
+from qrcodes.models import QrCode
+from tests.conftest import Shop
+from webhooks.models import Event
+
+REQUIRED = {
+    "qr_code_id", "qr_data", "qr_image_url", "amount", "currency", "expires_at", "payment_id", "status",
+}  # fmt: skip
+
+
+def test_the_object_has_what_was_given_and_nothing_that_was_not(shop: Shop) -> None:
+    assert set(shop.qr_code()) == REQUIRED
+    given: dict[str, Any] = {
+        "reference": "INV-1/ก",
+        "client_name": "สมชาย ใจดี",
+        "client_bank_name": "SCB",
+        "client_bank_account": "1234567890",
+        "metadata": {"b": 1, "a": [1.5, None, {"ก": "x"}], "": True},
+    }
+    full = shop.qr_code(**given)
+    assert set(full) == REQUIRED | set(given)
+    assert {name: full[name] for name in given} == given
+    assert list(full["metadata"]) == ["b", "a", ""]
+    assert shop.get(f"/v1/qr-codes/{full['qr_code_id']}").json() == full
+
+
+def test_the_payload_asks_for_exactly_this_money(shop: Shop) -> None:
+    code = shop.qr_code(amount=150_000)
+    payload = thaiqr.parse(code["qr_data"])
+    assert (payload.amount, payload.biller_id, payload.is_dynamic) == (150_000, shop.merchant.biller_id, True)
+    assert payload.value("54") == "1500.00"
+    assert payload.reference1 == QrCode.objects.get().reference1
+    assert code["qr_image_url"].endswith(f"/Thai/qr-codes/{code['qr_code_id']}/image")
+
+
+def test_a_merchants_own_second_and_third_reference_are_in_the_payload(shop: Shop) -> None:
+    shop.merchant.reference2, shop.merchant.reference3 = "BRANCH1", "SCB"
+    shop.merchant.save()
+    payload = thaiqr.parse(shop.qr_code()["qr_data"])
+    assert (payload.reference2, payload.reference3) == ("BRANCH1", "SCB")
+
+
+@pytest.mark.parametrize("amount", [100, 101, 200_000_000])
+def test_amounts_from_1_to_2000000_baht_go(shop: Shop, amount: int) -> None:
+    assert shop.qr_code(amount=amount)["amount"] == amount
+
+
+@pytest.mark.parametrize("amount", [99, 200_000_001, 0, -1, "100", 100.0, True, None, [100], {}])
+def test_every_other_amount_is_refused_in_the_words_of_the_interface(shop: Shop, amount: Any) -> None:
+    refused = shop.post("/Thai/v1/qr-codes", {"amount": amount, "currency": "THB"})
+    assert refused.status_code == 400
+    assert refused.json()["error"] == {
+        "code": "invalid_amount",
+        "message": "Amount must be between 1 and 2000000 THB",
+        "type": "validation_error",
+        "param": "amount",
+    }
+    assert not Payment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("currency", "USD"),
+        ("currency", "thb"),
+        ("reference", ""),
+        ("reference", "x" * 36),
+        ("reference", None),
+        ("reference", 17),
+        ("expiry_minutes", 0),
+        ("expiry_minutes", 1441),
+        ("expiry_minutes", "15"),
+        ("client_name", "x" * 141),
+        ("client_bank_name", 1),
+        ("client_bank_account", {}),
+        ("metadata", []),
+        ("metadata", {str(number): 1 for number in range(51)}),
+        ("metadata", {"x": "y" * 8200}),
+    ],
+)
+def test_a_wrong_field_is_named(shop: Shop, field: str, value: Any) -> None:
+    refused = shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"} | {field: value})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["param"]) == (400, f"invalid_{field}", field)
+    assert not Payment.objects.exists()
+
+
+def test_the_payment_is_born_with_the_code_and_told_of(shop: Shop) -> None:
+    code = shop.qr_code(reference="A-1", metadata={"x": 1})
+    payment = shop.payment(code["payment_id"])
+    assert (payment["qr_code_id"], payment["status"], payment["reference"]) == (
+        code["qr_code_id"],
+        "pending",
+        "A-1",
+    )
+    assert payment["expires_at"] == code["expires_at"]
+    told = json.loads(bytes(Event.objects.get(type="payment.pending").body))
+    assert told["data"]["payment_id"] == code["payment_id"]
+    assert told["data"]["metadata"] == {"x": 1}
+
+
+def test_the_clients_account_is_sealed_at_rest(shop: Shop) -> None:
+    shop.qr_code(client_bank_account="1234567890")
+    payment = Payment.objects.get()
+    assert "1234567890" not in str(payment.client_bank_account_sealed)
+    assert payment.client_bank_account == "1234567890"
+
+
+@pytest.mark.parametrize("qr_code_id", ["qr_unknown", "qr_000000000000000000000000000", "%00"])
+def test_an_unknown_code_is_not_found(shop: Shop, qr_code_id: str) -> None:
+    answer = shop.get(f"/Thai/v1/qr-codes/{qr_code_id}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "qr_code_not_found")
+
+
+def test_references_are_never_the_same(shop: Shop) -> None:
+    for _ in range(50):
+        shop.qr_code()
+    assert QrCode.objects.values("reference1").distinct().count() == 50

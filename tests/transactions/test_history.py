@@ -1,0 +1,91 @@
+"""The list of spec 4.7: rows, filters, exact totals."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tests.conftest import BankCaller, Shop
+from tests.factories import TransactionFactory
+from transactions.models import Transaction
+
+PATH = "/Thai/v1/transactions"
+KEYS = {"transaction_id", "payment_id", "type", "status", "amount", "currency", "created_at"}
+
+
+def ids_of(shop: Shop, query: str) -> set[str]:
+    answer = shop.get(f"{PATH}?{query}")
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["total"] == len(answer.json()["transactions"])
+    return {row["transaction_id"] for row in answer.json()["transactions"]}
+
+
+def test_paid_and_declined_codes_have_a_row_and_pending_ones_none(shop: Shop, bank: BankCaller) -> None:
+    paid, declined, _ = shop.qr_code(), shop.qr_code(), shop.qr_code()
+    bank.tell(paid)
+    bank.tell(declined, type="decline")
+    rows = {row["payment_id"]: row for row in shop.get(PATH).json()["transactions"]}
+    assert set(rows) == {paid["payment_id"], declined["payment_id"]}
+    assert set(rows[paid["payment_id"]]) == KEYS
+    assert [
+        (rows[code["payment_id"]]["type"], rows[code["payment_id"]]["status"]) for code in (paid, declined)
+    ] == [
+        ("payment", "succeeded"),
+        ("failed", "failed"),
+    ]
+
+
+def test_filters(shop: Shop) -> None:
+    early = TransactionFactory(
+        merchant=shop.merchant, created_at=datetime(2026, 11, 20, 23, 59, 59, 999000, UTC)
+    )
+    late = TransactionFactory(
+        merchant=shop.merchant, created_at=datetime(2026, 11, 21, tzinfo=UTC), type="failed", status="failed"
+    )
+    assert ids_of(shop, "") == {early.id, late.id}
+    assert ids_of(shop, "status=failed") == {late.id}
+    assert ids_of(shop, "type=payment") == {early.id}
+    assert ids_of(shop, "type=refund") == set()
+    assert ids_of(shop, "start_date=2026-11-21") == {late.id}
+    assert ids_of(shop, "end_date=2026-11-20") == {early.id}
+    assert ids_of(shop, "start_date=2026-11-21T07:00:00%2B07:00") == {late.id}
+    assert ids_of(shop, "start_date=2026-11-21T07:00:00+07:00") == {late.id}
+    assert ids_of(shop, "end_date=2026-11-21T00:00:00Z") == {early.id, late.id}
+    assert ids_of(shop, "end_date=2026-11-20T23:59:59.998Z") == set()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["type=failed", "type=", "status=expired", "limit=101", "limit=0", "offset=-1", "start_date=2026-02-30",
+     "start_date=2026-11-21T00:00:00", "end_date=tomorrow", "start_date=2026-11-22&end_date=2026-11-21"],
+)  # fmt: skip
+def test_bad_filters_are_refused(shop: Shop, query: str) -> None:
+    answer = shop.get(f"{PATH}?{query}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_parameters")
+
+
+def test_a_shop_sees_only_its_own(shop: Shop, rival: Shop) -> None:
+    TransactionFactory(merchant=rival.merchant)
+    assert shop.get(PATH).json()["total"] == 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE transactions_transaction SET amount = amount + 1",
+        "UPDATE transactions_transaction SET payment_id = 'pay_000000000000000000000000000'",
+        "UPDATE transactions_transaction SET status = 'lost'",
+        "DELETE FROM transactions_transaction",
+        # a second row for the same payment
+        """INSERT INTO transactions_transaction
+           (id, merchant_id, payment_id, type, status, amount, currency, created_at)
+           SELECT 'txn_x', merchant_id, payment_id, type, status, amount, currency, created_at
+           FROM transactions_transaction""",
+    ],
+)
+def test_history_is_not_rewritten(attack: str) -> None:
+    TransactionFactory()
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+    assert Transaction.objects.count() == 1
