@@ -1,8 +1,12 @@
 import socket
 import ssl
+from collections.abc import Iterator
+from ipaddress import ip_network
 
 import pytest
+from pytest_django import Settings
 
+from tests.receiver import Receiver, listening
 from tests.webhooks.certificates import Authority
 from webhooks import client
 
@@ -32,3 +36,17 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(socket.socket, "connect", recording)
     return seen
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A merchant's endpoint that answers 200."""
+    with listening() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def loopback(settings: Settings) -> None:
+    """Test merchants may have their endpoints on this machine."""
+    settings.WEBHOOK_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.WEBHOOK_ALLOW_HTTP = True
