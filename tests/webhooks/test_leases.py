@@ -1,0 +1,187 @@
+"""A delivery is in one worker's hands at a time, and never lost with the worker."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+from pytest_django import Settings
+
+from tests.conftest import Shop
+from tests.threads import at_once
+from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
+from webhooks import deliveries, endpoints, leases, tasks
+from webhooks.client import Answer
+from webhooks.leases import IN_FLIGHT_PER_ENDPOINT, Lease
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus
+
+pytestmark = pytest.mark.django_db
+
+OK = Answer(status=200, error="", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
+FAILED = Answer(status=500, error="http_5xx", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
+
+
+def claim(limit: int = 1) -> list[Lease]:
+    return leases.claim(now=NOW, limit=limit)
+
+
+def note(lease: Lease, answer: Answer = OK) -> bool:
+    return deliveries.note(lease, answer, started_at=NOW, now=NOW)
+
+
+def let_leases_expire() -> None:
+    Delivery.objects.filter(state="leased").update(lease_until=Now())
+
+
+def claimed_to_the_end() -> list[str]:
+    """Claim and note until nothing is found."""
+    mine = []
+    while taken := claim(3):
+        mine += [lease.delivery_id for lease in taken]
+        for lease in taken:
+            note(lease)
+    return mine
+
+
+def test_a_claim_takes_what_is_due_longest(shop: Shop) -> None:
+    make_endpoint(shop)
+    for minutes in (3, 9, 5, -1):
+        publish(shop, at=NOW - timedelta(minutes=minutes))
+    ages = [Delivery.objects.get(pk=lease.delivery_id).due_at for lease in claim(3)]
+    assert sorted(ages) == [NOW - timedelta(minutes=minutes) for minutes in (9, 5, 3)]
+    assert claim() == []
+
+
+def test_a_lease_outlasts_the_post_by_the_clock_of_the_database(shop: Shop, settings: Settings) -> None:
+    settings.WEBHOOK_SECONDS = 40
+    make_endpoint(shop)
+    publish(shop)
+    claim()
+    lease_until = only_delivery().lease_until
+    assert lease_until is not None
+    assert timedelta(seconds=50) < lease_until - timezone.now() < timedelta(seconds=56)
+
+
+def test_what_is_leased_is_not_claimed_again(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    (lease,) = claim()
+    assert claim() == []
+    assert leases.reclaim(now=NOW) == 0
+    assert note(lease)
+    assert only_delivery().lease_id is None
+
+
+def test_a_lost_worker_delays_a_delivery_and_is_written_down(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    claim()
+    let_leases_expire()
+    assert leases.reclaim(now=NOW) == 1
+    assert (only_delivery().state, only_delivery().due_at) == ("pending", NOW)
+    assert Attempt.objects.get().error == "worker_lost"
+    assert [lease.attempt for lease in claim()] == [2]
+
+
+def test_a_delivery_that_kills_its_workers_ends(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    for _ in range(10):
+        claim()
+        let_leases_expire()
+        leases.reclaim(now=NOW)
+    assert (only_delivery().state, only_delivery().finished_at) == ("failed", NOW)
+    assert Attempt.objects.count() == 10
+
+
+def test_a_worker_that_wakes_up_late_changes_nothing_but_its_attempt_is_kept(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    (late,) = claim()
+    let_leases_expire()
+    leases.reclaim(now=NOW)
+    (current,) = claim()
+    assert not note(late, FAILED)
+    assert (only_delivery().state, only_delivery().lease_id) == ("leased", current.lease_id)
+    assert note(current)
+    assert not note(late, FAILED)
+    assert only_delivery().state == "succeeded"
+    errors = Attempt.objects.order_by("id").values_list("number", "error")
+    assert list(errors) == [(1, "worker_lost"), (1, "http_5xx"), (2, ""), (1, "http_5xx")]
+
+
+def test_one_endpoint_gets_only_its_share_however_long_its_backlog(shop: Shop, rival: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 50, at=NOW - timedelta(hours=1))
+    make_endpoint(rival)
+    publish(rival)
+    taken = claim(100)
+    assert len(taken) == IN_FLIGHT_PER_ENDPOINT + 1
+    assert claim(100) == []
+    assert all(note(lease) for lease in taken)
+    assert len(claim(100)) == IN_FLIGHT_PER_ENDPOINT
+
+
+def test_an_endpoint_with_nothing_due_is_passed_over(shop: Shop, rival: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 3, at=NOW + timedelta(seconds=1))
+    make_endpoint(rival)
+    publish(rival)
+    assert len(claim(100)) == 1
+
+
+def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop, 2)
+    (lease,) = claim()
+    endpoints.disable(endpoint_id=endpoint.id, reason="gone", now=NOW)
+    assert claim() == []
+    note(lease, FAILED)
+    endpoints.settle_left(now=NOW)
+    assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
+
+
+def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    Endpoint.objects.filter(pk=endpoint.pk).update(status=EndpointStatus.DISABLED)
+    publish(shop)
+    Endpoint.objects.filter(pk=endpoint.pk).update(status=EndpointStatus.ACTIVE)
+    publish(shop)
+    (lease,) = claim()
+    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    assert claim() == []
+    note(lease, FAILED)
+    endpoints.settle_left(now=NOW)
+    assert set(Delivery.objects.values_list("state", "finished_at")) == {("failed", NOW)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_never_get_the_same_delivery(shop: Shop) -> None:
+    for _ in range(5):
+        make_endpoint(shop)
+    publish(shop, 12)
+    claimed = [delivery for mine in at_once(*[claimed_to_the_end] * 6) for delivery in mine]
+    assert len(claimed) == len(set(claimed)) == 60
+    assert set(Delivery.objects.values_list("state", "attempts")) == {("succeeded", 1)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_the_same_time_keep_to_the_share_of_an_endpoint(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 30)
+    taken = at_once(*[claim] * 8)
+    assert sum(len(mine) for mine in taken) == IN_FLIGHT_PER_ENDPOINT
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("loopback")
+def test_a_lost_worker_is_reclaimed_once_by_two_beats(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop, 3)
+    claim(3)
+    let_leases_expire()
+    Endpoint.objects.filter(pk=endpoint.pk).update(status=EndpointStatus.DISABLED)
+    at_once(*[tasks.ring] * 4)
+    assert list(Attempt.objects.values_list("error", flat=True)) == ["worker_lost"] * 3
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}

@@ -1,0 +1,21 @@
+from core.errors import Invalid, NotFound, invalid_field
+from webhooks.event_types import EventType
+
+
+class WebhookNotFound(NotFound):
+    code = "webhook_not_found"
+    message = "No webhook {id}."
+
+
+class InvalidUrl(Invalid):
+    """One message for every cause: telling blocked from unreachable would make this a port scanner."""
+
+    status = 422
+    code = "invalid_url"
+    message = "The URL must be a public https address, and the endpoint must answer a POST request."
+
+
+InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
+InvalidSecret = invalid_field(
+    "secret", "secret has 1 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes."
+)

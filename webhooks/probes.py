@@ -1,0 +1,70 @@
+"""Is anybody there? One signed `webhook.ping`, before a URL is accepted."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.conf import settings
+
+from core import ids
+from core.errors import ServiceUnavailable
+from webhooks import client, posting, shapes, targets
+from webhooks.errors import InvalidUrl
+from webhooks.event_types import PING
+from webhooks.models import Endpoint
+from webhooks.policy import policy_for
+
+TIMEOUTS = client.Timeouts(connect=2.0, total=5.0)
+# Of the four threads of a web process two stay free, however slowly endpoints answer.
+AT_ONCE = 2
+PATIENCE_SECONDS = 0.5
+_places = threading.BoundedSemaphore(AT_ONCE)
+
+
+def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
+    """The HTTP status with which the endpoint answers, None where WEBHOOK_PROBE is off.
+
+    Raises InvalidUrl when it may not or cannot be reached, ServiceUnavailable when too many are probed.
+    """
+    if settings.WEBHOOK_PROBE == "off":
+        _judge(endpoint)
+        return None
+    with _place():
+        answer = _ping(endpoint, now)
+    if answer.status is None or (settings.WEBHOOK_PROBE == "2xx" and answer.error):
+        raise InvalidUrl(param="url")
+    return answer.status
+
+
+def _ping(endpoint: Endpoint, now: datetime) -> client.Answer:
+    event_id = ids.new("evt_", now)
+    body = shapes.message(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
+    return posting.post(
+        endpoint,
+        message_id=event_id,
+        body=body,
+        merchant_mode=endpoint.merchant.mode,
+        now=now,
+        timeouts=TIMEOUTS,
+    )
+
+
+def _judge(endpoint: Endpoint) -> None:
+    """Without a probe a name that cannot be looked up passes: every delivery judges again."""
+    policy = policy_for(endpoint.merchant.mode)
+    try:
+        targets.resolve(targets.parse_target(endpoint.url, policy), policy)
+    except targets.BadTarget as refusal:
+        if refusal.reason is not targets.Reason.DNS:
+            raise InvalidUrl(param="url") from None
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    if not _places.acquire(timeout=PATIENCE_SECONDS):
+        raise ServiceUnavailable(retry_after=round(TIMEOUTS.total))
+    try:
+        yield
+    finally:
+        _places.release()

@@ -1,0 +1,17 @@
+from celery import shared_task
+
+from core import clock
+from webhooks import deliveries, endpoints, leases
+
+
+@shared_task(name="webhooks.drain")
+def drain() -> None:
+    deliveries.drain()
+
+
+@shared_task(name="webhooks.ring")
+def ring() -> None:
+    """Beat's bell: also for what a dead worker or a silent endpoint left over."""
+    leases.reclaim(now=clock.now())
+    endpoints.settle_left(now=clock.now())
+    deliveries.drain()
