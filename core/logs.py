@@ -5,7 +5,7 @@ import logging
 import re
 
 _SECRETS = re.compile(
-    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^@\s]+@"
+    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
 )
 _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 

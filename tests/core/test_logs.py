@@ -1,0 +1,68 @@
+"""What is struck out of log lines, and what must stay readable."""
+
+import json
+import logging
+import sys
+
+import pytest
+
+from core.logs import JsonLine, redact
+
+KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (f"key {KEY}!", "key tq_live_Ab3dE6gH[redacted]!"),
+        (KEY.replace("live", "test"), "tq_test_Ab3dE6gH[redacted]"),
+        ("Authorization: Bearer s3cret.and/more", "Authorization: Bearer [redacted]"),
+        ("secret whsec_MDEyMzQ1Njc4OQ==, next", "secret whsec_[redacted], next"),
+        ("redis://:pass@h/0 postgres://u:p@ss@h/d", "redis://:[redacted]@h/0 postgres://u:[redacted]@h/d"),
+        ("account 1234567890.", "account ...7890."),
+        ("card 4111111111111111", "card ...1111"),
+        (f"{KEY} {KEY}", "tq_live_Ab3dE6gH[redacted] tq_live_Ab3dE6gH[redacted]"),
+    ],
+)
+def test_secrets_and_accounts_are_struck_out(text: str, written: str) -> None:
+    assert redact(text) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pay_0oDeh0HytHBZtVNXOdG5dj5erMi is expired",
+        "150000 satang in 15 minutes",
+        "2026-11-21T03:04:05.123Z",
+        "req_4d6ad45db09031ecb0c04923",
+        "https://shop.example:8443/hook",
+        "",
+    ],
+)
+def test_what_helps_stays_readable(text: str) -> None:
+    assert redact(text) == text
+
+
+def line(message: str, *args: object, name: str = "api", error: bool = False) -> str:
+    trouble = sys.exc_info() if error else None
+    return JsonLine().format(logging.LogRecord(name, logging.ERROR, "", 1, message, args, trouble))
+
+
+def test_a_line_is_one_json_object_without_secrets() -> None:
+    try:
+        raise ValueError(f"bad key {KEY}\nfor account 1234567890")
+    except ValueError:
+        written = line("%s failed", KEY, error=True)
+    assert "\n" not in written
+    assert "xxx" not in written and "1234567890" not in written
+    shown = json.loads(written)
+    assert (shown["log"], shown["level"], shown["message"]) == (
+        "api",
+        "ERROR",
+        "tq_live_Ab3dE6gH[redacted] failed",
+    )
+    assert "Traceback" in shown["error"]
+
+
+def test_an_access_line_is_json_already() -> None:
+    assert line('{"status":200}', name="access") == '{"status":200}'
