@@ -1,0 +1,53 @@
+"""Identifiers: their shape, their order, and that no two are the same."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from core import ids
+
+NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+WHOLE = "0" * 27
+
+
+@pytest.mark.parametrize("prefix", ["pay_", "qr_", "wh_", "txn_", "ref_", "wd_", "evt_", "dlv_", "mch_"])
+def test_an_id_is_its_prefix_and_27_base62_characters(prefix: str) -> None:
+    made = ids.new(prefix, NOON)
+    assert re.fullmatch(prefix + "[0-9A-Za-z]{27}", made)
+    assert ids.looks_right(made, prefix)
+    assert len(made) <= ids.MAX_LENGTH
+
+
+def test_ids_of_a_later_second_sort_later() -> None:
+    instants = [datetime(2023, 11, 14, tzinfo=UTC) + timedelta(days=40 * step) for step in range(1000)]
+    made = [ids.new("pay_", at) for at in instants]
+    assert made == sorted(made)
+    assert ids.new("pay_", NOON) < ids.new("pay_", NOON + timedelta(seconds=1))
+
+
+def test_a_hundred_thousand_ids_of_one_second_differ() -> None:
+    assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
+
+
+def test_the_clock_before_the_first_second_still_gives_ids() -> None:
+    assert ids.looks_right(ids.new("pay_", datetime(1970, 1, 1, tzinfo=UTC)), "pay_")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "pay_", "pay_" + WHOLE[1:], "pay_" + WHOLE + "0", "qr_" + WHOLE, WHOLE, "PAY_" + WHOLE),
+        *("pay_" + WHOLE + "\n", " pay_" + WHOLE, "pay_" + WHOLE[:-1] + "-", "pay_" + WHOLE[:-1] + "é"),
+        *("pay_" + WHOLE[:-1] + "٠", "pay_" + WHOLE[:-1] + "\0", "pay_pay_" + WHOLE),
+        *(None, 1, True, ["pay_" + WHOLE], b"pay_" + WHOLE.encode()),
+    ],
+    ids=repr,
+)
+def test_nothing_else_looks_right(value: object) -> None:
+    assert not ids.looks_right(value, "pay_")
+
+
+def test_random_text_keeps_to_its_alphabet() -> None:
+    assert re.fullmatch("[01]{200}", ids.random_text(200, "01"))
+    assert ids.random_text(0) == ""
