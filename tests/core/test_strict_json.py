@@ -1,0 +1,125 @@
+"""The gate in front of every body: what passes, what is refused, and that nothing else comes out."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import strict_json
+from core.errors import InvalidRequest
+
+
+def nested(depth: int) -> bytes:
+    """An object with arrays in it, `depth` levels in all."""
+    return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"{}", {}),
+        (b' \t\r\n{"a": 1}\n', {"a": 1}),
+        (b'{"a":9223372036854775807,"b":-9223372036854775808}', {"a": 2**63 - 1, "b": -(2**63)}),
+        (b'{"a":1.5,"b":1e2,"c":-0.0,"d":1e-400}', {"a": 1.5, "b": 100.0, "c": -0.0, "d": 0.0}),
+        (b'{"a":[true,false,null,""]}', {"a": [True, False, None, ""]}),
+        ('{"ชื่อ":"กำลังทดสอบ 😀"}'.encode(), {"ชื่อ": "กำลังทดสอบ 😀"}),
+        (b'{"a":"\\ud83d\\ude00"}', {"a": "😀"}),
+        (b'{"a":{"k":1},"b":{"k":1}}', {"a": {"k": 1}, "b": {"k": 1}}),
+        (b'{"a":"' + b"[" * 100 + b'"}', {"a": "[" * 100}),
+        (b'{"a":"\\"' + b"[" * 100 + b'\\\\"}', {"a": '"' + "[" * 100 + "\\"}),
+        (b'{"a":[' + b",".join([b"[]"] * 100) + b"]}", {"a": [[]] * 100}),
+    ],
+)
+def test_plain_json_passes(raw: bytes, value: dict[str, Any]) -> None:
+    assert strict_json.loads(raw) == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b'{"a":1,}', "not valid JSON"),
+        (b"{'a':1}", "not valid JSON"),
+        (b'{"a":1} {}', "not valid JSON"),
+        (b'\xef\xbb\xbf{"a":1}', "not valid JSON"),
+        (b'{"a":"\x01"}', "not valid JSON"),
+        (b'{"a":01}', "not valid JSON"),
+        (b'{"a":"\xc3("}', "not UTF-8"),
+        (b'{"a":"\xed\xa0\x80"}', "not UTF-8"),
+        ('{"a":1}'.encode("utf-16"), "not UTF-8"),
+        ('{"a":1}'.encode("utf-16-le"), "not valid JSON"),
+        (b"[]", "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b'"text"', "must be a JSON object"),
+        (b"1", "must be a JSON object"),
+        (b'{"a":1,"a":1}', "names a key twice"),
+        (b'{"m":[{"a":1,"\\u0061":2}]}', "names a key twice"),
+        (b'{"a":NaN}', "NaN is not JSON"),
+        (b'{"a":-Infinity}', "-Infinity is not JSON"),
+        (b'{"a":1e400}', "too large"),
+        (b'{"a":-1e400}', "too large"),
+        (b'{"a":9223372036854775808}', "beyond 64 bit"),
+        (b'{"a":-9223372036854775809}', "beyond 64 bit"),
+        (b'{"a":' + b"9" * 60_000 + b"}", "beyond 64 bit"),
+        (b'{"a":"\\u0000"}', "U+0000"),
+        (b'{"a\\u0000":1}', "U+0000"),
+        (b'{"a":[{"b":"\\ud800"}]}', "surrogate"),
+        (b'{"\\udfff":1}', "surrogate"),
+        (b'{"a":"\\udc00\\ud800"}', "surrogate"),
+        (nested(33), "deeper than 32"),
+        (nested(30_000), "deeper than 32"),
+        (b"[" * 60_000, "deeper than 32"),
+    ],
+)
+def test_what_parsers_read_differently_is_refused(raw: bytes, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        strict_json.loads(raw)
+    assert reason in refused.value.text
+
+
+def test_32_levels_are_not_too_deep() -> None:
+    assert strict_json.loads(nested(32)) == json.loads(nested(32))
+
+
+@pytest.mark.parametrize("filler", [b"9", b"[", b"{", b'"', b"\\", b'{"a":', b"\\u0000", b"1e1,"])
+def test_64_kb_of_anything_is_judged_at_once(filler: bytes) -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidRequest):
+        strict_json.loads(b'{"a":' + filler * (65_000 // len(filler)))
+    assert time.process_time() - started < 0.2
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=5), st.booleans(), st.sampled_from([None, 1]))
+@settings(max_examples=200, deadline=None)
+def test_it_reads_what_every_parser_reads(
+    value: dict[str, Any], ascii_only: bool, indent: int | None
+) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
+    assert strict_json.loads(raw) == json.loads(raw) == value
+
+
+PIECES = ["{", "}", "[", "]", ":", ",", '"', "\\", "\\u0000", "\\ud83d", "a", "1", "-", ".", "e9", "NaN", " "]
+
+
+@given(
+    st.binary(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=60).map(lambda p: "".join(p).encode())
+)
+@settings(max_examples=400, deadline=None)
+def test_of_any_bytes_comes_an_object_or_the_one_refusal(raw: bytes) -> None:
+    try:
+        assert isinstance(strict_json.loads(raw), dict)
+    except InvalidRequest as refused:
+        assert refused.status == 400
