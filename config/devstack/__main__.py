@@ -18,9 +18,8 @@ from config.tether import tether
 REFUSALS = (AlreadyRunningError, PostgresMissingError, StartError, ValkeyMissingError, CalledProcessError)
 
 
-def run() -> None:
+def run(instance: Instance) -> None:
     """Run until asked to stop. Raises one of REFUSALS if that is not possible."""
-    instance = Instance(data_dir())
     instance.wait_for_leftovers()
     if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
         raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")
@@ -41,7 +40,8 @@ def main(arguments: list[str]) -> int:
         if "reset" in arguments:
             wipe(data_dir())
         else:
-            run()
+            with Instance(data_dir()) as instance:
+                run(instance)
     except REFUSALS as refusal:
         print(refusal, file=sys.stderr)
         return 1

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from config.devstack import ports
 from config.devstack.pginstall import substitute_home
@@ -27,7 +27,7 @@ def data_dir() -> Path:
 
 
 class Instance:
-    """The data folder of one instance, held by one process at a time."""
+    """The data folder of one instance, held by one process at a time. A context that lets go of it."""
 
     def __init__(self, folder: Path) -> None:
         """Create and lock the folder. Raises AlreadyRunningError."""
@@ -39,11 +39,18 @@ class Instance:
         self.memory = folder / "instance.json"
         self.known: dict[str, Any] = json.loads(self.memory.read_text()) if self.memory.exists() else {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.close()
+
     def _lock(self) -> None:
         self.lock = (self.folder / "lock").open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.lock.close()
             raise AlreadyRunningError(
                 f"{self.folder} belongs to an instance that is running. Stop it, or choose another DATA_DIR."
             ) from None
@@ -90,6 +97,6 @@ def write_private(path: Path, text: str) -> None:
 def wipe(folder: Path) -> None:
     """Remove all data of an instance. Raises AlreadyRunningError while it runs."""
     if folder.exists():
-        Instance(folder)
-        shutil.rmtree(substitute_home(folder), ignore_errors=True)
-        shutil.rmtree(folder)
+        with Instance(folder):
+            shutil.rmtree(substitute_home(folder), ignore_errors=True)
+            shutil.rmtree(folder)

@@ -1,0 +1,53 @@
+"""What an instance remembers, and what it says when nobody listens."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.devstack import envfile, ports
+from config.devstack.instance import AlreadyRunningError, Instance, wipe
+from tests.stack import ROOT
+
+LINES = 20_000
+
+
+def test_a_secret_is_made_once(folder: Path) -> None:
+    with Instance(folder) as instance:
+        first = instance.secret("SECRET_KEY", lambda: "made first")
+    with Instance(folder) as again:
+        assert again.secret("SECRET_KEY", lambda: "made again") == first
+
+
+def test_a_port_is_kept_while_it_is_free(folder: Path) -> None:
+    with Instance(folder) as instance:
+        first = instance.port("postgres")
+        assert instance.port("postgres") == first
+        with socket.create_server((ports.LOOPBACK, first)):
+            assert instance.port("postgres") != first
+
+
+def test_a_folder_belongs_to_one_process_at_a_time(folder: Path) -> None:
+    with Instance(folder), pytest.raises(AlreadyRunningError, match="DATA_DIR"):
+        wipe(folder)
+    wipe(folder)
+    assert not folder.exists()
+
+
+def test_settings_of_the_instance_yield_to_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir()
+    envfile.write(folder, {"QR_GIVEN": "by the instance", "QR_MISSING": "a=b"})
+    monkeypatch.setattr(os, "environ", {"DATA_DIR": str(folder), "QR_GIVEN": "by hand"})
+    envfile.load()
+    assert (os.environ["QR_GIVEN"], os.environ["QR_MISSING"]) == ("by hand", "a=b")
+
+
+def test_output_that_nobody_reads_stops_nothing() -> None:
+    program = f"from config.devstack.console import say\nfor _ in range({LINES}): say('web', 'x' * 100)"
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:
+        assert unread.wait(20) == 0
