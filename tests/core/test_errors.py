@@ -1,0 +1,101 @@
+"""The catalogue of refusals: one code per condition, each with the status that its type stands for."""
+
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from rest_framework import serializers
+
+from core.errors import CATALOGUE, ApiError, InvalidRequest
+from core.http import error_answer
+
+import_module("config.urls")  # whatever answers requests is imported with it
+
+STATUSES = {
+    "validation_error": {400, 408, 413, 415, 422},
+    "authentication_error": {401},
+    "payment_error": {402},
+    "permission_error": {403},
+    "not_found": {404, 405, 410},
+    "idempotency_error": {409},
+    "rate_limit_error": {429},
+    "api_error": set(range(500, 600)),
+}
+# What merchants' programs compare with, word for word.
+PROMISED = {
+    "authentication_failed": (401, "authentication_error"),
+    "bank_not_configured": (400, "validation_error"),
+    "idempotency_key_in_progress": (409, "idempotency_error"),
+    "idempotency_key_reused": (409, "idempotency_error"),
+    "invalid_amount": (400, "validation_error"),
+    "invalid_currency": (400, "validation_error"),
+    "invalid_idempotency_key": (400, "validation_error"),
+    "invalid_parameters": (400, "validation_error"),
+    "invalid_request": (400, "validation_error"),
+    "invalid_url": (422, "validation_error"),
+    "method_not_allowed": (405, "not_found"),
+    "not_found": (404, "not_found"),
+    "payment_not_found": (404, "not_found"),
+    "qr_code_not_expirable": (400, "validation_error"),
+    "qr_code_not_found": (404, "not_found"),
+    "rate_limit_exceeded": (429, "rate_limit_error"),
+    "request_too_large": (413, "validation_error"),
+    "unsupported_media_type": (415, "validation_error"),
+    "webhook_not_found": (404, "not_found"),
+}
+
+
+def descendants(kind: type[Any]) -> Iterator[type[Any]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from descendants(child)
+
+
+DECLARED = [kind for kind in descendants(ApiError) if "code" in kind.__dict__]
+REQUESTS = [kind for kind in descendants(serializers.Serializer) if kind.__name__.endswith("Request")]
+
+
+def test_a_code_is_declared_once() -> None:
+    times = Counter(kind.code for kind in DECLARED)
+    assert {code for code, count in times.items() if count > 1} == set()
+    assert times.keys() == CATALOGUE.keys()
+
+
+@pytest.mark.parametrize("code", sorted(CATALOGUE))
+def test_a_status_fits_its_type_and_a_message_is_a_sentence(code: str) -> None:
+    kind = CATALOGUE[code]
+    assert kind.status in STATUSES[kind.type]
+    assert kind.message and "\n" not in kind.message
+
+
+@pytest.mark.parametrize("code", sorted(PROMISED))
+def test_what_is_promised_is_in_the_catalogue(code: str) -> None:
+    assert (CATALOGUE[code].status, CATALOGUE[code].type) == PROMISED[code]
+
+
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+def test_each_field_of_a_request_has_a_code(kind: type[serializers.Serializer[Any]]) -> None:
+    assert {f"invalid_{name}" for name in kind().fields} <= CATALOGUE.keys()
+
+
+def test_there_are_requests_to_look_at() -> None:
+    assert {"QrCodeRequest", "WebhookRequest"} <= {kind.__name__ for kind in REQUESTS}
+
+
+def test_a_code_names_the_state_that_forbids_an_act() -> None:
+    acts = {code for code in CATALOGUE if code.endswith("able") and "_not_" in code}
+    assert {CATALOGUE[code].status for code in acts} == {400}
+
+
+def test_an_error_fills_its_message_and_names_its_field() -> None:
+    error = InvalidRequest("Why.", param="amount", retry_after=3)
+    assert (error.text, error.param, str(error)) == ("Why.", "amount", "Why.")
+    assert error_answer(error).headers == {"Retry-After": "3"}
+    assert CATALOGUE["payment_not_found"](id="pay_1").text == "No payment pay_1."
+
+
+def test_only_a_fault_of_ours_shows_the_request_id() -> None:
+    assert b"request_id" not in error_answer(InvalidRequest(), "req_1").body
+    assert b'"request_id":"req_1"' in error_answer(CATALOGUE["internal_error"](), "req_1").body

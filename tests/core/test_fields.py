@@ -1,0 +1,123 @@
+"""Strict fields: what a body or a query may say, and that nothing is coerced."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rest_framework.exceptions import ValidationError
+from rest_framework.serializers import Field
+
+from core import fields
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+INTEGER = fields.Integer(min_value=1, max_value=10)
+TEXT = fields.Text(max_length=5)
+CHOICE = fields.Choice(["THB"])
+NUMBER = fields.QueryInteger(min_value=0, max_value=100)
+FROM, UNTIL = fields.QueryInstant(), fields.QueryInstant(end=True)
+METADATA = fields.Metadata()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((INTEGER, value) for value in (1, 10)),
+        *((TEXT, value) for value in ("a", " a ", "12345", "กำลัง", "😀😀😀😀😀", "\n", "\x1b[0m")),
+        (CHOICE, "THB"),
+        *((METADATA, value) for value in ({}, {"k": None}, {"a": {"b": [1, 2.5, "c"]}}, {"": ""})),
+    ],
+    ids=repr,
+)
+def test_a_right_value_is_kept_as_it_came(field: Field[Any, Any, Any, Any], value: Any) -> None:
+    kept = field.run_validation(value)
+    assert kept == value
+    assert type(kept) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((INTEGER, value) for value in (0, 11, 2**63, "1", " 1 ", "", 1.0, 1.5, True, False, None, [1], {})),
+        *((TEXT, value) for value in ("", "123456", 1, 1.5, True, None, [], {}, b"a")),
+        *((CHOICE, value) for value in ("thb", "THB ", " THB", "", "USD", 764, True, None, [], {}, ["THB"])),
+        *((METADATA, value) for value in (None, [], "x", 1, True)),
+        (METADATA, {str(number): 1 for number in range(51)}),
+        (METADATA, {"k": "x" * 8_192}),
+        (METADATA, {"k": "ก" * 2_731}),
+        *((NUMBER, value) for value in ("", " ", "abc", "1.5", "1e2", "0x1", "-1", "101", "+1", " 1", "1 ")),
+        *((NUMBER, value) for value in ("９", "١", "9" * 19, "9" * 5_000, "1_0", "NaN", "True", "1\n")),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_wrong_value_is_refused(field: Field[Any, Any, Any, Any], value: Any) -> None:
+    with pytest.raises(ValidationError):
+        field.run_validation(value)
+
+
+def test_metadata_may_hold_50_keys_and_8_kb() -> None:
+    for most in ({str(number): 1 for number in range(50)}, {"k": "x" * (8_192 - len('{"k":""}'))}):
+        assert METADATA.run_validation(most) == most
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("100", 100), ("007", 7), ("-0", 0)])
+def test_a_query_integer_is_decimal_digits(text: str, number: int) -> None:
+    assert NUMBER.run_validation(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("2024-02-29", datetime(2024, 2, 29, tzinfo=UTC)),
+        ("0001-01-01", datetime(1, 1, 1, tzinfo=UTC)),
+        ("2026-11-21T12:00:00Z", NOON),
+        ("2026-11-21T12:00Z", NOON),
+        ("2026-11-21T19:00:00+07:00", NOON),
+        ("2026-11-21T19:00:00 07:00", NOON),
+        ("2026-11-21T06:30:00-05:30", NOON),
+        ("2026-11-21T12:00:00.5Z", NOON + timedelta(milliseconds=500)),
+        ("2026-11-21T12:00:00.123Z", NOON + timedelta(milliseconds=123)),
+        ("2026-11-21T12:00:00.123456789Z", NOON + timedelta(microseconds=123_456)),
+    ],
+)
+def test_a_query_instant_is_a_day_or_a_time_with_offset(text: str, at: datetime) -> None:
+    assert FROM.run_validation(text) == at
+    exclusive = timedelta(days=1) if "T" not in text else MILLISECOND
+    assert UNTIL.run_validation(text) == at + exclusive
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "nope", "now", "today", "infinity", "epoch", "1735689600", "20260101", "2026-W01-1"),
+        *("2025-02-30", "2025-02-29", "2025-13-01", "2025-00-10", "0000-01-01", "-0001-01-01", "10000-01-01"),
+        *("2026-1-1", "2026-11-21 ", " 2026-11-21", "2026-11-21\n", "2026-11-21\0", "２０２５-01-01"),
+        *("2026-11-21T12:00:00", "2026-11-21 12:00:00Z", "2026-11-21t12:00:00z", "2026-11-21T12Z"),
+        *("2026-11-21T25:00:00Z", "2026-11-21T12:60:00Z", "2026-11-21T12:00:60Z", "2026-11-21T24:00:00Z"),
+        *("2026-11-21T12:00:00+25:00", "2026-11-21T12:00:00+0700", "2026-11-21T12:00:00+07"),
+        *("2026-11-21T12:00:00.Z", "2026-11-21T12:00:00.1234567890Z", "2026-11-21T12:00:00,5Z"),
+        *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+    ],
+)
+@pytest.mark.parametrize("field", [FROM, UNTIL], ids=["start", "end"])
+def test_no_other_text_is_an_instant(field: fields.QueryInstant, text: str) -> None:
+    with pytest.raises(ValidationError):
+        field.run_validation(text)
+
+
+def test_the_last_day_of_the_calendar_has_a_start_and_no_end() -> None:
+    assert FROM.run_validation("9999-12-31") == datetime(9999, 12, 31, tzinfo=UTC)
+    with pytest.raises(ValidationError):
+        UNTIL.run_validation("9999-12-31")
+
+
+def test_dates_must_be_in_order() -> None:
+    same_day = {
+        "start_date": FROM.run_validation("2026-11-21"),
+        "end_date": UNTIL.run_validation("2026-11-21"),
+    }
+    assert fields.ordered_dates(same_day) == same_day
+    assert fields.ordered_dates({"start_date": NOON}) == {"start_date": NOON}
+    with pytest.raises(ValidationError):
+        fields.ordered_dates({"start_date": NOON, "end_date": NOON})
