@@ -1,0 +1,88 @@
+"""The sandbox bank: signed JSON, amounts in baht as text, times in Bangkok, as Thai banks send them."""
+
+import hmac
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from banks.base import BadSignature, Kind, Notice, Unreadable
+from core import clock, money, strict_json
+from core.errors import InvalidRequest
+
+SIGNATURE = "Sandbox-Bank-Signature"
+TOLERANCE = timedelta(minutes=5)
+KINDS: dict[str, Kind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
+
+_SIGNATURE = re.compile("t=([0-9]{1,11}),v1=([0-9a-f]{64})")
+_SHAPES = {
+    "transaction_id": re.compile("[!-~]{1,64}"),
+    "type": re.compile("|".join(KINDS)),
+    "biller_id": re.compile("[0-9]{13}|[0-9]{15}"),
+    "reference1": re.compile("[ -~]{1,35}"),
+    "reference2": re.compile("[ -~]{0,35}"),
+    "reference3": re.compile("[ -~]{0,35}"),
+    "amount": re.compile(r"[0-9.]{1,13}"),
+    "currency": re.compile(money.CURRENCY),
+    "paid_at": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?\+07:00"),
+    "payer_name": re.compile(".{0,140}"),
+    "payer_bank_code": re.compile("[0-9]{3}"),
+    "payer_account": re.compile("[0-9]{10,15}"),
+}
+
+
+class SandboxBank:
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
+        """`Sandbox-Bank-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`."""
+        match = _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))
+        if not match:
+            raise BadSignature()
+        sent_at, signature = match.groups()
+        expected = hmac.digest(self._secret, sent_at.encode() + b"." + body, "sha256").hex()
+        if not hmac.compare_digest(signature, expected):
+            raise BadSignature()
+        if abs(now.timestamp() - int(sent_at)) > TOLERANCE.total_seconds():
+            raise BadSignature()
+
+    def parse_notice(self, body: bytes) -> Notice:
+        """Fields we do not know are ignored; those we know are all there and well-formed."""
+        try:
+            return _notice(strict_json.loads(body))
+        except (InvalidRequest, ValueError, OverflowError) as error:
+            raise Unreadable(str(error)) from None
+
+    def answer(self, notice: Notice | None) -> dict[str, str]:
+        return {"status": "received" if notice else "parked"}
+
+
+def _notice(told: dict[str, Any]) -> Notice:
+    text = {name: _shaped(name, told.get(name)) for name in _SHAPES}
+    return Notice(
+        bank_transaction_id=text["transaction_id"],
+        kind=KINDS[text["type"]],
+        biller_id=text["biller_id"],
+        reference1=text["reference1"],
+        reference2=text["reference2"],
+        reference3=text["reference3"],
+        amount=_amount(text["amount"]),
+        paid_at=clock.to_millisecond(datetime.fromisoformat(text["paid_at"]).astimezone(UTC)),
+        payer_name=text["payer_name"],
+        payer_bank_code=text["payer_bank_code"],
+        payer_account=text["payer_account"],
+    )
+
+
+def _shaped(name: str, value: object) -> str:
+    if not isinstance(value, str) or not _SHAPES[name].fullmatch(value):
+        raise ValueError(f"{name} is missing or malformed")
+    return value
+
+
+def _amount(baht: str) -> int:
+    satang = money.satang(baht)
+    if satang < 1:
+        raise ValueError("the amount is zero")
+    return satang

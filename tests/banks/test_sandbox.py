@@ -1,0 +1,190 @@
+import hmac
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banks.base import BadSignature, Notice, Unreadable
+from banks.sandbox import SandboxBank
+
+SECRET = "the-secret-that-both-sides-know"
+NOW = datetime(2026, 11, 21, 3, 4, 5, 678_000, UTC)
+BANK = SandboxBank(SECRET)
+TOLD: dict[str, Any] = {
+    "transaction_id": "sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
+    "type": "credit",
+    "biller_id": "010555000000001",
+    "reference1": "ABCDEFGHJ01234567890",
+    "reference2": "SHOP7",
+    "reference3": "",
+    "amount": "1500.00",
+    "currency": "THB",
+    "paid_at": "2026-11-21T10:04:05.123+07:00",
+    "payer_name": "สมชาย ใจดี",
+    "payer_bank_code": "014",
+    "payer_account": "4051234567",
+}
+
+
+def body(**changes: Any) -> bytes:
+    return json.dumps(TOLD | changes).encode()
+
+
+def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, str]:
+    seconds = str(int(at.timestamp()))
+    signature = hmac.digest(secret.encode(), seconds.encode() + b"." + sent, "sha256").hex()
+    return {"Sandbox-Bank-Signature": f"t={seconds},v1={signature}"}
+
+
+def test_a_notice_is_read_into_satang_and_utc() -> None:
+    assert BANK.parse_notice(body()) == Notice(
+        bank_transaction_id="sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
+        kind="credit",
+        biller_id="010555000000001",
+        reference1="ABCDEFGHJ01234567890",
+        reference2="SHOP7",
+        reference3="",
+        amount=150_000,
+        paid_at=datetime(2026, 11, 21, 3, 4, 5, 123_000, UTC),
+        payer_name="สมชาย ใจดี",
+        payer_bank_code="014",
+        payer_account="4051234567",
+    )
+
+
+@pytest.mark.parametrize("kind", ["credit", "decline", "reversal"])
+def test_every_kind_of_word_is_known(kind: str) -> None:
+    assert BANK.parse_notice(body(type=kind)).kind == kind
+
+
+def test_fields_of_tomorrow_are_ignored() -> None:
+    assert BANK.parse_notice(body(channel="PMH")) == BANK.parse_notice(body())
+
+
+def test_a_time_may_lack_milliseconds() -> None:
+    notice = BANK.parse_notice(body(paid_at="2026-11-21T10:04:05+07:00"))
+    assert notice.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", list(TOLD))
+def test_a_missing_field_is_unreadable(name: str) -> None:
+    told = {field: value for field, value in TOLD.items() if field != name}
+    with pytest.raises(Unreadable, match=name):
+        BANK.parse_notice(json.dumps(told).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("transaction_id", ""),
+        ("transaction_id", "x" * 65),
+        ("transaction_id", 17),
+        ("type", "refund"),
+        ("type", "Credit"),
+        ("biller_id", "01055500000001"),
+        ("biller_id", "๐๑๐๕๕๕๐๐๐๐๐๐๐๐๑"),
+        ("reference1", ""),
+        ("reference1", "A" * 36),
+        ("reference1", "A\nB"),
+        ("reference2", None),
+        ("amount", 1500),
+        ("amount", 1500.0),
+        ("amount", "1500.0"),
+        ("amount", "1,500.00"),
+        ("amount", "-1500.00"),
+        ("amount", "0.00"),
+        ("amount", "1e3"),
+        ("amount", "99999999999.00"),
+        ("currency", "USD"),
+        ("paid_at", "2026-11-21T10:04:05Z"),
+        ("paid_at", "2026-11-21T10:04:05"),
+        ("paid_at", "2026-13-21T10:04:05+07:00"),
+        ("paid_at", "0001-01-01T00:00:00+07:00"),
+        ("paid_at", 1795230245),
+        ("payer_name", "ก" * 141),
+        ("payer_name", "half \ud83d"),
+        ("payer_bank_code", "14"),
+        ("payer_account", "405-1-23456-7"),
+    ],
+)
+def test_a_malformed_field_is_unreadable(name: str, value: Any) -> None:
+    with pytest.raises(Unreadable):
+        BANK.parse_notice(body(**{name: value}))
+
+
+@pytest.mark.parametrize("sent", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}'])
+def test_what_is_no_json_object_is_unreadable(sent: bytes) -> None:
+    with pytest.raises(Unreadable):
+        BANK.parse_notice(sent)
+
+
+@pytest.mark.parametrize("minutes", [-5, 0, 5])
+def test_a_signature_holds_for_five_minutes_around_its_time(minutes: int) -> None:
+    at = NOW.replace(microsecond=0)
+    BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(minutes=minutes))
+
+
+@pytest.mark.parametrize("seconds", [-301, 301])
+def test_a_signature_out_of_time_is_refused(seconds: int) -> None:
+    at = NOW.replace(microsecond=0)
+    with pytest.raises(BadSignature):
+        BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sandbox-Bank-Signature": ""},
+        signed(body(amount="1.00")),
+        signed(body(), secret="another secret"),
+        {name: value.upper() for name, value in signed(body()).items()},
+        {name: f"{value},{value}" for name, value in signed(body()).items()},
+        {name: value.replace("t=1", "t=2") for name, value in signed(body()).items()},
+        {name: value.replace("v1=", "v1=๑") for name, value in signed(body()).items()},
+    ],
+)
+def test_what_the_bank_did_not_sign_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(BadSignature):
+        BANK.verify(headers=headers, body=body(), now=NOW)
+
+
+@given(st.text(), st.binary())
+def test_any_header_is_judged_and_never_a_fault(value: str, sent: bytes) -> None:
+    with pytest.raises(BadSignature):
+        BANK.verify(headers={"Sandbox-Bank-Signature": value}, body=sent, now=NOW)
+
+
+@given(st.binary())
+def test_any_bytes_are_unreadable_and_never_a_fault(sent: bytes) -> None:
+    with pytest.raises(Unreadable):
+        BANK.parse_notice(sent)
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from(list(TOLD)), VALUES))
+def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
+    try:
+        notice = BANK.parse_notice(body(**changes))
+    except Unreadable:
+        return
+    assert notice.amount > 0
+    assert notice.paid_at.tzinfo is UTC
+
+
+@given(st.text(alphabet="0123456789.-+T:Z ", max_size=35))
+def test_any_time_is_read_or_unreadable(paid_at: str) -> None:
+    try:
+        BANK.parse_notice(body(paid_at=paid_at))
+    except Unreadable:
+        return
+
+
+def test_the_answer_says_whether_the_message_was_understood() -> None:
+    assert BANK.answer(BANK.parse_notice(body())) == {"status": "received"}
+    assert BANK.answer(None) == {"status": "parked"}
