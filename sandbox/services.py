@@ -1,0 +1,123 @@
+"""Pay a QR code at the sandbox bank: read it, play the scenario, write down what to tell the service."""
+
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from core import ids, thaiqr
+from core.thaiqr import Payload
+from sandbox import scenarios, shapes
+from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
+from sandbox.models import SandboxCall, SandboxPayment
+from sandbox.scenarios import Transfer
+
+YEAR = timedelta(days=366)
+# Between two calls about one payment: a bank tells in order, and a demonstration is not kept waiting.
+SPACING = timedelta(seconds=0.5)
+# Name, bank code, account. The last digits stay clear of those that choose an outcome of outgoing money.
+PAYERS = (
+    ("สมชาย ใจดี", "014", "4051234567"),
+    ("สมหญิง รักไทย", "004", "0382345678"),
+    ("MALEE SRISUK", "002", "1963456789"),
+)
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that passed every check and only has to be written down."""
+
+    qr_data: str
+    scenario: str
+    transfers: tuple[Transfer, ...]
+
+
+def read(qr_data: str) -> Payload:
+    """The bill payment in `qr_data`. Raises InvalidQrData."""
+    try:
+        payload = thaiqr.parse(qr_data)
+    except thaiqr.BadPayload as error:
+        raise InvalidQrData(f"Not a Thai QR payment: {error}.", param="qr_data") from None
+    if payload.kind != thaiqr.Kind.BILL_PAYMENT or not payload.amount or _CONTROL.search(qr_data):
+        raise InvalidQrData(param="qr_data")
+    return payload
+
+
+def order(
+    *,
+    qr_data: str,
+    scenario: str,
+    now: datetime,
+    paid_at: datetime | None = None,
+    report_at: datetime | None = None,
+) -> Order:
+    """Judge an order to pay; nothing is stored.
+
+    Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt.
+    """
+    if paid_at and abs(paid_at - now) > YEAR:
+        raise InvalidPaidAt(param="paid_at")
+    if report_at and abs(report_at - now) > YEAR:
+        raise InvalidReportAt(param="report_at")
+    told = _transfer(read(qr_data), paid_at=paid_at or now, report_at=report_at or now)
+    return Order(qr_data, scenario, tuple(scenarios.named(scenario).play(told)))
+
+
+def carry_out(order: Order, *, now: datetime) -> SandboxPayment:
+    """Store the payments of the order and the calls that tell of them; returns the first payment."""
+    payments = [_payment(order, transfer, now) for transfer in order.transfers]
+    calls = [
+        call
+        for payment, transfer in zip(payments, order.transfers, strict=True)
+        for call in _calls(payment, transfer)
+    ]
+    with transaction.atomic():
+        SandboxPayment.objects.bulk_create(payments)
+        SandboxCall.objects.bulk_create(calls)
+    return payments[0]
+
+
+def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> Transfer:
+    return Transfer(
+        biller_id=payload.biller_id or "",
+        reference1=payload.reference1 or "",
+        reference2=payload.reference2 or "",
+        reference3=payload.reference3 or "",
+        amount=payload.amount or 0,
+        paid_at=paid_at,
+        report_at=report_at,
+    )
+
+
+def _payment(order: Order, transfer: Transfer, now: datetime) -> SandboxPayment:
+    name, bank_code, account = secrets.choice(PAYERS)
+    return SandboxPayment(
+        id=ids.new("sbp_", now),
+        qr_data=order.qr_data,
+        scenario=order.scenario,
+        biller_id=transfer.biller_id,
+        reference1=transfer.reference1,
+        reference2=transfer.reference2,
+        reference3=transfer.reference3,
+        amount=transfer.amount,
+        payer_name=name,
+        payer_bank_code=bank_code,
+        payer_account=account,
+        paid_at=transfer.paid_at,
+        created_at=now,
+    )
+
+
+def _calls(payment: SandboxPayment, transfer: Transfer) -> list[SandboxCall]:
+    return [
+        SandboxCall(
+            payment=payment,
+            body=shapes.notice(payment, kind),
+            due_at=transfer.report_at + number * SPACING,
+            created_at=payment.created_at,
+        )
+        for number, kind in enumerate(transfer.notices)
+    ]

@@ -1,0 +1,34 @@
+"""Objects of the sandbox bank as plain data."""
+
+from datetime import timedelta, timezone
+from typing import Any
+
+import orjson
+
+from core import money
+from sandbox.models import SandboxPayment
+
+BANGKOK = timezone(timedelta(hours=7))
+
+
+def accepted(payment: SandboxPayment) -> dict[str, Any]:
+    return {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
+
+
+def notice(payment: SandboxPayment, kind: str) -> str:
+    """The body of a callback."""
+    told = {
+        "transaction_id": payment.id,
+        "type": kind,
+        "biller_id": payment.biller_id,
+        "reference1": payment.reference1,
+        "reference2": payment.reference2,
+        "reference3": payment.reference3,
+        "amount": money.baht(payment.amount),
+        "currency": money.CURRENCY,
+        "paid_at": payment.paid_at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
+        "payer_name": payment.payer_name,
+        "payer_bank_code": payment.payer_bank_code,
+        "payer_account": payment.payer_account,
+    }
+    return orjson.dumps(told).decode()
