@@ -1,0 +1,152 @@
+"""Who is measured, doing what, in which order."""
+
+import itertools
+import json
+import statistics
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from bench import floor, load
+from core import ids
+from merchants import secrets
+from tests.stack import Stack
+
+BODY = json.dumps(
+    {
+        "amount": 150_000,
+        "currency": "THB",
+        "reference": "order-1042",
+        "client_name": "Somchai Jaidee",
+        "metadata": {"table": 4},
+    }
+).encode()
+POLLED = 200
+CREATE, POLL = "create a QR code", "poll a payment"
+OURS, PEER, FLOOR = "Thai QR Payments", "(a) FastAPI + asyncpg", "(b) pgbench, same SQL"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long and how wide each round is."""
+
+    seconds: float
+    connections: int
+
+
+@dataclass
+class Round:
+    """One contestant's figures of one round; times in milliseconds, where they were measured."""
+
+    rate: float
+    middle: float
+    p95: float | None = None
+    p99: float | None = None
+    client_us: float | None = None
+
+
+@dataclass
+class Contestant:
+    name: str
+    play: Callable[[Pace], Round]
+    rounds: list[Round] = field(default_factory=list)
+
+    def median(self, figure: str) -> float | None:
+        values = [getattr(each, figure) for each in self.rounds]
+        return None if None in values else statistics.median(values)
+
+
+class Refused(Exception):
+    """A server answered something else than 200, which makes every figure worthless."""
+
+
+class Contest:
+    """The two servers and the database of one instance, with what to ask them."""
+
+    def __init__(self, stack: Stack, peer_port: int, folder: Path) -> None:
+        self.stack, self.folder = stack, folder
+        self.ports = {OURS: stack.port, PEER: peer_port}
+        self.database_url = stack.env["DATABASE_URL"]
+        self.digest = secrets.digest(stack.secret_key)
+        self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
+        self.payment_ids: list[str] = []
+
+    def prepare(self) -> None:
+        """Make payments to poll, and see that both servers answer the same. Raises Refused."""
+        for port in self.ports.values():
+            self._ask(port, self.creations(), Pace(0.5, 2))
+        with psycopg.connect(self.database_url) as connection:
+            found = connection.execute("SELECT id, merchant_id FROM payments_payment LIMIT %s", [POLLED])
+            rows = found.fetchall()
+        self.payment_ids, merchant_id = [row[0] for row in rows], rows[0][1]
+        self._compare()
+        self._script(CREATE, floor.create_script(self.digest, merchant_id))
+        self._script(POLL, floor.poll_script(self.digest, merchant_id, self.payment_ids[0]))
+
+    def contestants(self, operation: str) -> list[Contestant]:
+        requests = self.creations if operation == CREATE else self.polls
+        return [
+            *(Contestant(name, self._over_http(port, requests)) for name, port in self.ports.items()),
+            Contestant(FLOOR, self._by_pgbench(operation)),
+        ]
+
+    def creations(self) -> Iterator[bytes]:
+        head = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n" + self.head
+        tail = b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+        run = ids.random_text(12)
+        return (head + f"Idempotency-Key: {run}-{n}".encode() + tail for n in itertools.count())
+
+    def polls(self) -> Iterator[bytes]:
+        asked = [
+            f"GET /Thai/v1/payments/{payment_id} HTTP/1.1\r\n".encode() + self.head + b"\r\n"
+            for payment_id in self.payment_ids
+        ]
+        return itertools.cycle(asked)
+
+    def _over_http(self, port: int, requests: Callable[[], Iterator[bytes]]) -> Callable[[Pace], Round]:
+        def play(pace: Pace) -> Round:
+            seen = self._ask(port, requests(), pace)
+            client_us = 1e6 * seen.client_seconds / len(seen.latencies)
+            return Round(seen.rate, *map(seen.quantile, (0.5, 0.95, 0.99)), client_us)
+
+        return play
+
+    def _by_pgbench(self, operation: str) -> Callable[[Pace], Round]:
+        def play(pace: Pace) -> Round:
+            script = self._path(operation)
+            return Round(
+                *floor.run(self.database_url, script, connections=pace.connections, seconds=pace.seconds)
+            )
+
+        return play
+
+    def _ask(self, port: int, requests: Iterator[bytes], pace: Pace) -> load.Outcome:
+        seen = load.run(port, requests, connections=pace.connections, seconds=pace.seconds)
+        if set(seen.statuses) != {200}:
+            raise Refused(f"port {port}: {dict(seen.statuses)}, first {seen.first_refusal!r}")
+        return seen
+
+    def _compare(self) -> None:
+        """A payment must look the same, and a new code must have the same fields, whoever answers."""
+        polls = [self._get(port, f"/Thai/v1/payments/{self.payment_ids[0]}") for port in self.ports.values()]
+        codes = [sorted(self._get(port, "/Thai/v1/qr-codes", BODY)) for port in self.ports.values()]
+        if polls[0] != polls[1] or codes[0] != codes[1]:
+            raise Refused(f"The servers differ: {polls} {codes}")
+
+    def _get(self, port: int, path: str, body: bytes | None = None) -> dict[str, object]:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body)
+        request.add_header("Authorization", f"Bearer {self.stack.secret_key}")
+        request.add_header("Content-Type", "application/json")
+        request.add_header("Idempotency-Key", ids.random_text(20))
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            found: dict[str, object] = json.load(answer)
+        return found
+
+    def _path(self, operation: str) -> Path:
+        return self.folder / f"{operation.split(maxsplit=1)[0]}.sql"
+
+    def _script(self, operation: str, text: str) -> None:
+        self._path(operation).write_text(text)
