@@ -1,0 +1,20 @@
+// Where the browser can read barcodes, a picture of the code fills in the text.
+"use strict";
+
+if ("BarcodeDetector" in window) {
+  const image = document.getElementById("image");
+  const unseen = document.getElementById("unseen");
+  document.getElementById("picture").hidden = false;
+
+  image.addEventListener("change", async () => {
+    unseen.hidden = true;
+    try {
+      const detector = new BarcodeDetector({ formats: ["qr_code"] });
+      const [code] = await detector.detect(await createImageBitmap(image.files[0]));
+      document.getElementById("qr_data").value = code.rawValue;
+      document.getElementById("lookup").requestSubmit();
+    } catch {
+      unseen.hidden = false;
+    }
+  });
+}

@@ -1,0 +1,116 @@
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core import clock, thaiqr
+from sandbox.models import SandboxCall, SandboxPayment
+from tests.conftest import Shop, open_shop
+from tests.sandbox.conftest import payload
+
+Paying = Callable[..., dict[str, Any]]
+URL = "/sandbox/v1/payments"
+
+
+def test_an_order_is_accepted_with_the_banks_transaction_id(shop: Shop, paying: Paying) -> None:
+    answer = shop.post(URL, paying())
+    payment = SandboxPayment.objects.get()
+    assert answer.status_code == 200
+    assert answer.json() == {"bank_transaction_id": payment.id, "scenario": "paid", "accepted": True}
+
+
+def test_times_may_be_given(shop: Shop, paying: Paying) -> None:
+    shop.post(URL, paying(paid_at=clock.iso(clock.now()), report_at="2026-11-21T10:00:00+07:00"))
+    call = SandboxCall.objects.get()
+    assert clock.iso(call.due_at) == "2026-11-21T03:00:00.000Z"
+
+
+def test_a_code_of_the_service_can_be_paid(shop: Shop) -> None:
+    qr_code = shop.qr_code()
+    shop.post(URL, {"qr_data": qr_code["qr_data"]})
+    assert SandboxPayment.objects.get().biller_id == shop.merchant.biller_id
+
+
+def test_the_same_key_pays_once(shop: Shop, paying: Paying) -> None:
+    first, second = (shop.post(URL, paying(), key="order-1") for _ in range(2))
+    assert first.json() == second.json()
+    assert SandboxPayment.objects.count() == SandboxCall.objects.count() == 1
+
+
+def test_a_live_key_is_refused(db: None, paying: Paying) -> None:
+    answer = open_shop("Real Shop", mode="live").post(URL, paying())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "test_mode_only")
+    assert not SandboxPayment.objects.exists()
+
+
+def test_a_key_is_needed(shop: Shop, paying: Paying) -> None:
+    assert shop.http.post(URL, paying(), content_type="application/json").status_code == 401
+
+
+def test_a_deployment_without_the_bank_has_no_such_path(shop: Shop, paying: Paying, settings: Any) -> None:
+    settings.SANDBOX_BANK_SECRET = ""
+    assert shop.post(URL, paying()).status_code == 404
+
+
+PHONE = "00020101021129370016A0000006770101110113006681234567853037645802TH6304823E"
+
+
+@pytest.mark.parametrize(
+    "qr_data",
+    [
+        "",
+        "not a code",
+        payload()[:-1] + "X",
+        PHONE,
+        payload(amount=None),
+        payload(cross_border=True),
+        None,
+        17,
+    ],
+)
+def test_what_is_no_bill_payment_with_an_amount_is_refused(shop: Shop, qr_data: Any) -> None:
+    error = shop.post(URL, {"qr_data": qr_data}).json()["error"]
+    assert (error["code"], error["param"], error["type"]) == (
+        "invalid_qr_data",
+        "qr_data",
+        "validation_error",
+    )
+
+
+def test_a_missing_code_is_refused(shop: Shop) -> None:
+    assert shop.post(URL, {}).json()["error"]["code"] == "invalid_qr_data"
+
+
+def test_control_characters_are_refused_even_under_a_right_checksum(shop: Shop) -> None:
+    tags: list[thaiqr.Tag] = [
+        (tag, tuple((part, text.replace("ABC", "A\x07C")) for part, text in value))
+        if isinstance(value, tuple)
+        else (tag, value)
+        for tag, value in thaiqr.parse(payload(reference1="ABC")).tags
+    ]
+    assert shop.post(URL, {"qr_data": thaiqr.build(tags)}).json()["error"]["code"] == "invalid_qr_data"
+
+
+YEARS_AWAY = clock.iso(clock.now() + timedelta(days=800))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("scenario", value) for value in ("", "Paid", "lottery", None, 1, ["paid"])),
+        *(
+            (field, value)
+            for field in ("paid_at", "report_at")
+            for value in ("", "now", "2026-11-21", "2026-11-21T10:00:00", 1795230245, None, YEARS_AWAY)
+        ),
+        ("paid_at", "0001-01-01T00:00:00+07:00"),
+        ("report_at", "9999-12-31T23:59:59-07:00"),
+    ],
+)
+def test_a_malformed_field_is_refused_by_its_name(shop: Shop, paying: Paying, field: str, value: Any) -> None:
+    answer = shop.post(URL, paying(**{field: value}))
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == f"invalid_{field}"
+    assert answer.json()["error"]["param"] == field
+    assert not SandboxPayment.objects.exists()
