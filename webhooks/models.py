@@ -1,0 +1,157 @@
+"""Who is told, what happened, and every attempt to tell. PostgreSQL is the queue."""
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from core import vault
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+
+
+class EndpointStatus(models.TextChoices):
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+class EndpointQuerySet(models.QuerySet["Endpoint"]):
+    def of(self, merchant: Merchant) -> "EndpointQuerySet":
+        return self.filter(merchant=merchant, deleted_at=None)
+
+    def silent(self) -> "EndpointQuerySet":
+        """Those that are told nothing."""
+        return self.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
+
+
+class Endpoint(models.Model):
+    """A URL that a merchant registered. The secret is sealed; `previous_secret` also signs for a day."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    url = models.CharField(max_length=2048)
+    events = ArrayField(models.CharField(max_length=40))
+    secret_sealed = models.TextField(editable=False)
+    previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    previous_secret_until = models.DateTimeField(null=True, editable=False)
+    status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
+    disabled_reason = models.CharField(max_length=40, blank=True, default="")
+    last_ping_status = models.SmallIntegerField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    objects: Any = EndpointQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.url}"
+
+    @property
+    def secret(self) -> str:
+        return vault.open_sealed(self.secret_sealed, context=self.id)
+
+    def secrets_at(self, now: datetime) -> list[str]:
+        """Those that sign at `now`, the newest first."""
+        until = self.previous_secret_until
+        if self.previous_secret_sealed is None or until is None or until <= now:
+            return [self.secret]
+        return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
+
+
+class Event(models.Model):
+    """Something happened. `body` is serialised once, here; every attempt sends these bytes."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    type = models.CharField(max_length=40)
+    subject_id = PublicId(help_text="The payment, refund or withdrawal it is about.")
+    body = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="event_newest_first"),
+            models.Index(fields=["subject_id"], name="event_of_subject"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+
+class DeliveryState(models.TextChoices):
+    PENDING = "pending"  # waits for due_at
+    LEASED = "leased"  # a worker has it until lease_until
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # out of attempts, or refused for good
+    HELD = "held"  # its endpoint is disabled; kept for replay
+
+
+class Delivery(models.Model):
+    """One event for one endpoint. `attempts` is spent at claim, or a deadly payload could loop for ever."""
+
+    id = PublicIdKey()
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
+    endpoint = models.ForeignKey(
+        Endpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False
+    )
+    state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
+    attempts = models.SmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    lease_id = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["endpoint", "due_at"], condition=Q(state="pending"), name="delivery_due"),
+            models.Index(
+                fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
+            ),
+            models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["event", "endpoint"], name="delivery_once_per_endpoint"),
+            models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
+            models.CheckConstraint(
+                condition=Q(state="leased", lease_id__isnull=False, lease_until__isnull=False)
+                | ~Q(state="leased") & Q(lease_id__isnull=True, lease_until__isnull=True),
+                name="delivery_lease_iff_leased",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Trigger(models.TextChoices):
+    AUTO = "auto"
+    MANUAL = "manual"
+    PING = "ping"
+
+
+class Attempt(models.Model):
+    """One post and what came back. `error` is a class such as `timeout`, never an exception's text."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempt_set")
+    number = models.SmallIntegerField()
+    trigger = models.CharField(max_length=6, choices=Trigger.choices, default=Trigger.AUTO)
+    started_at = models.DateTimeField(db_index=True)
+    duration_ms = models.IntegerField(null=True)
+    status = models.SmallIntegerField(null=True)
+    error = models.CharField(max_length=20, blank=True, default="")
+    peer = models.CharField(max_length=45, blank=True, default="")
+    excerpt = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.delivery_id} #{self.number}"
