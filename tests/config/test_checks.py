@@ -39,7 +39,7 @@ def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, val
 @pytest.mark.django_db
 def test_a_database_that_may_lose_commits_is_refused() -> None:
     """The servers of the tests are fast and forgetful: exactly what must not run a shop."""
-    (error,) = checks.durable_database(None)
+    (error,) = checks.durable_database(None, databases=["default"])
     assert "synchronous_commit=off" in error.msg
 
 
