@@ -25,6 +25,9 @@ BODY_SECONDS = 10.0
 DRAIN_LIMIT = 8 * 1024 * 1024
 TOO_LARGE = "qr.body_too_large"
 BODILESS = frozenset({204, 304})
+# Between the values of a repeated header. A comma is legal in an idempotency key, so two keys are joined by
+# what no key may hold, and are refused.
+SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
@@ -150,8 +153,7 @@ def _add_headers(environ: Environ, headers: RequestHeaders) -> None:
         if key is None:
             continue
         earlier = environ.get(key)
-        separator = "; " if key == "HTTP_COOKIE" else ","
-        environ[key] = value if earlier is None else earlier + separator + value
+        environ[key] = value if earlier is None else earlier + SEPARATORS.get(key, ",") + value
     # A value that is not ASCII must not pass for an absent header: a key would lose its meaning.
     for name in headers.keys():  # noqa: SIM118 - not a dict
         key = _environ_key(name)
