@@ -1,0 +1,170 @@
+"""What belongs to one merchant does not exist for another, on every route there is.
+
+The rows come from the table of routes: a new route is tested as it stands, unless its path names something
+that `OWNED` cannot make, or it needs a body to get as far as the look-up, which `BODIES` then gives.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from config.urls import API, PLAIN, THAI
+from core import clock, ids
+from merchants import secrets, services
+from tests.conftest import BankCaller, Shop
+
+ID = re.compile(rb"[0-9A-Za-z]{27}")
+
+REFUSED = (
+    b'{"error":{"code":"authentication_failed","message":"The secret key is missing or not valid.",'
+    b'"type":"authentication_error"}}'
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One method of one path."""
+
+    method: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def parameters(self) -> list[str]:
+        return re.findall(r"<str:(\w+)>", self.path)
+
+    def at(self, found: dict[str, str]) -> str:
+        return "/" + re.sub(r"<str:(\w+)>", lambda match: found[match[1]], self.path)
+
+
+ROUTES = [
+    Route(method.upper(), prefix + tail)
+    for prefix in (THAI, PLAIN)
+    for tail, _, actions in API
+    for method in actions
+] + [Route("POST", "Thai/qr-codes")]
+OF_ONE = [route for route in ROUTES if route.parameters]
+LISTS = [route for route in ROUTES if route.method == "GET" and not route.parameters]
+# What a request must say to get as far as the look-up, by the end of its path.
+BODIES: dict[str, dict[str, Any]] = {}
+
+
+def a_webhook(shop: Shop) -> str:
+    asked = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
+    return str(shop.post("/Thai/v1/webhooks", asked).json()["webhook_id"])
+
+
+# Makes what a path parameter stands for.
+OWNED: dict[str, Callable[[Shop], str]] = {
+    "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
+    "payment_id": lambda shop: str(shop.qr_code()["payment_id"]),
+    "webhook_id": a_webhook,
+}
+
+
+@pytest.fixture(autouse=True)
+def no_probe(settings: Settings) -> None:
+    settings.WEBHOOK_PROBE = "off"
+
+
+def ask(http: Client, route: Route, path: str, authorization: str | None) -> Any:
+    body = next((body for tail, body in BODIES.items() if route.path.endswith(tail)), {})
+    headers = {} if authorization is None else {"Authorization": authorization}
+    sends = route.method in {"POST", "PATCH", "PUT"}
+    return http.generic(
+        route.method,
+        path,
+        json.dumps(body) if sends else "",
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+def bearer(shop: Shop) -> str:
+    return f"Bearer {shop.secret_key}"
+
+
+def test_every_parameter_of_a_path_can_be_made() -> None:
+    assert {name for route in ROUTES for name in route.parameters} <= OWNED.keys()
+
+
+@pytest.mark.parametrize("route", OF_ONE, ids=str)
+def test_anothers_object_answers_like_one_that_never_was(route: Route, shop: Shop, rival: Shop) -> None:
+    owned = {name: OWNED[name](shop) for name in route.parameters}
+    unknown = {name: ids.new(f"{found.partition('_')[0]}_", clock.now()) for name, found in owned.items()}
+    theirs = ask(rival.http, route, route.at(owned), bearer(rival))
+    nobodys = ask(rival.http, route, route.at(unknown), bearer(rival))
+    assert theirs.status_code == nobodys.status_code == 404
+    assert ID.sub(b"", theirs.content) == ID.sub(b"", nobodys.content)
+    assert _names(theirs) == _names(nobodys)
+    assert ask(shop.http, route, route.at(owned), bearer(shop)).status_code in {200, 204}
+
+
+def _names(answer: Any) -> set[str]:
+    return set(answer.headers)
+
+
+@pytest.mark.parametrize("route", LISTS, ids=str)
+def test_no_list_or_total_shows_what_is_anothers(
+    route: Route, shop: Shop, rival: Shop, bank: BankCaller
+) -> None:
+    bank.tell(shop.qr_code())
+    a_webhook(shop)
+    mine, theirs = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, rival))
+    (plural,) = mine.keys() - {"total", "limit", "offset"}
+    assert (mine["total"], len(mine[plural])) == (1, 1)
+    assert theirs == {plural: [], "total": 0, "limit": 20, "offset": 0}
+
+
+@pytest.mark.parametrize("name", ["reference", "qr_code_id"])
+def test_no_filter_reaches_across(name: str, shop: Shop, rival: Shop) -> None:
+    code = shop.qr_code(reference="order 17")
+    path = f"/v1/payments?{name}={code[name].replace(' ', '%20')}"
+    assert (shop.get(path).json()["total"], rival.get(path).json()["total"]) == (1, 0)
+
+
+def test_an_idempotency_key_belongs_to_its_merchant(shop: Shop, rival: Shop) -> None:
+    asked = {"amount": 150_000, "currency": "THB"}
+    mine, theirs = (each.post("/v1/qr-codes", asked, key="order-1") for each in (shop, rival))
+    assert (mine.status_code, theirs.status_code) == (200, 200)
+    assert mine.json()["qr_code_id"] != theirs.json()["qr_code_id"]
+    assert "Idempotent-Replayed" not in theirs.headers
+
+
+def bad_keys(shop: Shop) -> dict[str, str | None]:
+    """Every way in which a key can be wrong, as it stands in the header."""
+    now = clock.now()
+    revoked, revoked_secret = services.issue_key(merchant=shop.merchant, now=now)
+    services.revoke_key(key_id=revoked.id, now=now)
+    _, expired_secret = services.issue_key(merchant=shop.merchant, now=now, expires_at=now)
+    other_end = "a" if shop.secret_key[-1] != "a" else "b"
+    return {
+        "missing": None,
+        "empty": "",
+        "malformed": "Bearer sesame",
+        "unknown": f"Bearer {secrets.new('test')}",
+        "of live mode": f"Bearer {secrets.new('live')}",
+        "wrong checksum": f"Bearer {shop.secret_key[:-1]}{other_end}",
+        "other scheme": f"Basic {shop.secret_key}",
+        "twice": f"Bearer {shop.secret_key} {shop.secret_key}",
+        "revoked": f"Bearer {revoked_secret}",
+        "expired": f"Bearer {expired_secret}",
+    }
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_every_bad_key_is_refused_alike(route: Route, shop: Shop) -> None:
+    path = route.at({name: OWNED[name](shop) for name in route.parameters})
+    answers = {why: ask(shop.http, route, path, given) for why, given in bad_keys(shop).items()}
+    assert {why: answer.status_code for why, answer in answers.items()} == dict.fromkeys(answers, 401)
+    assert {answer.content for answer in answers.values()} == {REFUSED}
+    assert {answer["WWW-Authenticate"] for answer in answers.values()} == {"Bearer"}
+    assert len({frozenset(_names(answer)) for answer in answers.values()}) == 1
