@@ -91,7 +91,7 @@ def _insert_sql(models: tuple[type[Model], ...]) -> str:
 def _one_insert(model: type[Model]) -> str:
     fields = _written(model)
     names = ", ".join(_quoted(field.column) for field in fields)
-    marks = ", ".join(f"%s::{field.db_type(connection).partition(' ')[0]}" for field in fields)
+    marks = ", ".join(["%s"] * len(fields))
     return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks})"  # noqa: S608
 
 

@@ -60,7 +60,7 @@ class ApiKey(models.Model):
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="keys")
-    public_id = models.CharField(max_length=8, unique=True)
+    public_id = models.CharField(max_length=8)
     digest = models.BinaryField(unique=True, editable=False)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -68,6 +68,9 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     objects: Any = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique")]
 
     def __str__(self) -> str:
         return f"{self.public_id}..."

@@ -21,11 +21,14 @@ class QrCode(models.Model):
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="qr_code")
     biller_id = models.CharField(max_length=15)
-    reference1 = models.CharField(max_length=20, unique=True)
+    reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
     created_at = models.DateTimeField()
 
     objects: Any = QrCodeQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 
     def __str__(self) -> str:
         return str(self.id)

@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                         db_collation="C", max_length=31, primary_key=True, serialize=False
                     ),
                 ),
-                ("public_id", models.CharField(max_length=8, unique=True)),
+                ("public_id", models.CharField(max_length=8)),
                 ("digest", models.BinaryField(unique=True)),
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
@@ -93,5 +93,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("public_id",), name="api_key_public_id_unique")
+                ],
+            },
         ),
     ]
