@@ -23,18 +23,18 @@ def idempotent(handler: Handler) -> Callable[..., Answer]:
 
     @wraps(handler)
     def handle(view: Any, request: Request, **kwargs: Any) -> Answer:
-        key = read_key(request)
+        key, body = read_key(request), request.data  # a body is judged even where no field is read
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
-        claim = _claim(view, request, key, kwargs)
+        claim = _claim(view, request, key, body, kwargs)
         return services.look_up(claim) or services.run_once(claim, handler(view, request, **kwargs))
 
     return handle
 
 
-def _claim(view: Any, request: Request, key: str, kwargs: dict[str, Any]) -> Claim:
+def _claim(view: Any, request: Request, key: str, body: Any, kwargs: dict[str, Any]) -> Claim:
     operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
-    fingerprint = services.fingerprint(method=str(request.method), operation=operation, body=request.data)
+    fingerprint = services.fingerprint(method=str(request.method), operation=operation, body=body)
     return Claim(merchant_of(request), key, fingerprint, clock.now())
 
 
