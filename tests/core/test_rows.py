@@ -1,0 +1,192 @@
+"""The short way into and out of the database gives exactly what the ORM's own way gives."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+
+from core import ids, rows, vault
+from idempotency.models import IdempotencyKey
+from merchants import secrets
+from merchants.models import ApiKey, Merchant
+from payments import services as payments
+from payments.models import Payment
+from qrcodes import services as qrcodes
+from tests.conftest import Shop
+from transactions.models import Transaction
+from webhooks.models import Delivery, Endpoint, Event
+
+pytestmark = pytest.mark.django_db
+METADATA = {"z": 1, "a": [1.50, None, True, "ก😀\n\\\"'"], "": {"n": -(2**63)}}
+
+
+def payment(shop: Shop, now: datetime) -> Payment:
+    """A payment with every column filled."""
+    found = payments.draft(
+        Payment.new_id(now),
+        client_bank_account="1234567890",
+        merchant=shop.merchant,
+        qr_code_id=ids.new("qr_", now),
+        amount=150_000,
+        reference="x' OR 1=1-- %s",
+        description="ข้าว",
+        metadata=METADATA,
+        client_name="สมชาย",
+        client_bank_name="KBANK",
+        created_at=now,
+        expires_at=now + timedelta(minutes=15),
+    )
+    found.payer_name, found.payer_bank_code, found.payer_differs = "Somchai", "014", True
+    found.payer_account_sealed = vault.seal("0987654321", context=found.id)
+    found.card_last4, found.card_brand, found.failure_code = "4242", "visa", "none"
+    return found
+
+
+def bare_payment(shop: Shop, now: datetime) -> Payment:
+    return payments.draft(Payment.new_id(now), merchant=shop.merchant, amount=100, created_at=now)
+
+
+def key(shop: Shop, now: datetime) -> ApiKey:
+    secret = secrets.new("test")
+    return ApiKey(
+        id=ids.new("key_", now),
+        merchant=shop.merchant,
+        public_id=secrets.public_id(secret),
+        digest=secrets.digest(secret),
+        created_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+
+
+def merchant(shop: Shop, now: datetime) -> Merchant:
+    return Merchant(id=ids.new("mch_", now), name="ร้าน", mode="live", biller_id="", created_at=now)
+
+
+def history(shop: Shop, now: datetime) -> Transaction:
+    return Transaction(
+        id=ids.new("txn_", now),
+        merchant=shop.merchant,
+        payment_id=Payment.new_id(now),
+        type="payment",
+        status="succeeded",
+        amount=150_000,
+        currency="THB",
+        created_at=now,
+    )
+
+
+def idempotency_key(shop: Shop, now: datetime) -> IdempotencyKey:
+    return IdempotencyKey(
+        merchant=shop.merchant,
+        key="order 17, กุญแจ",
+        fingerprint=b"\x00\xff" * 16,
+        status=200,
+        body=b'{"a":"\\u0000"}',
+        created_at=now,
+        expires_at=now + timedelta(hours=24),
+    )
+
+
+def endpoint(shop: Shop, now: datetime) -> Endpoint:
+    return Endpoint(
+        id=ids.new("wh_", now),
+        merchant=shop.merchant,
+        url="https://shop.example/hook",
+        events=["payment.succeeded", "a,b\"c'"],
+        secret_sealed="sealed",
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def event(shop: Shop, now: datetime) -> Event:
+    return Event(
+        id=ids.new("evt_", now),
+        merchant=shop.merchant,
+        type="payment.pending",
+        subject_id=Payment.new_id(now),
+        body=b"\x00\xff{}",
+        created_at=now,
+    )
+
+
+ROWS = [payment, bare_payment, key, merchant, history, idempotency_key, endpoint, event]
+
+
+def columns(row: Model) -> dict[str, Any]:
+    """Every column of a row, in types that compare by value."""
+    found = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    return {name: bytes(value) if isinstance(value, memoryview) else value for name, value in found.items()}
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What happens inside leaves no trace."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def stored(row: Model) -> Model:
+    return type(row)._base_manager.get(pk=row.pk)
+
+
+@pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
+def test_a_row_goes_in_as_save_would_put_it(make: Any, shop: Shop, noon: datetime) -> None:
+    row = make(shop, noon)
+    number = row.pk  # none where the database gives it
+    with undone():
+        row.save(force_insert=True)
+        by_orm = columns(stored(row))
+    row.pk, row._state.adding = number, True
+    rows.insert_together([row])
+    found = type(row)._base_manager.latest("created_at") if number is None else stored(row)
+    assert columns(found) == by_orm | {"id": found.pk}
+    assert row._state.adding is False
+
+
+@pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
+def test_a_row_comes_out_as_get_would_read_it(make: Any, shop: Shop, noon: datetime) -> None:
+    row = make(shop, noon)
+    row.save(force_insert=True)
+    found = rows.fetch(type(row), **{row._meta.pk.attname: row.pk})
+    assert found is not None
+    assert columns(found) == columns(stored(row))
+    assert {name: type(value) for name, value in vars(found).items() if name != "_state"} == {
+        name: type(value) for name, value in vars(stored(row)).items() if name != "_state"
+    }
+    assert (found._state.adding, found._state.db, found == row) == (False, "default", True)
+
+
+def test_rows_of_several_tables_go_in_together(shop: Shop, noon: datetime) -> None:
+    listener, made = (
+        endpoint(shop, noon),
+        qrcodes.generate(merchant=shop.merchant, now=noon, amount=100, expiry_minutes=15, metadata=METADATA),
+    )
+    happened = event(shop, noon)
+    delivery = Delivery(
+        id=ids.new("dlv_", noon), event=happened, endpoint=listener, due_at=noon, created_at=noon
+    )
+    rows.insert_together([delivery, happened, *made.rows, listener])
+    for row in (delivery, happened, *made.rows, listener):
+        assert columns(stored(row)) == columns(row)
+
+
+def test_one_row_that_is_refused_keeps_out_all(shop: Shop, noon: datetime) -> None:
+    first, second = payment(shop, noon), history(shop, noon)
+    second.currency = "USD"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        rows.insert_together([first, second])
+    assert not Payment.objects.exists()
+    assert rows.fetch(Payment, id=first.id) is None
+
+
+def test_every_given_column_must_match(shop: Shop, rival: Shop, noon: datetime) -> None:
+    row = payment(shop, noon)
+    rows.insert_together([row])
+    assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row
+    assert rows.fetch(Payment, id=row.id, merchant_id=rival.merchant.id) is None
