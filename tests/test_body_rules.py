@@ -1,0 +1,124 @@
+"""The rules that hold for every body: its size and type, and what each field of a QR code may say."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from tests.conftest import Shop
+from tests.factories import qr_request
+
+CODES = "/Thai/v1/qr-codes"
+
+
+def refused(answer: Any, code: str, param: str | None = None, status: int = 400) -> bool:
+    error = answer.json().get("error", {})
+    shown = (answer.status_code, error.get("code"), error.get("type"), error.get("param"))
+    return shown == (status, code, "validation_error", param)
+
+
+def make(shop: Shop, **changes: Any) -> Any:
+    return shop.post(CODES, qr_request(**changes))
+
+
+def test_64_kb_are_judged_and_a_byte_more_is_not(shop: Shop) -> None:
+    assert refused(shop.post(CODES, b"x" * 65_536), "invalid_request")
+    assert refused(shop.post(CODES, b"x" * 65_537), "request_too_large", status=413)
+
+
+@pytest.mark.parametrize("given", ["", "text/plain", "application/xml", "application/json; charset=latin-1"])
+def test_a_content_type_is_judged_only_where_there_is_a_body(shop: Shop, given: str) -> None:
+    authorized = {"Authorization": f"Bearer {shop.secret_key}"}
+    expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
+    for path in (CODES, expire):
+        answer = shop.http.post(path, b"{}", content_type=given, headers=authorized)
+        assert refused(answer, "unsupported_media_type", status=415)
+    assert shop.http.generic("GET", "/v1/payments", CONTENT_TYPE=given, headers=authorized).status_code == 200
+    assert shop.http.generic("POST", expire, CONTENT_TYPE=given, headers=authorized).status_code == 200
+
+
+def test_a_body_where_none_is_needed_must_still_be_json(shop: Shop) -> None:
+    expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
+    assert refused(shop.post(expire, b"{"), "invalid_request")
+    assert refused(shop.post(expire, b"{", key="k"), "invalid_request")
+    assert shop.post(expire, {"any": "thing"}).status_code == 200
+
+
+def test_unknown_fields_are_ignored(shop: Shop) -> None:
+    answer = make(shop, merchant="mch_x", status="succeeded", payment_id="pay_x", id=1, expires_at="now")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "pending"
+    assert answer.json().keys() == shop.qr_code().keys()
+
+
+@pytest.mark.parametrize("amount", [100, 101, 150_000, 200_000_000])
+def test_an_amount_is_1_to_2_000_000_baht_in_satang(shop: Shop, amount: int) -> None:
+    assert make(shop, amount=amount).json()["amount"] == amount
+
+
+@pytest.mark.parametrize(
+    "amount", [99, 200_000_001, 0, -100, "100", 100.0, 1e2, True, None, [], {}, 2**63 - 1]
+)
+def test_any_other_amount_gets_the_one_message(shop: Shop, amount: Any) -> None:
+    assert_amount_refused(make(shop, amount=amount))
+
+
+def test_a_missing_amount_gets_the_one_message(shop: Shop) -> None:
+    assert_amount_refused(shop.post(CODES, {"currency": "THB"}))
+    assert_amount_refused(shop.post(CODES, {}))
+
+
+def assert_amount_refused(answer: Any) -> None:
+    assert refused(answer, "invalid_amount", "amount")
+    assert answer.json()["error"]["message"] == "Amount must be between 1 and 2000000 THB"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("currency", value) for value in ("USD", "thb", "THB ", "", 764, None, ["THB"])),
+        *(("expiry_minutes", value) for value in (0, 1441, -1, "15", 15.0, True, None, 2**31, [])),
+        *(("reference", value) for value in ("", "r" * 36, 1, None, [], {})),
+        *(("client_name", value) for value in ("", "n" * 141, 1, None, True)),
+        *(("client_bank_name", value) for value in ("", "n" * 141, 1, None)),
+        *(("client_bank_account", value) for value in ("", "1" * 141, 1234567890, None)),
+        *(("metadata", value) for value in (None, [], "x", 1, {"k": "x" * 8_192})),
+        ("metadata", {str(number): 1 for number in range(51)}),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_wrong_field_is_named(shop: Shop, field: str, value: Any) -> None:
+    assert refused(make(shop, **{field: value}), f"invalid_{field}", field)
+
+
+def test_a_missing_currency_is_refused(shop: Shop) -> None:
+    assert refused(shop.post(CODES, {"amount": 100}), "invalid_currency", "currency")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("reference", value) for value in ("r", "r" * 35, "ก" * 35, "😀" * 35, " ")),
+        ("client_name", "น" * 140),
+        ("client_bank_account", "123-4-56789-0"),
+        ("metadata", {"z": 1, "a": {"list": [1.5, None, True]}, "": "ก"}),
+        ("metadata", {}),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_right_field_comes_back_as_it_was(shop: Shop, field: str, value: Any) -> None:
+    made = make(shop, **{field: value}).json()
+    assert made[field] == value
+    assert list(made[field]) == list(value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "minutes"), [({}, 15), ({"expiry_minutes": 1}, 1), ({"expiry_minutes": 1440}, 1440)]
+)
+def test_a_code_ends_after_its_minutes(
+    shop: Shop, noon: datetime, asked: dict[str, int], minutes: int
+) -> None:
+    with time_machine.travel(noon, tick=False):
+        ends = make(shop, **asked).json()["expires_at"]
+    assert ends == (noon + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
