@@ -39,11 +39,13 @@ class Text(serializers.CharField):
 
 
 class Choice(serializers.ChoiceField):
-    """One of the given strings."""
+    """One of the given strings. A refusal names them, and does not repeat what was sent."""
+
+    default_error_messages = {"invalid_choice": "Must be one of {choices}."}
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str) or data not in self.choices:
-            self.fail("invalid_choice", input=data)
+            self.fail("invalid_choice", choices=", ".join(self.choices))
         return data
 
 

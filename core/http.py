@@ -7,6 +7,7 @@ import orjson
 from django.http import HttpResponse
 
 from core.errors import ApiError
+from core.logs import redact
 
 JSON = "application/json"
 
@@ -30,7 +31,8 @@ def respond(answer: Answer) -> HttpResponse:
 
 def error_answer(error: ApiError, request_id: str = "") -> Answer:
     """The one error envelope; 5xx bodies carry the request id so that support can find the log line."""
-    detail: dict[str, object] = {"code": error.code, "message": error.text, "type": error.type}
+    # Some messages repeat what was sent, which may be a key that was pasted into the wrong place.
+    detail: dict[str, object] = {"code": error.code, "message": redact(error.text), "type": error.type}
     if error.param is not None:
         detail["param"] = error.param
     if error.status >= 500:
