@@ -1,0 +1,108 @@
+"""Keys, accounts and webhook secrets, planted wherever a request can carry them, come out nowhere."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from core import api
+from core.logs import JsonLine
+from merchants import secrets
+from tests.conftest import BankCaller, Shop
+from tests.factories import qr_request
+
+KEY = secrets.new("live")
+ACCOUNT = "7412589630"
+WEBHOOK_SECRET = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5"
+CANARIES = [KEY, ACCOUNT, WEBHOOK_SECRET]
+# What is looked for: the public start of a key and the last digits of an account may be shown.
+SECRET_PARTS = [KEY[16:], ACCOUNT[:6], WEBHOOK_SECRET[6:]]
+HOOK = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
+
+
+class Written(io.StringIO):
+    """The log as it would be written."""
+
+    def leaks(self, *more: str) -> list[str]:
+        return [part for part in [*SECRET_PARTS, *more] if part in self.getvalue()]
+
+
+@pytest.fixture
+def written() -> Iterator[Written]:
+    stream, root = Written(), logging.getLogger()
+    handler, level = logging.StreamHandler(stream), root.level
+    handler.setFormatter(JsonLine())
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def no_probe(settings: Settings) -> None:
+    settings.WEBHOOK_PROBE = "off"
+
+
+def asked_with(shop: Shop, canary: str) -> Iterator[Any]:
+    """Answers to requests that carry the canary: in paths, queries, headers, fields, keys and broken JSON."""
+    for path in ("payments", "qr-codes", "webhooks", "nope"):
+        yield shop.get(f"/v1/{path}/{canary}")
+    yield shop.post(f"/v1/qr-codes/{canary}/expire")
+    yield shop.get(f"/Thai/qr-codes/{canary}/image")
+    yield shop.get(f"/Thai/qr-codes/qr_x/image?format={canary}")
+    for name in ("status", "limit", "offset", "type", "start_date", "end_date", canary):
+        yield shop.get(f"/v1/transactions?{name}={canary}")
+    for headers in ({"Authorization": f"Bearer {canary}"}, {"Authorization": canary}):
+        yield shop.http.get("/v1/payments", headers=headers)
+    yield shop.post("/v1/qr-codes", qr_request(), key=canary * 20)
+    for field in (*qr_request(), "client_bank_account", "reference", "expiry_minutes", "metadata"):
+        for value in (canary, canary * 20, [canary], {canary: canary}):
+            yield shop.post("/v1/qr-codes", qr_request(**{field: value}))
+    for field in ("url", "events", "secret"):
+        for value in (f"{canary}!", [canary], {canary: canary}):
+            yield shop.post("/v1/webhooks", HOOK | {field: value})
+    for body in (f'{{"{canary}":1,"{canary}":2}}', f'{{"amount":"{canary}', f'["{canary}"]', canary):
+        yield shop.post("/v1/qr-codes", body.encode())
+
+
+@pytest.mark.parametrize("canary", CANARIES, ids=["key", "account", "webhook secret"])
+def test_no_refusal_and_no_log_repeats_a_secret(shop: Shop, written: Written, canary: str) -> None:
+    refusals = [answer for answer in asked_with(shop, canary) if answer.status_code >= 400]
+    assert len(refusals) > 40
+    repeated = {
+        part: answer.content
+        for part in SECRET_PARTS
+        for answer in refusals
+        if part in answer.content.decode()
+    }
+    assert repeated == {}
+    assert written.getvalue().count("\n") > 40
+    assert written.leaks(shop.secret_key[16:]) == []
+
+
+def test_what_goes_well_is_not_written_down_either(shop: Shop, bank: BankCaller, written: Written) -> None:
+    made = shop.post("/v1/webhooks", HOOK | {"secret": WEBHOOK_SECRET})
+    code = shop.qr_code(client_bank_account=ACCOUNT)
+    bank.tell(code, payer_account=ACCOUNT)
+    read = shop.get(f"/v1/webhooks/{made.json()['webhook_id']}")
+    assert (made.status_code, read.status_code) == (200, 200)
+    assert WEBHOOK_SECRET[6:] not in made.content.decode() + read.content.decode()
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    assert written.leaks(shop.secret_key[16:]) == []
+
+
+def test_a_fault_is_logged_whole_but_for_its_secrets(written: Written) -> None:
+    request = RequestFactory().get(f"/v1/payments/{KEY}")
+    try:
+        raise ValueError(f"Bearer {KEY} for account {ACCOUNT} with {WEBHOOK_SECRET}")
+    except ValueError as error:
+        answer = api.refusal(error, request)
+    assert "ValueError" in json.loads(written.getvalue().splitlines()[-1])["error"]
+    assert [part for part in SECRET_PARTS if part in answer.content.decode()] == []
+    assert written.leaks() == []
