@@ -1,6 +1,6 @@
 """A shop's webhook endpoint in one file of plain Python: verifies each notification and prints it.
 
-    python3 docs/examples/receiver.py 9000 whsec_...
+python3 docs/examples/receiver.py 9000 whsec_...
 """
 
 import base64
@@ -9,6 +9,7 @@ import hmac
 import json
 import sys
 import time
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 PORT, SECRET = int(sys.argv[1]), sys.argv[2]
@@ -16,7 +17,7 @@ KEY = base64.b64decode(SECRET.removeprefix("whsec_"))
 TOLERANCE_SECONDS = 300
 
 
-def is_genuine(headers, body: bytes) -> bool:
+def is_genuine(headers: Message, body: bytes) -> bool:
     """The signature covers id, time and the raw bytes: verify before parsing, and refuse what is old."""
     sent_at = headers["webhook-timestamp"]
     if abs(time.time() - int(sent_at)) > TOLERANCE_SECONDS:

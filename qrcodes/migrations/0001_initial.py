@@ -6,28 +6,49 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('merchants', '0001_initial'),
-        ('payments', '0002_guard_moves'),
+        ("merchants", "0001_initial"),
+        ("payments", "0002_guard_moves"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='QrCode',
+            name="QrCode",
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('biller_id', models.CharField(max_length=15)),
-                ('reference1', models.CharField(max_length=20)),
-                ('qr_data', models.CharField(max_length=512)),
-                ('created_at', models.DateTimeField()),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='qr_code', to='payments.payment')),
+                (
+                    "id",
+                    core.columns.PublicIdKey(
+                        db_collation="C", max_length=31, primary_key=True, serialize=False
+                    ),
+                ),
+                ("biller_id", models.CharField(max_length=15)),
+                ("reference1", models.CharField(max_length=20)),
+                ("qr_data", models.CharField(max_length=512)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="merchants.merchant",
+                    ),
+                ),
+                (
+                    "payment",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="qr_code",
+                        to="payments.payment",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('reference1',), name='qr_code_reference_unique')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("reference1",), name="qr_code_reference_unique")
+                ],
             },
         ),
     ]
