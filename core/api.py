@@ -64,9 +64,10 @@ class ApiViewSet(viewsets.ViewSet):
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.http_method_not_allowed(request, *args, **kwargs)
 
-    def _allowed_methods(self) -> list[str]:
+    @property
+    def allowed_methods(self) -> list[str]:
         """What `Allow` lists; DRF would add OPTIONS."""
-        return [method for method in super()._allowed_methods() if method != "OPTIONS"]
+        return [method for method in super().allowed_methods if method != "OPTIONS"]
 
 
 def on_exception(error: Exception, context: dict[str, Any]) -> HttpResponse:
