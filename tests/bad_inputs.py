@@ -102,7 +102,7 @@ def generated(how: Mapping[str, Any]) -> bytes:
         middle = "".join(how["repeat_indexed"] % number for number in range(count))
     if "nest_open" in how:
         middle = how["nest_open"] * count + how["middle"] + how["nest_close"] * count
-    return (how.get("prefix", "") + middle + how.get("suffix", "")).encode()
+    return f"{how.get('prefix', '')}{middle}{how.get('suffix', '')}".encode()
 
 
 def _body(case: Mapping[str, Any], names: Mapping[str, str]) -> bytes | None:

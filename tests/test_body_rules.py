@@ -18,6 +18,11 @@ def refused(answer: Any, code: str, param: str | None = None, status: int = 400)
     return shown == (status, code, "validation_error", param)
 
 
+def each(field: str, *values: Any) -> list[tuple[str, Any]]:
+    """The field with each of the values."""
+    return [(field, value) for value in values]
+
+
 def make(shop: Shop, **changes: Any) -> Any:
     return shop.post(CODES, qr_request(**changes))
 
@@ -77,13 +82,13 @@ def assert_amount_refused(answer: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("currency", value) for value in ("USD", "thb", "THB ", "", 764, None, ["THB"])),
-        *(("expiry_minutes", value) for value in (0, 1441, -1, "15", 15.0, True, None, 2**31, [])),
-        *(("reference", value) for value in ("", "r" * 36, 1, None, [], {})),
-        *(("client_name", value) for value in ("", "n" * 141, 1, None, True)),
-        *(("client_bank_name", value) for value in ("", "n" * 141, 1, None)),
-        *(("client_bank_account", value) for value in ("", "1" * 141, 1234567890, None)),
-        *(("metadata", value) for value in (None, [], "x", 1, {"k": "x" * 8_192})),
+        *each("currency", "USD", "thb", "THB ", "", 764, None, ["THB"]),
+        *each("expiry_minutes", 0, 1441, -1, "15", 15.0, True, None, 2**31, []),
+        *each("reference", "", "r" * 36, 1, None, [], {}),
+        *each("client_name", "", "n" * 141, 1, None, True),
+        *each("client_bank_name", "", "n" * 141, 1, None),
+        *each("client_bank_account", "", "1" * 141, 1234567890, None),
+        *each("metadata", None, [], "x", 1, {"k": "x" * 8_192}),
         ("metadata", {str(number): 1 for number in range(51)}),
     ],
     ids=lambda value: repr(value)[:30],
@@ -99,7 +104,7 @@ def test_a_missing_currency_is_refused(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("reference", value) for value in ("r", "r" * 35, "ก" * 35, "😀" * 35, " ")),
+        *each("reference", "r", "r" * 35, "ก" * 35, "😀" * 35, " "),
         ("client_name", "น" * 140),
         ("client_bank_account", "123-4-56789-0"),
         ("metadata", {"z": 1, "a": {"list": [1.5, None, True]}, "": "ก"}),

@@ -19,13 +19,18 @@ FROM, UNTIL = fields.QueryInstant(), fields.QueryInstant(end=True)
 METADATA = fields.Metadata()
 
 
+def each(field: Any, *values: Any) -> list[tuple[Any, Any]]:
+    """The field with each of the values."""
+    return [(field, value) for value in values]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *((INTEGER, value) for value in (1, 10)),
-        *((TEXT, value) for value in ("a", " a ", "12345", "กำลัง", "😀😀😀😀😀", "\n", "\x1b[0m")),
+        *each(INTEGER, 1, 10),
+        *each(TEXT, "a", " a ", "12345", "กำลัง", "😀😀😀😀😀", "\n", "\x1b[0m"),
         (CHOICE, "THB"),
-        *((METADATA, value) for value in ({}, {"k": None}, {"a": {"b": [1, 2.5, "c"]}}, {"": ""})),
+        *each(METADATA, {}, {"k": None}, {"a": {"b": [1, 2.5, "c"]}}, {"": ""}),
     ],
     ids=repr,
 )
@@ -38,15 +43,15 @@ def test_a_right_value_is_kept_as_it_came(field: Field[Any, Any, Any, Any], valu
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *((INTEGER, value) for value in (0, 11, 2**63, "1", " 1 ", "", 1.0, 1.5, True, False, None, [1], {})),
-        *((TEXT, value) for value in ("", "123456", 1, 1.5, True, None, [], {}, b"a")),
-        *((CHOICE, value) for value in ("thb", "THB ", " THB", "", "USD", 764, True, None, [], {}, ["THB"])),
-        *((METADATA, value) for value in (None, [], "x", 1, True)),
+        *each(INTEGER, 0, 11, 2**63, "1", " 1 ", "", 1.0, 1.5, True, False, None, [1], {}),
+        *each(TEXT, "", "123456", 1, 1.5, True, None, [], {}, b"a"),
+        *each(CHOICE, "thb", "THB ", " THB", "", "USD", 764, True, None, [], {}, ["THB"]),
+        *each(METADATA, None, [], "x", 1, True),
         (METADATA, {str(number): 1 for number in range(51)}),
         (METADATA, {"k": "x" * 8_192}),
         (METADATA, {"k": "ก" * 2_731}),
-        *((NUMBER, value) for value in ("", " ", "abc", "1.5", "1e2", "0x1", "-1", "101", "+1", " 1", "1 ")),
-        *((NUMBER, value) for value in ("９", "١", "9" * 19, "9" * 5_000, "1_0", "NaN", "True", "1\n")),
+        *each(NUMBER, "", " ", "abc", "1.5", "1e2", "0x1", "-1", "101", "+1", " 1", "1 "),
+        *each(NUMBER, "９", "١", "9" * 19, "9" * 5_000, "1_0", "NaN", "True", "1\n"),
     ],
     ids=lambda value: repr(value)[:40],
 )
