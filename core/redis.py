@@ -7,7 +7,6 @@ API, so after a failure it is left alone for a moment instead of being asked by 
 import threading
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeVar
 
 from django.conf import settings
@@ -40,10 +39,28 @@ class Breaker:
             return None
 
 
-@lru_cache
+class _Own(threading.local):
+    """What one thread keeps: a connection of its own saves the pool's lock and bookkeeping at each call."""
+
+    url = ""
+    client: Redis
+
+
+_own = _Own()
+
+
 def client() -> Redis:
+    """The client of this thread. Raises RedisError, since it connects."""
+    if _own.url != settings.REDIS_URL:
+        _own.client = _connect(settings.REDIS_URL)
+        _own.url = settings.REDIS_URL
+    return _own.client
+
+
+def _connect(url: str) -> Redis:
     return Redis.from_url(
-        settings.REDIS_URL,
+        url,
+        single_connection_client=True,
         socket_timeout=PATIENCE,
         socket_connect_timeout=PATIENCE,
         retry=Retry(NoBackoff(), 1),

@@ -2,15 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-from django.test import Client
 from pytest_django import Settings
 
 from core import redis
 from merchants import limits
-from tests.conftest import Shop, open_shop
+from tests.conftest import Shop, new_client, open_shop
 from tests.threads import at_once
 
 
@@ -53,7 +51,7 @@ def test_threads_at_once_do_not_slip_through(settings: Settings) -> None:
     shop = open_shop("Race")
 
     def ask() -> int:
-        own = Shop(shop.merchant, shop.secret_key, Client(raise_request_exception=False))
+        own = Shop(shop.merchant, shop.secret_key, new_client())
         return int(own.get("/v1/payments").status_code)
 
     started = time.monotonic()
@@ -64,11 +62,9 @@ def test_threads_at_once_do_not_slip_through(settings: Settings) -> None:
 
 
 @pytest.fixture
-def no_redis(settings: Settings) -> Iterator[None]:
+def no_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis.client.cache_clear()
-    yield
-    redis.client.cache_clear()
+    monkeypatch.setattr(redis, "_breaker", redis.Breaker())  # the pause after the failure ends with the test
 
 
 def test_without_redis_requests_pass(shop: Shop, no_redis: None, settings: Settings) -> None:
