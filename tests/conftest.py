@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.test.client import ClientHandler
 
 from core import clock, ids, money, redis, thaiqr
 from merchants import services
@@ -54,9 +56,23 @@ class Shop:
         return {"Authorization": f"Bearer {self.secret_key}"} | more
 
 
+def new_client() -> Client:
+    """A client of one shared handler: each new handler would look for static files anew."""
+    client = Client(raise_request_exception=False)
+    client.handler = _handler()
+    return client
+
+
+@cache
+def _handler() -> ClientHandler:
+    handler = ClientHandler(enforce_csrf_checks=False)
+    handler.load_middleware()
+    return handler
+
+
 def open_shop(name: str, mode: str = "test") -> Shop:
     merchant, secret_key = services.create_merchant(name=name, mode=mode, now=clock.now())
-    return Shop(merchant, secret_key, Client(raise_request_exception=False))
+    return Shop(merchant, secret_key, new_client())
 
 
 @pytest.fixture
@@ -113,7 +129,7 @@ class BankCaller:
 
 @pytest.fixture
 def bank(db: None) -> BankCaller:
-    return BankCaller(Client(raise_request_exception=False))
+    return BankCaller(new_client())
 
 
 @pytest.fixture(autouse=True)

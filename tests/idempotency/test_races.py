@@ -9,12 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection
-from django.test import Client
 
 from core import clock
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
-from tests.conftest import Shop, open_shop
+from tests.conftest import Shop, new_client, open_shop
 from tests.factories import qr_request
 from tests.threads import at_once
 
@@ -23,7 +22,7 @@ PATH = "/Thai/v1/qr-codes"
 
 
 def posting(shop: Shop, body: dict[str, Any], key: str) -> Callable[[], Any]:
-    own = Shop(shop.merchant, shop.secret_key, Client(raise_request_exception=False))
+    own = Shop(shop.merchant, shop.secret_key, new_client())
     return partial(own.post, PATH, body, key=key)
 
 

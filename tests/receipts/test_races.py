@@ -12,7 +12,7 @@ from core import clock
 from payments import services as payments
 from payments.models import Payment
 from receipts.models import Receipt
-from tests.conftest import BankCaller, open_shop
+from tests.conftest import BankCaller, new_client, open_shop
 from tests.threads import at_once
 from transactions.models import Transaction
 from webhooks.models import Event
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def telling(notice: dict[str, Any]) -> Callable[[], Any]:
-    return partial(BankCaller(Client(raise_request_exception=False)).post, notice)
+    return partial(BankCaller(new_client()).post, notice)
 
 
 def test_eight_threads_confirming_one_payment_make_one_success() -> None:
