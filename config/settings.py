@@ -45,6 +45,7 @@ SESSION_LIMITS = (
     "-c idle_in_transaction_session_timeout=15000 -c timezone=UTC"
 )
 DATABASES["default"] |= {
+    "ENGINE": "core.postgres",
     "CONN_MAX_AGE": env.int("DATABASE_MAX_AGE", 600),
     "CONN_HEALTH_CHECKS": env.bool("DATABASE_HEALTH_CHECKS", True),
     "DISABLE_SERVER_SIDE_CURSORS": not env.bool("DATABASE_PREPARE", True),
