@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields
+from core import answers, fields
 from core.paging import PageQuery
 from payments.models import Status
 
@@ -29,38 +29,65 @@ class PaymentQuery(PageQuery):
 
 
 class Card(serializers.Serializer[Any]):
-    last4 = serializers.CharField()
-    brand = serializers.CharField()
+    last4 = answers.Shaped({"pattern": "^[0-9]{4}$"})
+    brand = serializers.CharField(max_length=20, help_text="Lower case: visa, mastercard, jcb, ...")
 
 
 class _Additions(serializers.Serializer[Any]):
-    metadata = serializers.DictField(allow_null=True)
-    amount_refunded = serializers.IntegerField(help_text="Satang that went back to the payer.")
-    failure_code = serializers.CharField(allow_null=True)
-    expires_at = serializers.DateTimeField(allow_null=True)
+    metadata = answers.metadata(allow_null=True)
+    amount_refunded = answers.satang(0, answers.LARGEST, "Satang that went back to the payer.")
+    failure_code = serializers.CharField(
+        max_length=40, allow_null=True, help_text="Why a failed payment failed."
+    )
+    expires_at = answers.instant(allow_null=True, help_text="Null where nothing expires.")
 
 
 class QrPaymentObject(_Additions):
     """A payment as `/Thai/v1/payments` shows it."""
 
-    payment_id = serializers.CharField()
-    qr_code_id = serializers.CharField(allow_null=True)
+    payment_id = answers.public_id("pay_")
+    qr_code_id = answers.public_id("qr_", allow_null=True)
     status = serializers.ChoiceField(Status.choices)
-    amount = serializers.IntegerField(help_text="Satang.")
-    currency = serializers.CharField()
-    reference = serializers.CharField(allow_null=True)
-    created_at = serializers.DateTimeField()
-    completed_at = serializers.DateTimeField(allow_null=True, help_text="The bank's payment time.")
+    amount = answers.satang()
+    currency = answers.currency()
+    reference = serializers.CharField(max_length=35, allow_null=True)
+    created_at = answers.instant()
+    completed_at = answers.instant(allow_null=True, help_text="The bank's payment time.")
 
 
 class CardPaymentObject(_Additions):
     """A payment as `/v1/payments` shows it."""
 
-    payment_id = serializers.CharField()
+    payment_id = answers.public_id("pay_")
     status = serializers.ChoiceField(Status.choices)
-    amount = serializers.IntegerField(help_text="Satang.")
-    currency = serializers.CharField()
-    description = serializers.CharField(allow_null=True)
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    amount = answers.satang()
+    currency = answers.currency()
+    description = serializers.CharField(max_length=255, allow_null=True)
+    created_at = answers.instant()
+    updated_at = answers.instant()
     card = Card(allow_null=True, help_text="Null for QR payments.")
+
+
+class QrPaymentList(answers.Page):
+    """A page of payments as `/Thai/v1/payments` shows it."""
+
+    payments = QrPaymentObject(many=True)
+
+
+class CardPaymentList(answers.Page):
+    """A page of payments as `/v1/payments` shows it."""
+
+    payments = CardPaymentObject(many=True)
+
+
+class PaymentEventData(serializers.Serializer[Any]):
+    """A payment at the moment of an event."""
+
+    payment_id = answers.public_id("pay_")
+    status = serializers.ChoiceField(Status.choices)
+    amount = answers.satang()
+    currency = answers.currency()
+    qr_code_id = answers.public_id("qr_", allow_null=True)
+    reference = serializers.CharField(max_length=35, allow_null=True)
+    metadata = answers.metadata(allow_null=True)
+    failure_code = serializers.CharField(max_length=40, allow_null=True)

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from core import api, clock, ids, paging, rows
 from core.http import Answer
 from merchants.api import MerchantViewSet, merchant_of
+from payments import openapi as docs
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentQuerySet
 from payments.serializers import PaymentQuery
@@ -19,11 +20,13 @@ class PaymentViewSet(MerchantViewSet):
 
     thai = True
 
+    @docs.list_
     def list(self, request: Request) -> Answer:
         query, now = api.read_query(QUERY, request), clock.now()
         found = _filtered(Payment.objects.of(merchant_of(request)), query, now)
         return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
 
+    @docs.retrieve
     def retrieve(self, request: Request, payment_id: str) -> Answer:
         merchant = merchant_of(request)
         payment = (

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
-from django.views.decorators.http import require_safe
 
 from core import api, clock, http, ids
+from core.methods import safe_only
 from payments.models import Status
 from qrcodes import images
+from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
 from qrcodes.models import QrCode
 
@@ -25,7 +26,8 @@ WORDS = {
 }
 
 
-@require_safe
+@docs.image
+@safe_only
 def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     """PNG or SVG; 410 with a picture of a word once the code can no longer be paid."""
     try:

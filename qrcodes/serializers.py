@@ -2,11 +2,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money
+from core import answers, fields, money
 from payments.models import Status
 
 LONGEST_EXPIRY = 1440
 LONGEST_CLIENT = 140
+IMAGE_FORMATS = ["png", "svg"]
 
 
 class QrCodeRequest(serializers.Serializer[Any]):
@@ -36,20 +37,30 @@ class QrCodeRequest(serializers.Serializer[Any]):
     )
 
 
+class ImageQuery(serializers.Serializer[Any]):
+    """Parameters of the picture; the view reads them itself."""
+
+    format = fields.Choice(IMAGE_FORMATS, required=False, help_text="Before what `Accept` says.")
+
+
 class QrCodeObject(serializers.Serializer[Any]):
-    qr_code_id = serializers.CharField()
-    qr_data = serializers.CharField(help_text="The payload; any QR library can draw it.")
-    qr_image_url = serializers.CharField(help_text="A picture of the code, PNG or (with ?format=svg) SVG.")
-    amount = serializers.IntegerField(help_text="Satang.")
-    currency = serializers.CharField()
-    expires_at = serializers.DateTimeField()
-    payment_id = serializers.CharField()
+    qr_code_id = answers.public_id("qr_")
+    qr_data = answers.Shaped(
+        {"pattern": "^0002[ -~]+$", "maxLength": 512}, help_text="The payload; any QR library can draw it."
+    )
+    qr_image_url = answers.Shaped(
+        {"format": "uri"}, help_text="A picture of the code, PNG or (with ?format=svg) SVG."
+    )
+    amount = answers.satang()
+    currency = answers.currency()
+    expires_at = answers.instant()
+    payment_id = answers.public_id("pay_")
     status = serializers.ChoiceField(Status.choices)
-    reference = serializers.CharField(required=False)
-    client_name = serializers.CharField(required=False)
-    client_bank_name = serializers.CharField(required=False)
-    client_bank_account = serializers.CharField(required=False)
-    metadata = serializers.DictField(required=False)
+    reference = serializers.CharField(max_length=35, required=False)
+    client_name = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
+    client_bank_name = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
+    client_bank_account = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
+    metadata = answers.metadata(required=False)
 
 
 QR_CODE_REQUEST = QrCodeRequest()

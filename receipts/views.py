@@ -8,6 +8,7 @@ from core import clock
 from core.api import ApiViewSet
 from core.http import Answer
 from receipts import inbox, services
+from receipts import openapi as docs
 
 
 class NoticeViewSet(ApiViewSet):
@@ -15,6 +16,7 @@ class NoticeViewSet(ApiViewSet):
 
     parser_classes = []  # the raw bytes are what was signed, and what is kept
 
+    @docs.create
     def create(self, request: Request, bank: str) -> Answer:
         adapter, body, now = banks.get(bank), request._request.body, clock.now()
         adapter.verify(headers=request.headers, body=body, now=now)

@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import clock, fields
+from core import answers, clock, fields
 
 
 class Instant(fields.QueryInstant):
@@ -21,3 +21,9 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
     scenario = fields.Text(default="paid")
     paid_at = Instant(required=False)
     report_at = Instant(required=False)
+
+
+class SandboxPaymentObject(serializers.Serializer[Any]):
+    bank_transaction_id = answers.public_id("sbp_")
+    scenario = serializers.CharField()
+    accepted = serializers.BooleanField()

@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields
+from core import answers, fields
 from core.paging import PageQuery
 from transactions.models import Status, Type
 
@@ -26,10 +26,16 @@ class TransactionQuery(PageQuery):
 
 
 class TransactionObject(serializers.Serializer[Any]):
-    transaction_id = serializers.CharField()
-    payment_id = serializers.CharField()
+    transaction_id = answers.public_id("txn_")
+    payment_id = answers.public_id("pay_")
     type = serializers.ChoiceField(Type.choices)
     status = serializers.ChoiceField(Status.choices)
-    amount = serializers.IntegerField(help_text="Satang; negative for refunds.")
-    currency = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    amount = answers.satang(-answers.LARGEST, answers.LARGEST, "Satang; negative for refunds.")
+    currency = answers.currency()
+    created_at = answers.instant()
+
+
+class TransactionList(answers.Page):
+    """A page of transactions."""
+
+    transactions = TransactionObject(many=True)

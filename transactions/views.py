@@ -5,6 +5,7 @@ from rest_framework.request import Request
 from core import api, paging
 from core.http import Answer
 from merchants.api import MerchantViewSet, merchant_of
+from transactions import openapi as docs
 from transactions.models import Transaction, TransactionQuerySet
 from transactions.serializers import TransactionQuery
 from transactions.shapes import transaction_object
@@ -15,6 +16,7 @@ QUERY = TransactionQuery()
 class TransactionViewSet(MerchantViewSet):
     """The history of payments and refunds."""
 
+    @docs.list_
     def list(self, request: Request) -> Answer:
         query = api.read_query(QUERY, request)
         rows = _filtered(Transaction.objects.of(merchant_of(request)), query)

@@ -1,5 +1,6 @@
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import answers, fields
@@ -11,13 +12,18 @@ LONGEST_SECRET = 255
 LONGEST_EVENTS = 100
 
 
+@extend_schema_field({"type": "string", "format": "uri", "maxLength": LONGEST_URL, "pattern": "^https://"})
+class Url(fields.Text):
+    """Judged by `webhooks.targets`, not here: every fault of it is one and the same refusal."""
+
+
 class WebhookRequest(serializers.Serializer[Any]):
     """What a merchant registers."""
 
-    url = fields.Text(help_text="A public https address that answers POST.")
+    url = Url(help_text="A public https address that answers POST.")
     events = serializers.ListField(
         child=fields.Choice(list(EventType)),
-        allow_empty=False,
+        min_length=1,
         max_length=LONGEST_EVENTS,
         help_text="What to send; a type that is named twice counts once.",
     )
@@ -39,6 +45,8 @@ class WebhookObject(serializers.Serializer[Any]):
 
 
 class WebhookList(answers.Page):
+    """A page of webhooks."""
+
     webhooks = WebhookObject(many=True)
 
 

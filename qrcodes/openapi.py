@@ -1,0 +1,70 @@
+"""The operations on QR codes, as the OpenAPI document tells them."""
+
+from typing import Any
+
+from core.openapi import Link, Operation, Shown, Tag
+from merchants.errors import BankNotConfigured
+from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound
+from qrcodes.serializers import ImageQuery, QrCodeObject, QrCodeRequest
+
+_GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
+QR_CODE = _GIVEN | {
+    "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+    "qr_data": "00020101021230630016A000000677010112011509940001580400102207K2M9QX4T1B8V5N3C6ZD"
+    "530376454071500.005802TH63044AFB",
+    "qr_image_url": "https://pay.example/Thai/qr-codes/qr_0oDFPXZGqcZBZBvfqisJHCvwJvO/image",
+    "expires_at": "2026-11-21T03:19:05.123Z",
+    "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "status": "pending",
+}
+_BY_ID = {"qr_code_id": "$response.body#/qr_code_id"}
+_PICTURES: dict[str, Any] = {"image/png": {}, "image/svg+xml": {}}
+
+create = Operation(
+    name="create_qr_code",
+    tag=Tag.QR_CODES,
+    summary="Generate a QR code",
+    description="Makes a code over an amount, and with it a pending payment of the same amount and "
+    "reference. Optional fields that were not given are absent from the answer.",
+    body=Shown(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
+    answer=Shown(QrCodeObject, QR_CODE),
+    refusals=(BankNotConfigured,),
+    links=(
+        Link("get_payment", {"payment_id": "$response.body#/payment_id"}),
+        Link("get_qr_code", _BY_ID),
+        Link("expire_qr_code", _BY_ID),
+        Link("get_qr_code_image", _BY_ID),
+        Link(
+            "pay_at_sandbox_bank",
+            body={"qr_data": "$response.body#/qr_data", "scenario": "paid"},
+            has_one_path=True,
+        ),
+    ),
+)
+retrieve = Operation(
+    name="get_qr_code",
+    tag=Tag.QR_CODES,
+    summary="Retrieve a QR code",
+    description="Its status is its payment's.",
+    answer=Shown(QrCodeObject, QR_CODE),
+    refusals=(QrCodeNotFound,),
+)
+expire = Operation(
+    name="expire_qr_code",
+    tag=Tag.QR_CODES,
+    summary="End a pending QR code now",
+    description="The payment becomes `expired`. A code that is not pending stays as it is.",
+    answer=Shown(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
+    refusals=(QrCodeNotFound, QrCodeNotExpirable),
+    links=(Link("get_qr_code", _BY_ID), Link("get_qr_code_image", _BY_ID)),
+)
+image = Operation(
+    name="get_qr_code_image",
+    tag=Tag.QR_CODES,
+    summary="Picture of a QR code",
+    description="For an `<img>`: no key is needed, and no personal data is shown. PNG, or SVG by `format` or "
+    "`Accept`. Once the code can no longer be paid the status is 410 and the picture says so in a word.",
+    query=ImageQuery,
+    contents={200: _PICTURES, 410: _PICTURES},
+    refusals=(InvalidFormat, QrCodeNotFound, QrCodeGone),
+)

@@ -1,0 +1,24 @@
+"""The transaction history, as the OpenAPI document tells it."""
+
+from core.openapi import Operation, Shown, Tag
+from transactions.serializers import TransactionList, TransactionQuery
+
+TRANSACTION = {
+    "transaction_id": "txn_0oDFPag9MeYQQYpPemtNRiHjFyL",
+    "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "type": "payment",
+    "status": "succeeded",
+    "amount": 150_000,
+    "currency": "THB",
+    "created_at": "2026-11-21T03:05:42.310Z",
+}
+
+list_ = Operation(
+    name="list_transactions",
+    tag=Tag.TRANSACTIONS,
+    summary="List transactions",
+    description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
+    "payments have no transaction.",
+    query=TransactionQuery,
+    answer=Shown(TransactionList, {"transactions": [TRANSACTION], "total": 1, "limit": 20, "offset": 0}),
+)
