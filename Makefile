@@ -14,7 +14,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench lock reset
+.PHONY: help setup run test check bench schema lock reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ check: $(VENV)/.dev ## Check format, lint, types, imports, migrations and settin
 
 bench: $(VENV)/.dev ## Measure load, floors and peers
 	$(PY) -m bench
+
+schema: $(VENV)/.dev ## Write docs/openapi.json and docs/errors.md anew from the code
+	$(CHECK_ENV) $(PY) manage.py write_reference
 
 lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock

@@ -127,13 +127,24 @@ CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 X_FRAME_OPTIONS = "DENY"
 
 # --- API ----------------------------------------------------------------------------------------------
-REST_FRAMEWORK = {
+REST_FRAMEWORK: dict[str, object] = {
     "EXCEPTION_HANDLER": "core.api.on_exception",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_SCHEMA_CLASS": "console.schema.OperationSchema",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Thai QR Payments",
+    "VERSION": "1.0.0",
+    "DESCRIPTION": "Accept payments by Thai QR code. Amounts are integer satang: 150000 is 1,500.00 THB. "
+    "Every path answers as /Thai/v1/... and as /v1/...",
+    "OAS_VERSION": "3.1.0",
+    "DEFAULT_GENERATOR_CLASS": "console.schema.Generator",
+    "POSTPROCESSING_HOOKS": [],
+    "SORT_OPERATIONS": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
 # --- background work ----------------------------------------------------------------------------------

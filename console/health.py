@@ -6,12 +6,13 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from console import heartbeats
+from console import openapi as docs
 from core import clock, http
 from core.http import Answer
+from core.methods import safe_only
 from payments.models import Payment, Status
 from receipts.models import Receipt
 from webhooks.models import Delivery, DeliveryState
@@ -19,12 +20,14 @@ from webhooks.models import Delivery, DeliveryState
 OLDEST_DUE = timedelta(minutes=5)
 
 
-@require_safe
+@docs.healthz
+@safe_only
 def healthz(request: HttpRequest) -> HttpResponse:
     return http.respond(Answer.of({"status": "ok"}))
 
 
-@require_safe
+@docs.readyz
+@safe_only
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 with every check, or 503 that says which one failed."""
     checks = _checks(clock.now())
@@ -63,7 +66,8 @@ def oldest_due_seconds(now: datetime) -> float:
     return 0.0 if due is None else round((now - due.due_at).total_seconds(), 3)
 
 
-@require_safe
+@docs.metrics
+@safe_only
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus text. Read from the database, so that every web process says the same."""
     now, registry = clock.now(), CollectorRegistry()

@@ -1,7 +1,163 @@
-"""The OpenAPI description, generated from the code that answers."""
+"""The OpenAPI description, generated from the table of URLs and what stands beside each view."""
 
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from django.urls import URLPattern, get_resolver
+from drf_spectacular.drainage import error
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentRegistry
+
+from console import components, notifications, refusals, schema_fields
+from core.http import JSON
+from core.openapi import TAGS, Link, Operation, Shown, operation_of
+from merchants.api import MerchantViewSet
+
+__all__ = ["Generator", "OperationSchema", "schema_fields"]
+
+Json = dict[str, Any]
+METHODS = ("post", "get", "patch", "delete")  # the framework keeps them in a set: their order is chance
+# The form with the country is the document's main one; the others answer alike under names of their own.
+SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
 
 
 class OperationSchema(AutoSchema):
-    """One operation."""
+    """One row of the URL table as an OpenAPI operation."""
+
+    def get_operation(
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
+    ) -> Json | None:
+        self.registry, self.path, self.method = registry, path, method.upper()
+        told = operation_of(getattr(self.view, self.view.action))  # type: ignore[attr-defined]
+        if told is None:
+            error(f"{method} {path} is not documented")
+            return None
+        self.is_merchants = isinstance(self.view, MerchantViewSet)
+        operation = {
+            "operationId": told.name + _suffix(path),
+            "summary": told.summary,
+            "description": told.description,
+            "tags": [told.tag.value],
+            "parameters": [*self._path_parameters(), *self._query(told), *self._headers()],
+            "requestBody": self._body(told),
+            "security": components.SECURITY if self.is_merchants else [],
+            "responses": self._responses(told),
+        }
+        return {name: value for name, value in operation.items() if value is not None}
+
+    def _path_parameters(self) -> list[Json]:
+        return [
+            {"name": name, "in": "path", "required": True, "schema": components.PATH[name]}
+            for name in re.findall(r"{(\w+)}", self.path)
+        ]
+
+    def _query(self, told: Operation) -> list[Json]:
+        if told.query is None:
+            return []
+        fields = self._map_serializer(told.query(), "request")["properties"]  # type: ignore[no-untyped-call]
+        return [
+            {"name": name, "in": "query", "description": schema.pop("description", ""), "schema": schema}
+            for name, schema in fields.items()
+        ]
+
+    def _headers(self) -> list[Json]:
+        is_once = self.is_merchants and self.method == "POST"
+        return [components.REQUEST_ID, *([components.IDEMPOTENCY_KEY] if is_once else [])]
+
+    def _body(self, told: Operation) -> Json | None:
+        if told.body is not None:
+            return {"required": True, "content": self._content(told.body, "request")}
+        if told.accepts:
+            return {"content": _raw(told.accepts)}
+        return None
+
+    def _responses(self, told: Operation) -> Json:
+        kinds = refusals.of(told, is_merchants=self.is_merchants, method=str(self.method))
+        found = refusals.responses(told.name, kinds, self.registry)
+        for status, contents in told.contents.items():
+            alike = refusals.by_status(kinds).get(status)
+            errors = refusals.response(status, alike)["content"] if alike else {}
+            found[str(status)] = self._answer(status, _raw(contents) | errors)
+        shown = told.plain_answer if told.plain_answer and _suffix(self.path) == "_v1" else told.answer
+        if shown is not None:
+            found["200"] = self._answer(200, self._content(shown, "response"), told.links)
+        elif not told.contents:
+            found["204"] = self._answer(204, {})
+        return dict(sorted(found.items()))
+
+    def _answer(self, status: int, content: Json, links: tuple[Link, ...] = ()) -> Json:
+        answer: Json = {"description": refusals.phrase(status), "headers": self._answer_headers()}
+        if content:
+            answer["content"] = content
+        if links:
+            answer["links"] = {link.operation: self._link(link) for link in links}
+        return answer
+
+    def _answer_headers(self) -> Json:
+        replayed = ["Idempotent-Replayed"] if self.is_merchants and self.method == "POST" else []
+        return refusals.headers([*refusals.headers_of_all(self.is_merchants), *replayed])
+
+    def _link(self, link: Link) -> Json:
+        form = "" if link.has_one_path else _suffix(self.path).replace("_unversioned", "")
+        told: Json = {"operationId": link.operation + form}
+        if link.parameters:
+            told["parameters"] = dict(link.parameters)
+        return told if link.body is None else told | {"requestBody": dict(link.body)}
+
+    def _content(self, shown: Shown, direction: str) -> Json:
+        reference = self.resolve_serializer(shown.serializer, direction).ref  # type: ignore[arg-type]
+        return {JSON: {"schema": reference, "example": shown.example}}
+
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        if isinstance(schema, dict):
+            schema.pop("x-spec-enum-id", None)  # for a hook that names enums, which we do not use
+        return schema
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
+        schema: Json = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        return schema | {"additionalProperties": False} if direction == "response" else schema
+
+
+class Generator(SchemaGenerator):
+    """Adds what is no viewset (pictures, health, documents) and the messages that we send."""
+
+    def parse(self, input_request: Any, public: bool) -> Json:
+        paths: Json = super().parse(input_request, public)  # type: ignore[no-untyped-call]
+        for path, view in _plain_views():
+            schema = self._beside(view)
+            paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
+        paths = {path: {m: methods[m] for m in METHODS if m in methods} for path, methods in paths.items()}
+        self.messages = notifications.describe(self._beside(None))
+        return paths
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Json:
+        schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
+        schema["components"] |= components.COMPONENTS
+        tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
+        return schema | {"tags": tags, "webhooks": self.messages}
+
+    def _beside(self, handler: Any) -> OperationSchema:
+        """The writer of one operation, for what is not a method of a viewset."""
+        schema = OperationSchema()
+        view: Any = SimpleNamespace(action="handler", handler=handler, request=None, format_kwarg=None)
+        schema.view = view
+        schema.registry = self.registry
+        return schema
+
+
+def _plain_views() -> Iterator[tuple[str, Any]]:
+    for pattern in get_resolver().url_patterns:
+        if isinstance(pattern, URLPattern) and operation_of(pattern.callback) is not None:
+            yield "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern)), pattern.callback
+
+
+def _raw(contents: Mapping[str, Any]) -> Json:
+    return {media_type: {"schema": schema} for media_type, schema in contents.items()}
+
+
+def _suffix(path: str) -> str:
+    return next(suffix for start, suffix in SUFFIXES if path.startswith(start))

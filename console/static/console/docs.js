@@ -7,4 +7,5 @@ window.SwaggerUIBundle({
   displayRequestDuration: true,
   persistAuthorization: false,
   tryItOutEnabled: true,
+  validatorUrl: null, // a badge that would be fetched from elsewhere
 });

@@ -1,0 +1,51 @@
+"""Parts that many operations refer to: parameters, headers, the key."""
+
+from typing import Any
+
+from console import refusals
+from core import answers
+from idempotency.views import LONGEST_KEY
+
+Json = dict[str, Any]
+SECURITY: list[Json] = [{"secretKey": []}]
+REQUEST_ID = {"$ref": "#/components/parameters/RequestId"}
+IDEMPOTENCY_KEY = {"$ref": "#/components/parameters/IdempotencyKey"}
+PARAMETERS: Json = {
+    "RequestId": {
+        "name": "X-Request-Id",
+        "in": "header",
+        "description": "Names this request in our logs, if it has up to 64 letters, digits, dots, dashes and "
+        "underscores; else we name it. Comes back in the answer.",
+        "schema": {"type": "string"},
+    },
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Makes a repeat of this request safe for 24 hours: it gets the first answer again. "
+        "An order number will do.",
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_KEY,
+            "pattern": "^[ -~]*[!-~][ -~]*$",
+        },
+    },
+}
+
+COMPONENTS: Json = {
+    "parameters": PARAMETERS,
+    "headers": refusals.HEADERS,
+    "securitySchemes": {
+        "secretKey": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A secret key: `tq_test_...` or `tq_live_...`.",
+        }
+    },
+}
+PATH: Json = {
+    "payment_id": answers.id_shape("pay_"),
+    "qr_code_id": answers.id_shape("qr_"),
+    "webhook_id": answers.id_shape("wh_"),
+    "bank": {"type": "string", "examples": ["sandbox"]},
+}

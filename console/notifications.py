@@ -1,0 +1,81 @@
+"""The `webhooks` section: what merchants are sent, one entry for each type of event."""
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+
+from core import answers
+from core.http import JSON
+from core.openapi import SerializerType, Tag
+from payments.openapi import QR_PAYMENT
+from payments.serializers import PaymentEventData
+from webhooks.event_types import PING, EventType
+from webhooks.serializers import PingData
+
+Json = dict[str, Any]
+PAYMENT: Json = {name: QR_PAYMENT[name] for name in map(str, PaymentEventData().fields)}
+PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.PAYMENT_PENDING, "A code was generated and waits for its money", {"status": "pending"}),
+    (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),
+    (
+        EventType.PAYMENT_FAILED,
+        "A payment was declined (status failed) or not paid in time (status expired)",
+        {"status": "failed", "failure_code": "declined"},
+    ),
+]
+PINGED = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
+RESPONSES = {
+    "2XX": {"description": "Taken. Answer within 15 seconds; the body is ignored."},
+    "410": {"description": "Stop: the webhook is disabled."},
+    "default": {"description": "Sent again: up to ten attempts over 75 hours. Redirects are not followed."},
+}
+AT = "2026-11-21T03:05:42.310Z"
+EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
+SIGNED = (
+    ("webhook-id", "The event id: the same for every attempt.", answers.id_shape("evt_")),
+    ("webhook-timestamp", "Unix seconds of this attempt.", {"type": "string", "pattern": "^[0-9]+$"}),
+    (
+        "webhook-signature",
+        "Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`.",
+        {"type": "string", "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$"},
+    ),
+)
+
+
+def describe(schema: AutoSchema) -> Json:
+    """Path items by type. What no row here says the data of can be subscribed to and is not sent yet."""
+    return {
+        PING: _message(schema, PING, "Asks whether an endpoint is there", PingData, PINGED),
+        **{
+            str(kind): _message(schema, kind, summary, PaymentEventData, PAYMENT | changes)
+            for kind, summary, changes in PAYMENT_EVENTS
+        },
+    }
+
+
+def _message(schema: AutoSchema, kind: str, summary: str, data: SerializerType, example: Json) -> Json:
+    told = {"event": kind, "event_id": EVENT_ID, "data": example, "timestamp": AT}
+    body = {
+        "type": "object",
+        "required": list(told),
+        "properties": {
+            "event": {"type": "string", "const": kind},
+            "event_id": answers.id_shape("evt_"),
+            "data": schema.resolve_serializer(data, "response").ref,
+            "timestamp": {"type": "string", **answers.INSTANT},
+        },
+        "additionalProperties": False,
+    }
+    operation = {
+        "operationId": "on_" + kind.replace(".", "_"),
+        "summary": summary,
+        "tags": [Tag.WEBHOOKS.value],
+        "parameters": [_header(*header) for header in SIGNED],
+        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": told}}},
+        "responses": RESPONSES,
+    }
+    return {"post": operation}
+
+
+def _header(name: str, description: str, shape: Json) -> Json:
+    return {"name": name, "in": "header", "required": True, "description": description, "schema": shape}

@@ -1,0 +1,66 @@
+"""Health and documents, as the OpenAPI document tells them."""
+
+from typing import Any
+
+from core.http import JSON
+from core.openapi import Operation, Tag
+
+_STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
+_CHECK = {
+    "type": "object",
+    "required": ["ok"],
+    "properties": {
+        "ok": {"type": "boolean"},
+        "pending": {"type": "integer", "minimum": 0, "description": "Migrations that were not applied."},
+        "oldest_due_seconds": {"type": "number", "minimum": 0},
+    },
+    "additionalProperties": False,
+}
+
+
+def _closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+_READINESS = {JSON: _closed(status=_STATUS, checks={"type": "object", "additionalProperties": _CHECK})}
+
+healthz = Operation(
+    name="healthz",
+    tag=Tag.SERVICE,
+    summary="Does this process answer?",
+    description="Asks nobody else.",
+    contents={200: {JSON: _closed(status={"type": "string", "const": "ok"})}},
+)
+readyz = Operation(
+    name="readyz",
+    tag=Tag.SERVICE,
+    summary="Does the service do its work?",
+    description="503 names the check that failed: database, migrations, workers, beat or late deliveries.",
+    contents={200: _READINESS, 503: _READINESS},
+)
+metrics = Operation(
+    name="metrics",
+    tag=Tag.SERVICE,
+    summary="How well does it do its work?",
+    description="Prometheus text.",
+    contents={200: {"text/plain": {"type": "string"}}},
+)
+openapi = Operation(
+    name="openapi",
+    tag=Tag.SERVICE,
+    summary="This document",
+    description="OpenAPI 3.1.",
+    contents={200: {JSON: {"type": "object"}}},
+)
+page = Operation(
+    name="docs",
+    tag=Tag.SERVICE,
+    summary="This document, to read and to try",
+    description="Needs nothing from the internet.",
+    contents={200: {"text/html": {"type": "string"}}},
+)

@@ -1,0 +1,36 @@
+"""What strict fields accept, where the framework cannot tell by itself. Registered by being imported."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+
+NO_NUL = "^[^\\u0000]*$"
+DAY_OR_INSTANT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
+
+
+class TextField(OpenApiSerializerFieldExtension):
+    target_class = "core.fields.Text"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1, "pattern": NO_NUL}
+
+
+class MetadataField(OpenApiSerializerFieldExtension):
+    target_class = "core.fields.Metadata"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"type": "object", "maxProperties": 50, "additionalProperties": True}
+
+
+class QueryInstantField(OpenApiSerializerFieldExtension):
+    target_class = "core.fields.QueryInstant"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"anyOf": DAY_OR_INSTANT}
+
+
+class SandboxInstantField(OpenApiSerializerFieldExtension):
+    target_class = "sandbox.serializers.Instant"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
