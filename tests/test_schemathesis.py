@@ -1,0 +1,61 @@
+"""Thousands of generated requests, valid and not, against a whole instance and its own description."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.stack import ROOT, Stack
+
+SEED = 20261121
+AT_LEAST = 2_000
+SETTINGS = {"RATE_LIMIT": "0", "WEBHOOK_PROBE": "off", "WEBHOOK_ALLOW_HTTP": "0"}
+SECONDS = 300
+
+
+@pytest.mark.slow
+def test_the_service_does_what_its_description_says(tmp_path: Path) -> None:
+    with Stack(tmp_path / "data", **SETTINGS) as stack:
+        found = ask(stack, tmp_path)
+    print(f"seed {SEED}: {found['test_cases']}")  # noqa: T201 - to run the same cases again
+    assert found["failures"] == found["errors"] == []
+    assert {phase["status"] for phase in found["phases"].values()} == {"success"}
+    assert found["operations"]["tested"] == found["operations"]["total"]
+    assert found["test_cases"]["generated"] >= AT_LEAST
+
+
+def ask(stack: Stack, folder: Path) -> dict[str, Any]:
+    """What schemathesis reports; its words are in `schemathesis.log` beside it."""
+    report, log = folder / "report.json", folder / "schemathesis.log"
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", "tests/schemathesis.toml", "run"]
+    options = ["--checks", "all", "--seed", str(SEED), "--report-json-path", str(report)]
+    known = {"KEY": stack.secret_key, "QR_DATA": waiting_code(stack)}
+    with log.open("w") as words:
+        subprocess.run(
+            [*command, f"{stack.base_url}/openapi.json", *options],
+            cwd=ROOT,
+            env=os.environ | known,
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert report.exists(), log.read_text()
+    reported: dict[str, Any] = json.loads(report.read_text())
+    return reported
+
+
+def waiting_code(stack: Stack) -> str:
+    """The payload of a code that the sandbox bank can pay."""
+    answer = requests.post(
+        f"{stack.base_url}/v1/qr-codes",
+        json={"amount": 150_000, "currency": "THB"},
+        headers={"Authorization": f"Bearer {stack.secret_key}"},
+        timeout=10,
+    )
+    return str(answer.json()["qr_data"])
