@@ -9,6 +9,7 @@ import asyncio
 import io
 import logging
 import queue
+import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -35,7 +36,6 @@ Answer = tuple[int, Headers, bytes]
 StartResponse = Callable[..., Callable[[bytes], object]]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 
-JSON_HEADERS: Headers = [("content-type", "application/json")]
 REQUEST_TIMEOUT = (
     b'{"error":{"code":"request_timeout","message":"The request body did not arrive in 10 seconds.",'
     b'"type":"validation_error"}}'
@@ -94,7 +94,7 @@ class Bridge:
                 async with asyncio.timeout(BODY_SECONDS):
                     await take_body(environ, exchange)
             except TimeoutError:
-                exchange.response_bytes(408, [*JSON_HEADERS, ("connection", "close")], REQUEST_TIMEOUT)
+                exchange.response_bytes(408, [*_own_headers(), ("connection", "close")], REQUEST_TIMEOUT)
                 return
             except ProtocolClosed:
                 return
@@ -204,13 +204,18 @@ async def _read_bounded(exchange: Exchange) -> bytes:
     return bytes(body)
 
 
+def _own_headers() -> Headers:
+    """Of an answer that the application did not give."""
+    return [("content-type", "application/json"), ("x-request-id", f"req_{secrets.token_hex(12)}")]
+
+
 def answer_of(application: WsgiApplication, environ: Environ) -> Answer:
     """Run the application; what it fails to answer becomes our 500."""
     try:
         return _call(application, environ)
     except Exception:
         logger.exception("Unhandled error on %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        return 500, JSON_HEADERS, INTERNAL_ERROR
+        return 500, _own_headers(), INTERNAL_ERROR
 
 
 def _call(application: WsgiApplication, environ: Environ) -> Answer:

@@ -83,6 +83,7 @@ def test_a_fault_of_the_application_is_answered_in_our_shape(web: WebServer) -> 
     answer = ask(web.port, b"GET /boom")
     assert (answer.status, answer.json["error"]["type"]) == (500, "api_error")
     assert "fault" not in answer.body.decode()
+    assert answer.headers["x-request-id"].startswith("req_")
 
 
 def test_head_and_no_content_carry_no_body(web: WebServer) -> None:
@@ -96,6 +97,7 @@ def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web
     answer = reply(body)
     assert (answer.status, answer.json["error"]["code"]) == (408, "request_timeout")
     assert answer.headers["connection"] == "close"
+    assert answer.headers["x-request-id"].startswith("req_")
     with header:
         assert header.recv(100) == b""
 
