@@ -80,7 +80,7 @@ class OperationSchema(AutoSchema):
         for status, contents in told.contents.items():
             alike = refusals.by_status(kinds).get(status)
             errors = refusals.response(status, alike)["content"] if alike else {}
-            found[str(status)] = self._answer(status, _raw(contents) | errors)
+            found[str(status)] = self._answer(status, _either(_raw(contents), errors))
         shown = told.plain_answer if told.plain_answer and _suffix(self.path) == "_v1" else told.answer
         if shown is not None:
             found["200"] = self._answer(200, self._content(shown, "response"), told.links)
@@ -157,6 +157,15 @@ def _plain_views() -> Iterator[tuple[str, Any]]:
 
 def _raw(contents: Mapping[str, Any]) -> Json:
     return {media_type: {"schema": schema} for media_type, schema in contents.items()}
+
+
+def _either(own: Json, errors: Json) -> Json:
+    """Both bodies of a status; where both are of one media type, one or the other."""
+    both = own | errors
+    for media_type in own.keys() & errors.keys():
+        schemas = [own[media_type]["schema"], errors[media_type]["schema"]]
+        both[media_type] = errors[media_type] | {"schema": {"oneOf": schemas}}
+    return both
 
 
 def _suffix(path: str) -> str:

@@ -71,7 +71,8 @@ def error_codes() -> Iterator[tuple[int, Json, list[str]]]:
     for _, operation in operations():
         for status, response in operation["responses"].items():
             content = resolved(response).get("content", {}).get("application/json")
-            error = (content or {}).get("schema", {}).get("properties", {}).get("error")
+            schema = (content or {}).get("schema", {})
+            error = schema.get("oneOf", [schema])[-1].get("properties", {}).get("error")
             if error is not None:
                 yield int(status), error["properties"], error["required"]
 
