@@ -1,5 +1,6 @@
 """`python -m config.server`: the web server. HOST, PORT, WEB_WORKERS and WEB_THREADS choose its shape."""
 
+import gc
 import os
 import resource
 import signal
@@ -54,7 +55,10 @@ class Loader:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         sys.setswitchinterval(SWITCH_SECONDS)
-        return Bridge(load(self.target), self.threads)
+        application = load(self.target)
+        # What is loaded stays; the collector would walk all of it again and again, 50 ms at a time.
+        gc.freeze()
+        return Bridge(application, self.threads)
 
 
 def load(target: str) -> WsgiApplication:

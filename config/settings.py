@@ -172,7 +172,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": "core.logs.JsonLine"}},
     "handlers": {
-        "stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}
+        "stdout": {"class": "core.logs.Gathering", "stream": "ext://sys.stdout", "formatter": "json"}
     },
     "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
     "loggers": {"django.request": {"level": "CRITICAL"}, "celery": {"level": "WARNING"}},
