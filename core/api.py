@@ -61,6 +61,15 @@ class ApiViewSet(viewsets.ViewSet):
             response = http.respond(response)
         return super().finalize_response(request, response, *args, **kwargs)
 
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """None: answers do not vary, and `Allow` belongs to the refusal of a method."""
+        return {}
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        self.headers = {"Allow": ", ".join(self.allowed_methods)}
+        return super().http_method_not_allowed(request, *args, **kwargs)
+
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.http_method_not_allowed(request, *args, **kwargs)
 

@@ -1,6 +1,7 @@
 """`Authorization: Bearer <secret key>` becomes a merchant, or one and the same 401 for every bad key."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
@@ -45,6 +46,7 @@ def find(secret: str, now: datetime) -> tuple[Merchant, ApiKey]:
     return rows.instance(Merchant, found[_KEY_COLUMNS:]), key
 
 
+@lru_cache
 def _sql() -> str:
     return (
         f"SELECT {rows.columns(ApiKey, 'k')}, {rows.columns(Merchant, 'm')} "  # noqa: S608

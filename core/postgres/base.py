@@ -1,14 +1,34 @@
-"""Django's PostgreSQL backend, except for how it sees that a kept connection is dead.
+"""Django's PostgreSQL backend, except for how it reads instants and sees that a kept connection is dead.
 
 The name of the module and of the class are Django's interface for the ENGINE setting.
 """
 
 import select
+from typing import Any
 
+import psycopg
 from django.db.backends.postgresql import base
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import Format
+
+# The driver's own reader of instants, written in C. Django puts its time zone on each value in Python, which
+# changes nothing here, because the time zone of each session is UTC (SESSION_LIMITS in the settings).
+INSTANT = psycopg.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    def get_connection_params(self) -> dict[str, Any]:
+        params: dict[str, Any] = super().get_connection_params()
+        params["context"] = AdaptersMap(params["context"])
+        params["context"].register_loader("timestamptz", INSTANT)
+        return params
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        """A named cursor outlives its transaction, as Django's does."""
+        if name is None:
+            return self.connection.cursor()
+        return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
+
     def is_usable(self) -> bool:
         """Whether the server has left the connection open, without asking it: a question costs a round trip.
 
