@@ -5,6 +5,7 @@ import logging
 import re
 import threading
 import time
+from contextlib import suppress
 from typing import TextIO
 
 GATHER_SECONDS = 0.1
@@ -71,4 +72,5 @@ class Gathering(logging.StreamHandler[TextIO]):
         while self._some.wait():
             time.sleep(GATHER_SECONDS)
             self._some.clear()
-            self.flush()
+            with suppress(OSError, ValueError):  # nobody reads any more
+                self.flush()
