@@ -93,7 +93,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         seen.append(named(sql))
         return execute(sql, *args)
 
-    send_command = Connection.send_command
+    send_command: Any = Connection.send_command
 
     def note_command(self: Connection, *args: Any, **kwargs: Any) -> None:
         seen.append(str(args[0]))
