@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ("key", models.CharField(db_collation="C", max_length=255)),
                 ("fingerprint", models.BinaryField(help_text="SHA-256 of method, route and body.")),
                 ("status", models.SmallIntegerField()),
-                ("body", models.BinaryField(help_text="The answer, byte for byte.")),
+                ("body", models.BinaryField(help_text="The answer, byte for byte, sealed.")),
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField(db_index=True)),
                 (

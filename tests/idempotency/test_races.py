@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from django.db import connection
 
 from core import clock
+from idempotency import services
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
 from tests.conftest import Shop, new_client, open_shop
 from tests.factories import qr_request
+from tests.stack import wait_until
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,3 +74,35 @@ def test_a_duplicate_waits_only_so_long_and_is_told_to_retry() -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_in_progress")
     assert refused.headers["Retry-After"] == "1"
     assert not Payment.objects.exists()
+
+
+def test_forgetting_spares_a_key_that_is_taken_over_meanwhile() -> None:
+    """The sweep waits for the row's lock, and then finds that it lives again."""
+    shop = open_shop("Race")
+    shop.post(PATH, qr_request(), key="k")
+    past = clock.now() - timedelta(hours=25)
+    IdempotencyKey.objects.update(created_at=past, expires_at=past + timedelta(hours=24))
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("UPDATE idempotency_idempotencykey SET expires_at = now() + interval '1 day'")
+        with ThreadPoolExecutor(1) as pool:
+            forgotten = pool.submit(forgetting)
+            wait_until(lambda: waiters() == 1, 10)
+            other.commit()
+            assert forgotten.result() == 0
+    assert IdempotencyKey.objects.count() == 1
+
+
+def forgetting() -> int:
+    try:
+        return services.forget_expired(now=clock.now())
+    finally:
+        connection.close()
+
+
+def waiters() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        return int(cursor.fetchone()[0])
