@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Exists, Min, OuterRef
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
@@ -14,7 +15,8 @@ from core import clock, http
 from core.http import Answer
 from core.methods import safe_only
 from payments.models import Payment, Status
-from receipts.models import Receipt
+from receipts import inbox
+from receipts.models import Notice, Receipt
 from webhooks.models import Delivery, DeliveryState
 
 OLDEST_DUE = timedelta(minutes=5)
@@ -62,8 +64,11 @@ def _unapplied_migrations() -> int:
 
 def oldest_due_seconds(now: datetime) -> float:
     """How long the delivery that has waited longest is overdue; 0 when none is."""
-    due = Delivery.objects.filter(state=DeliveryState.PENDING, due_at__lte=now).order_by("due_at").first()
-    return 0.0 if due is None else round((now - due.due_at).total_seconds(), 3)
+    waiting = Delivery.objects.filter(state=DeliveryState.PENDING, due_at__lte=now)
+    # Where an endpoint is being posted to, it is the endpoint that is slow.
+    busy = Delivery.objects.filter(state=DeliveryState.LEASED, endpoint=OuterRef("endpoint"))
+    due_at = waiting.exclude(Exists(busy)).aggregate(oldest=Min("due_at"))["oldest"]
+    return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)
 
 
 @docs.metrics
@@ -79,10 +84,15 @@ def metrics(request: HttpRequest) -> HttpResponse:
         ("payments_pending", "Payments that wait for the bank.", _count_pending() - overdue.count()),
         ("payments_overdue", "Payments that the sweep has not expired yet.", overdue.count()),
         ("receipts_not_applied", "Receipts stored but not judged.", Receipt.objects.not_judged().count()),
+        ("notices_for_staff", "Bank messages that wait for a person.", _count_notices()),
         ("receipts_for_staff", "Receipts that wait for a person.", Receipt.objects.for_staff().count()),
     ]:
         Gauge(name, help_text, registry=registry).set(value)
     return HttpResponse(generate_latest(registry), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _count_notices() -> int:
+    return Notice.objects.filter(verdict__in=inbox.FOR_STAFF).count()
 
 
 def _count_pending() -> int:

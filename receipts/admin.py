@@ -4,6 +4,7 @@ from django.contrib import admin
 
 from core import money, vault
 from core.admin import ReadOnlyAdmin
+from core.logs import redact
 from receipts.models import Notice, Receipt
 
 
@@ -35,4 +36,8 @@ class NoticeAdmin(ReadOnlyAdmin):
     list_filter = ["verdict", "bank"]
     list_select_related = ["receipt"]
     search_fields = ["=id", "=receipt__id"]
-    fields = ["id", "bank", "source", "verdict", "receipt", "received_at"]
+    fields = ["id", "bank", "source", "verdict", "receipt", "received_at", "message"]
+
+    @admin.display(description="message")
+    def message(self, notice: Notice) -> str:
+        return redact(notice.body.decode("utf-8", "backslashreplace"))

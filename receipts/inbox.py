@@ -1,5 +1,6 @@
 """The door: what a bank says is stored raw before anything is judged. One commit; nothing is dropped."""
 
+import logging
 from datetime import datetime
 
 from django.db import transaction
@@ -7,6 +8,9 @@ from django.db import transaction
 from banks import base
 from core import ids, vault
 from receipts.models import Notice, Receipt, Verdict
+
+log = logging.getLogger("receipts")
+FOR_STAFF = {Verdict.CONFLICT, Verdict.UNREADABLE}
 
 
 def accept(*, bank: str, body: bytes, notice: base.Notice, now: datetime) -> Receipt:
@@ -24,6 +28,8 @@ def park(*, bank: str, body: bytes, now: datetime) -> Notice:
 
 def _keep(bank: str, body: bytes, verdict: Verdict, receipt: Receipt | None, now: datetime) -> Notice:
     notice_id = ids.new("ntc_", now)
+    if verdict in FOR_STAFF:
+        log.warning("notice %s of %s waits for staff: %s", notice_id, bank, verdict)
     return Notice.objects.create(
         id=notice_id,
         bank=bank,

@@ -8,10 +8,10 @@ def judge(receipt: Receipt, payment: Payment | None) -> Outcome:
     """The outcome for a receipt and the payment its reference names (expiry already materialised)."""
     if receipt.kind == Kind.REVERSAL:
         return Outcome.REVERSED
-    if payment is None:
-        return Outcome.UNMATCHED
     if receipt.kind == Kind.DECLINE:
         return Outcome.DECLINED
+    if payment is None:
+        return Outcome.UNMATCHED
     return _credit(receipt, payment)
 
 

@@ -40,9 +40,17 @@ def apply_left(*, now: datetime, batch: int = 500) -> int:
     """Apply what a crash stored but did not apply. Returns how many."""
     left = Receipt.objects.not_judged().filter(received_at__lte=now - LEFT_OVER).order_by("received_at")
     found = list(left.values_list("pk", flat=True)[:batch])
-    for receipt_id in found:
+    return sum(try_to_apply(receipt_id=receipt_id, now=now) for receipt_id in found)
+
+
+def try_to_apply(*, receipt_id: str, now: datetime) -> bool:
+    """Apply a receipt that is safely stored; what goes wrong is logged and left to the next sweep."""
+    try:
         apply(receipt_id=receipt_id, now=now)
-    return len(found)
+    except Exception:
+        log.exception("receipt %s could not be applied", receipt_id)
+        return False
+    return True
 
 
 def _payment_of(receipt: Receipt) -> Payment | None:

@@ -1,6 +1,5 @@
 """Where banks knock. The sender is proven by what that bank offers, not by a merchant's key."""
 
-from django.db import DatabaseError
 from rest_framework.request import Request
 
 import banks
@@ -26,13 +25,5 @@ class NoticeViewSet(ApiViewSet):
             inbox.park(bank=bank, body=body, now=now)
             return Answer.of(adapter.answer(None))
         receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
-        _apply(receipt.id)
+        services.try_to_apply(receipt_id=receipt.id, now=clock.now())
         return Answer.of(adapter.answer(notice))
-
-
-def _apply(receipt_id: str) -> None:
-    """The receipt is safe already: what goes wrong now is logged and left to the sweep."""
-    try:
-        services.apply(receipt_id=receipt_id, now=clock.now())
-    except DatabaseError:
-        services.log.exception("receipt %s is left to the sweep", receipt_id)

@@ -1,16 +1,22 @@
 """The staff console: every model is there, money is read-only, secrets are not shown."""
 
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from core.admin import ReadOnlyAdmin
 from merchants import secrets
 from merchants.models import ApiKey
+from payments.models import Payment
+from receipts.models import Notice
 from tests.conftest import BankCaller, Shop
 
 OURS = {
@@ -53,16 +59,43 @@ def test_the_home_names_every_app(admin_client: Client, app_label: str) -> None:
 
 
 def test_staff_issue_and_revoke_keys_and_it_is_audited(shop: Shop, admin_client: Client) -> None:
-    from django.contrib.admin.models import LogEntry
-
     act = {"action": "issue_key", "_selected_action": [shop.merchant.pk]}
-    answer = admin_client.post(page(type(shop.merchant), "changelist"), act, follow=True)
-    assert "shown once" in answer.content.decode()
+    answer = admin_client.post(page(type(shop.merchant), "changelist"), act)
+    shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", answer.content.decode())
+    assert [Shop(shop.merchant, key, shop.http).get("/v1/payments").status_code for key in shown] == [200]
+    assert "no-store" in answer.headers["Cache-Control"]
     key = ApiKey.objects.get(public_id=secrets.public_id(shop.secret_key))
     admin_client.post(page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [key.pk]})
     assert shop.get("/v1/payments").status_code == 401
     assert LogEntry.objects.count() == 2
 
 
+@pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/sandbox/bank", "/docs"])
+def test_a_session_cookie_that_no_database_takes_is_no_session(db: None, path: str) -> None:
+    client = Client(raise_request_exception=False)
+    answer = client.get(path, headers={"Cookie": 'sessionid="aaaaaaaaaa\\000bbbb"'})
+    assert answer.status_code in (200, 302)
+
+
 def test_the_console_asks_for_a_login(client: Client, db: None) -> None:
     assert client.get("/admin/").status_code == 302
+
+
+def test_staff_see_the_status_by_the_clock(shop: Shop, admin_client: Client, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        code = shop.qr_code(expiry_minutes=1)
+        clock.move_to(noon + timedelta(minutes=2))
+        payments = page(Payment, "changelist")
+        assert code["payment_id"] in admin_client.get(f"{payments}?status=expired").content.decode()
+        assert code["payment_id"] not in admin_client.get(f"{payments}?status=pending").content.decode()
+        detail = admin_client.get(page(Payment, "change", code["payment_id"])).content.decode()
+    assert "Expired" in detail
+    assert "Pending" not in detail
+
+
+def test_staff_read_what_a_bank_said_unintelligibly(bank: BankCaller, admin_client: Client) -> None:
+    bank.post(b'{"account": "1234567890", "hello": "world"}')
+    notice = Notice.objects.get()
+    text = admin_client.get(page(Notice, "change", notice.pk)).content.decode()
+    assert "world" in text
+    assert "1234567890" not in text

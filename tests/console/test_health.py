@@ -49,7 +49,9 @@ def test_a_missing_migration_is_named(signs_of_life: None) -> None:
 def test_metrics_count_what_waits(shop: Shop, bank: BankCaller) -> None:
     shop.qr_code()
     bank.tell(shop.qr_code(), satang=1)
+    bank.post(b"garbage")
     lines = Client().get("/metrics").content.decode().splitlines()
     assert "payments_pending 2.0" in lines
     assert "receipts_for_staff 1.0" in lines
+    assert "notices_for_staff 1.0" in lines
     assert "webhook_deliveries_due 0.0" in lines

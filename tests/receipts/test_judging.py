@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.db import DatabaseError, connection, transaction
 
+from banks.sandbox import SandboxBank
 from core import clock as our_clock
 from merchants.models import Merchant
 from payments import services as payments
@@ -173,8 +174,6 @@ def test_an_unknown_bank_is_not_found(bank: BankCaller) -> None:
 
 
 def test_what_a_crash_left_is_applied_by_the_sweep(shop: Shop, bank: BankCaller) -> None:
-    from banks.sandbox import SandboxBank
-
     body = json.dumps(bank.notice(shop.qr_code())).encode()
     now = our_clock.now()
     inbox.accept(bank="sandbox", body=body, notice=SandboxBank("x").parse_notice(body), now=now)
@@ -200,3 +199,25 @@ def test_the_word_of_a_bank_is_kept_as_it_was_said(shop: Shop, bank: BankCaller,
     bank.tell(shop.qr_code())
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(attack)
+
+
+def test_a_receipt_that_cannot_be_applied_holds_up_no_other_and_is_kept(shop: Shop, bank: BankCaller) -> None:
+    adapter, now = SandboxBank("x"), our_clock.now()
+    for code in (shop.qr_code(), shop.qr_code()):
+        body = json.dumps(bank.notice(code)).encode()
+        inbox.accept(bank="sandbox", body=body, notice=adapter.parse_notice(body), now=now)
+    first = Receipt.objects.order_by("received_at", "id")[0]
+    with connection.cursor() as cursor:  # as if the key to its account were lost
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE receipts_receipt DISABLE TRIGGER receipts_guard")
+        cursor.execute("UPDATE receipts_receipt SET payer_account_sealed = 'lost' WHERE id = %s", [first.id])
+        cursor.execute("ALTER TABLE receipts_receipt ENABLE TRIGGER receipts_guard")
+    assert services.apply_left(now=now + timedelta(seconds=5)) == 1
+    assert Receipt.objects.get(pk=first.id).outcome == ""
+    assert sorted(Payment.objects.values_list("status", flat=True)) == ["pending", "succeeded"]
+
+
+def test_a_decline_of_an_unknown_reference_moved_no_money(shop: Shop, bank: BankCaller) -> None:
+    code = shop.qr_code()
+    bank.tell(code, type="decline", reference1="NOBODYKNOWSTHIS00000")
+    assert (outcome_of(code), Payment.objects.get().status) == ("declined", "pending")
