@@ -1,8 +1,9 @@
-"""Runs a WSGI application on Granian's RSGI interface.
+"""Runs a WSGI application behind an ASGI server.
 
 Granian's own WSGI lets its threads wait for request bodies, so a few hundred clients that send
 half a body stop the service. Here the event loop reads the whole body first, against a clock and
-a limit, and only complete requests reach a thread.
+a limit, and only complete requests reach a thread. ASGI and not Granian's RSGI, because RSGI hides
+header values that are not ASCII.
 """
 
 import asyncio
@@ -12,105 +13,74 @@ import queue
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
+from core import errors, http
 
 logger = logging.getLogger(__name__)
 
-BODY_LIMIT = 64 * 1024
+BODY_LIMIT = http.MAX_BODY
 BODY_SECONDS = 10.0
 # What is read and thrown away of a body over the limit, so that its sender hears the answer.
 DRAIN_LIMIT = 8 * 1024 * 1024
 TOO_LARGE = "qr.body_too_large"
-BODILESS = frozenset({204, 304})
-# Between the values of a repeated header. A comma is legal in an idempotency key, so two keys are joined by
-# what no key may hold, and are refused.
-SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
+# How a repeated header becomes one: two idempotency keys must not pass for one with a comma in it.
+JOINTS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 Answer = tuple[int, Headers, bytes]
 StartResponse = Callable[..., Callable[[bytes], object]]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
-
-REQUEST_TIMEOUT = (
-    b'{"error":{"code":"request_timeout","message":"The request body did not arrive in 10 seconds.",'
-    b'"type":"validation_error"}}'
-)
-INTERNAL_ERROR = (
-    b'{"error":{"code":"internal_error","message":"Something went wrong on our side.","type":"api_error"}}'
-)
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
-class RequestHeaders(Protocol):
-    """The names are lower case; `items` leaves out values that are not ASCII, `keys` does not."""
-
-    def items(self) -> list[tuple[str, str]]: ...
-    def keys(self) -> list[str]: ...
-
-
-class Scope(Protocol):
-    """What Granian knows of a request."""
-
-    http_version: str
-    server: str
-    client: str
-    scheme: str
-    method: str
-    path: str
-    query_string: str
-    headers: RequestHeaders
-
-
-class Exchange(Protocol):
-    """The request's body and the way to answer."""
-
-    async def __call__(self) -> bytes: ...
-    def __aiter__(self) -> Any: ...
-    def response_empty(self, status: int, headers: Headers) -> None: ...
-    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None: ...
+class ClientLeft(Exception):
+    """The connection ended before the body did."""
 
 
 class Bridge:
-    """The RSGI application: bodies on the event loop, the WSGI application in `threads` threads."""
+    """The ASGI application: bodies on the event loop, the WSGI application in `threads` threads."""
 
     def __init__(self, application: WsgiApplication, threads: int) -> None:
         self.application = application
         self.threads = threads
         self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Answer]]] = queue.SimpleQueue()
+        self.loop: asyncio.AbstractEventLoop | None = None
 
-    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        for number in range(self.threads):
-            threading.Thread(target=self._run, name=f"web-{number}", daemon=True).start()
-
-    async def __rsgi__(self, scope: Scope, exchange: Exchange) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        loop = self.loop or self._start()
         environ = environ_of(scope)
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             try:
                 async with asyncio.timeout(BODY_SECONDS):
-                    await take_body(environ, exchange)
+                    await take_body(environ, receive)
             except TimeoutError:
-                exchange.response_bytes(408, [*_own_headers(), ("connection", "close")], REQUEST_TIMEOUT)
+                await _send(send, _too_late())
                 return
-            except ProtocolClosed:
+            except ClientLeft:
                 return
-        answered = self.loop.create_future()
+        answered: asyncio.Future[Answer] = loop.create_future()
         self.work.put((environ, answered))
-        status, headers, body = await answered
-        if status in BODILESS:
-            exchange.response_empty(status, headers)
-        else:
-            exchange.response_bytes(status, headers, body)
+        await _send(send, await answered)
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        """At the first request, on the event loop: nothing can race with it."""
+        self.loop = asyncio.get_running_loop()
+        for number in range(self.threads):
+            threading.Thread(target=self._run, name=f"web-{number}", daemon=True).start()
+        return self.loop
 
     def _run(self) -> None:
         while True:
             environ, answered = self.work.get()
             answer = answer_of(self.application, environ)
-            self.loop.call_soon_threadsafe(_settle, answered, answer)
+            answered.get_loop().call_soon_threadsafe(_settle, answered, answer)
 
 
 def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
@@ -118,95 +88,97 @@ def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
         answered.set_result(answer)
 
 
-def environ_of(scope: Scope) -> Environ:
+async def _send(send: Send, answer: Answer) -> None:
+    status, headers, body = answer
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def environ_of(scope: Message) -> Environ:
     """The WSGI environ of a request, its body still empty (PEP 3333)."""
-    host, port = _address(scope.server)
+    host, port = scope["server"]
     environ: Environ = {
-        "REQUEST_METHOD": scope.method,
+        "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
-        "PATH_INFO": _native(scope.path),
-        "QUERY_STRING": _native(scope.query_string),
+        "PATH_INFO": _path(scope["raw_path"]),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
         "SERVER_NAME": host,
-        "SERVER_PORT": port,
-        "SERVER_PROTOCOL": "HTTP/1.0" if scope.http_version == "1" else "HTTP/1.1",
-        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": scope["client"][0],
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope.scheme,
+        "wsgi.url_scheme": scope["scheme"],
         "wsgi.input": io.BytesIO(),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
-    _add_headers(environ, scope.headers)
+    for name, value in scope["headers"]:
+        _add_header(environ, name, value.decode("latin-1"))
     return environ
 
 
-def _native(text: str) -> str:
-    """WSGI wants the bytes of a text as if they were latin-1."""
-    return text if text.isascii() else text.encode().decode("latin-1")
+def _path(raw: bytes) -> str:
+    """The bytes of the path as if they were latin-1, which is what WSGI wants."""
+    return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
 
 
-def _add_headers(environ: Environ, headers: RequestHeaders) -> None:
-    for name, value in headers.items():
-        key = _environ_key(name)
-        if key is None:
-            continue
-        earlier = environ.get(key)
-        environ[key] = value if earlier is None else earlier + SEPARATORS.get(key, ",") + value
-    # A value that is not ASCII must not pass for an absent header: a key would lose its meaning.
-    for name in headers.keys():  # noqa: SIM118 - not a dict
-        key = _environ_key(name)
-        if key is not None:
-            environ.setdefault(key, "\xff")
+def _add_header(environ: Environ, name: bytes, value: str) -> None:
+    key = _environ_key(name)
+    if key is None:
+        return
+    if key in environ:
+        value = environ[key] + JOINTS.get(key, ",") + value
+    environ[key] = value
 
 
 @lru_cache(maxsize=512)
-def _environ_key(name: str) -> str | None:
+def _environ_key(name: bytes) -> str | None:
     """`x-request-id` becomes `HTTP_X_REQUEST_ID`; a name with an underscore could pose as another."""
-    if "_" in name:
+    if b"_" in name:
         return None
-    key = name.upper().replace("-", "_")
+    key = name.decode("latin-1").upper().replace("-", "_")
     return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
-@lru_cache(maxsize=64)
-def _address(server: str) -> tuple[str, str]:
-    host, _, port = server.rpartition(":")
-    return host.strip("[]"), port
-
-
-async def take_body(environ: Environ, exchange: Exchange) -> None:
-    """Put the body into the environ, or mark it as too large. Raises ProtocolClosed if it breaks off."""
-    length = environ.get("CONTENT_LENGTH", "")
+async def take_body(environ: Environ, receive: Receive) -> None:
+    """Put the body into the environ, or mark it as too large. Raises ClientLeft."""
     environ.pop("HTTP_TRANSFER_ENCODING", None)
-    if length.isdecimal() and int(length) <= BODY_LIMIT:
-        body = await exchange()
-    else:
-        body = await _read_bounded(exchange)
-        if len(body) > BODY_LIMIT:
-            environ[TOO_LARGE] = True
-            body = b""
+    body = await _read_bounded(receive)
+    if len(body) > BODY_LIMIT:
+        environ[TOO_LARGE] = True
+        body = b""
     environ["wsgi.input"] = io.BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
 
 
-async def _read_bounded(exchange: Exchange) -> bytes:
+async def _read_bounded(receive: Receive) -> bytes:
     """The body up to just over the limit; what follows is read and dropped."""
-    body, dropped = bytearray(), 0
-    async for chunk in exchange:
+    body, dropped, has_more = b"", 0, True
+    while has_more and dropped <= DRAIN_LIMIT:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        has_more = message.get("more_body", False)
         if len(body) <= BODY_LIMIT:
-            body += chunk
+            body += message["body"]
         else:
-            dropped += len(chunk)
-        if dropped > DRAIN_LIMIT:
-            break
-    return bytes(body)
+            dropped += len(message["body"])
+    return body
 
 
-def _own_headers() -> Headers:
-    """Of an answer that the application did not give."""
-    return [("content-type", "application/json"), ("x-request-id", f"req_{secrets.token_hex(12)}")]
+def _too_late() -> Answer:
+    status, headers, body = _own_answer(errors.RequestTimeout())
+    return status, [*headers, ("Connection", "close")], body
+
+
+def _own_answer(error: errors.ApiError) -> Answer:
+    """Where the application cannot answer."""
+    request_id = f"req_{secrets.token_hex(12)}"
+    answer = http.error_answer(error, request_id)
+    return answer.status, [("Content-Type", http.JSON), ("X-Request-Id", request_id)], answer.body
 
 
 def answer_of(application: WsgiApplication, environ: Environ) -> Answer:
@@ -215,7 +187,7 @@ def answer_of(application: WsgiApplication, environ: Environ) -> Answer:
         return _call(application, environ)
     except Exception:
         logger.exception("Unhandled error on %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        return 500, _own_headers(), INTERNAL_ERROR
+        return _own_answer(errors.InternalError())
 
 
 def _call(application: WsgiApplication, environ: Environ) -> Answer:

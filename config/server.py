@@ -82,7 +82,7 @@ def serve(target: str) -> None:
         target,
         address=os.environ.get("HOST", "127.0.0.1"),
         port=int(os.environ.get("PORT", "8000")),
-        interface=Interfaces.RSGI,
+        interface=Interfaces.ASGINL,
         workers=int(os.environ.get("WEB_WORKERS", "2")),
         loop=Loops.uvloop,
         http=HTTPModes.http1,

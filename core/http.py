@@ -10,6 +10,7 @@ from core.errors import ApiError
 from core.logs import redact
 
 JSON = "application/json"
+MAX_BODY = 65_536  # bytes of a request
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
@@ -17,7 +18,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 
 from core import errors, http
 
-MAX_BODY = 65_536
+_SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -52,7 +53,7 @@ def _request_id(request: HttpRequest) -> str:
 def _too_large(request: HttpRequest) -> HttpResponse | None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if request.META.get("qr.body_too_large") or (
-        length.isdigit() and len(length) < 19 and int(length) > MAX_BODY
+        length.isdigit() and len(length) < 19 and int(length) > http.MAX_BODY
     ):
         return http.respond(http.error_answer(errors.RequestTooLarge()))
     return None
@@ -94,7 +95,11 @@ class _AdminOnly:
 
 
 class Sessions(_AdminOnly, SessionMiddleware):
-    pass
+    def process_request(self, request: HttpRequest) -> None:
+        # The database cannot even be asked for a name with U+0000 in it.
+        if not _SESSION.fullmatch(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
+            request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
+        super().process_request(request)
 
 
 class Users(_AdminOnly, AuthenticationMiddleware):
