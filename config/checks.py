@@ -7,9 +7,13 @@ from urllib.parse import urlsplit
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connections
 
+from config.reading import NO_DATABASE, unreadable
+
+LONGEST_TTL_HOURS = 8784
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -26,19 +30,19 @@ def _error(number: int, message: str, hint: str) -> CheckMessage:
 def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """SECRET_KEY, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
     found = []
-    if len(settings.SECRET_KEY) < 32:
+    if len(_secret_key()) < 32:
         found.append(_error(1, "SECRET_KEY is missing or short.", "Set SECRET_KEY to 50 random characters."))
     if not settings.FIELD_ENCRYPTION_KEYS or not all(map(_is_fernet_key, settings.FIELD_ENCRYPTION_KEYS)):
         hint = "Fernet keys (44 characters of URL-safe base64), newest first, separated by commas."
         found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or holds a malformed key.", hint))
-    if urlsplit(settings.REDIS_URL).scheme not in ("redis", "rediss", "unix"):
+    if not _is_redis_url(settings.REDIS_URL):
         found.append(
             _error(3, "REDIS_URL is missing or malformed.", "For example redis://:password@host:6379/0.")
         )
-    if not re.fullmatch(r"https?://[^/\s?#]+", settings.BASE_URL):
+    if not re.fullmatch(r"https?://[^/\s?#:]+(:\d{1,5})?", settings.BASE_URL):
         hint = "The address that merchants reach, for example https://pay.example.com."
         found.append(_error(4, "BASE_URL is missing or malformed.", hint))
-    if settings.DATABASES["default"]["NAME"] == "missing":
+    if settings.DATABASES["default"]["NAME"] == NO_DATABASE:
         hint = "For example postgresql://user:password@host:5432/name."
         found.append(_error(5, "DATABASE_URL is missing.", hint))
     return found
@@ -48,10 +52,17 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Numbers and choices that make no sense."""
     found = []
-    if settings.RATE_LIMIT < 0 or settings.RATE_LIMIT_BURST < 0:
+    found.extend(_error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in unreadable)
+    if settings.RATE_LIMIT < 0:
         found.append(_error(6, "RATE_LIMIT is negative.", "Requests per second and key; 0 turns it off."))
-    if settings.IDEMPOTENCY_TTL_HOURS <= 0:
-        found.append(_error(7, "IDEMPOTENCY_TTL_HOURS is not positive.", "24 unless a test needs less."))
+    if settings.RATE_LIMIT > 0 and settings.RATE_LIMIT_BURST < 1:
+        found.append(
+            _error(15, "RATE_LIMIT_BURST admits nothing.", "At least 1; twice RATE_LIMIT if not set.")
+        )
+    if not 0 < settings.IDEMPOTENCY_TTL_HOURS <= LONGEST_TTL_HOURS:
+        found.append(
+            _error(7, "IDEMPOTENCY_TTL_HOURS is out of range.", "24, or less in tests; a year at most.")
+        )
     if settings.WEBHOOK_PROBE not in PROBES:
         found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(PROBES)}."))
     if settings.WEBHOOK_SECONDS <= 0 or settings.WEBHOOK_PACE <= 0:
@@ -82,6 +93,21 @@ def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> 
         hint = "Set synchronous_commit = on and fsync = on in postgresql.conf."
         return [_error(13, f"The database is not durable: synchronous_commit={commit}, fsync={fsync}.", hint)]
     return []
+
+
+def _secret_key() -> str:
+    try:
+        return settings.SECRET_KEY
+    except ImproperlyConfigured:  # Django's word for an empty one
+        return ""
+
+
+def _is_redis_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("redis", "rediss", "unix") and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is no number
+        return False
 
 
 def _is_fernet_key(key: str) -> bool:

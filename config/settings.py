@@ -1,62 +1,61 @@
 """All settings in reading order. Every value comes from the environment; `config.checks` judges them."""
 
-from ipaddress import ip_network
 from pathlib import Path
 
 import django_stubs_ext
-import environ
 from kombu import Exchange, Queue
+
+from config.reading import NO_DATABASE, database, env, log_level, networks, ports, read
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
 
 # --- what must be given -------------------------------------------------------------------------------
 SECRET_KEY = env.str("SECRET_KEY", "")
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
 REDIS_URL = env.str("REDIS_URL", "")
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
-DATABASES = {
-    "default": env.db_url("DATABASE_URL", default="postgresql://missing:missing@127.0.0.1:1/missing")
-}
+DATABASES = {"default": read("DATABASE_URL", database, {"NAME": NO_DATABASE})}
 
 # --- what may be given --------------------------------------------------------------------------------
-DEBUG = env.bool("DEBUG", False)
+DEBUG = read("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
-RATE_LIMIT = env.int("RATE_LIMIT", 100)  # requests per second and key; 0 is off
-RATE_LIMIT_BURST = env.int("RATE_LIMIT_BURST", 2 * RATE_LIMIT)
-IDEMPOTENCY_TTL_HOURS = env.float("IDEMPOTENCY_TTL_HOURS", 24.0)
+RATE_LIMIT = read("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
+RATE_LIMIT_BURST = read("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
+IDEMPOTENCY_TTL_HOURS = read("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
 WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
-WEBHOOK_PORTS = [int(port) for port in env.list("WEBHOOK_PORTS", default=["443", "8443"])]
-WEBHOOK_ALLOWED_NETWORKS = [ip_network(cidr) for cidr in env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])]
-WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", False)
-WEBHOOK_SECONDS = env.float("WEBHOOK_SECONDS", 15.0)  # one delivery attempt, all in all
-WEBHOOK_PACE = env.float("WEBHOOK_PACE", 1.0)  # divides the waits between attempts; tests go faster
-EXPIRY_EVENTS = env.bool("EXPIRY_EVENTS", True)  # an expired code sends payment.failed with status expired
-LOG_LEVEL = env.str("LOG_LEVEL", "INFO")
+WEBHOOK_PORTS = read("WEBHOOK_PORTS", ports, [443, 8443])
+WEBHOOK_ALLOWED_NETWORKS = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])
+WEBHOOK_ALLOW_HTTP = read("WEBHOOK_ALLOW_HTTP", env.bool, False)
+WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attempt, all in all
+WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
+EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
+LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
 # after lock_timeout and is told to retry.
+GIVEN_OPTIONS = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
 SESSION_LIMITS = (
     "-c lock_timeout=5000 -c statement_timeout=30000 "
     "-c idle_in_transaction_session_timeout=15000 -c timezone=UTC"
 )
 DATABASES["default"] |= {
     "ENGINE": "core.postgres",
-    "CONN_MAX_AGE": env.int("DATABASE_MAX_AGE", 600),
-    "CONN_HEALTH_CHECKS": env.bool("DATABASE_HEALTH_CHECKS", True),
-    "DISABLE_SERVER_SIDE_CURSORS": not env.bool("DATABASE_PREPARE", True),
+    "CONN_MAX_AGE": read("DATABASE_MAX_AGE", env.int, 600),
+    "CONN_HEALTH_CHECKS": read("DATABASE_HEALTH_CHECKS", env.bool, True),
+    "DISABLE_SERVER_SIDE_CURSORS": not read("DATABASE_PREPARE", env.bool, True),
     "OPTIONS": {
-        "options": SESSION_LIMITS,
+        **GIVEN_OPTIONS,
+        "options": f"{SESSION_LIMITS} {GIVEN_OPTIONS.get('options', '')}".strip(),
         "connect_timeout": 5,
         # Prepared statements save the planning on hot paths. They need a connection that stays:
         # DATABASE_PREPARE=0 behind pgbouncer in transaction mode.
         **(
             {"server_side_binding": True, "prepare_threshold": 2}
-            if env.bool("DATABASE_PREPARE", True)
+            if read("DATABASE_PREPARE", env.bool, True)
             else {}
         ),
     },
@@ -116,7 +115,6 @@ USE_TZ = True
 TIME_ZONE = "Asia/Bangkok"  # what staff read; the API always speaks UTC
 LANGUAGE_CODE = "en"
 APPEND_SLASH = False
-DATA_UPLOAD_MAX_MEMORY_SIZE = 65_536
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
 ]

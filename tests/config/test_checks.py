@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config import checks
+from config import checks, reading
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
         ("FIELD_ENCRYPTION_KEYS", [], "Fernet"),
         ("REDIS_URL", "http://x", "redis://"),
         ("BASE_URL", "pay.example.com", "https://"),
+        ("REDIS_URL", "redis://x:notaport", "redis://"),
+        ("BASE_URL", "http://:", "https://"),
         ("RATE_LIMIT", -1, "0 turns it off"),
+        ("RATE_LIMIT_BURST", 0, "At least 1"),
+        ("IDEMPOTENCY_TTL_HOURS", 1e9, "a year"),
         ("IDEMPOTENCY_TTL_HOURS", 0.0, "24"),
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
         ("WEBHOOK_SECONDS", 0.0, "15"),
@@ -47,7 +51,7 @@ def test_a_database_that_may_lose_commits_is_refused() -> None:
     "command", [["-c", "import config.wsgi"], ["-m", "celery", "-A", "config", "worker"]]
 )
 def test_servers_and_workers_refuse_to_start_with_it(command: list[str]) -> None:
-    environment = os.environ | {"SECRET_KEY": "short"}
+    environment = os.environ | {"SECRET_KEY": "", "RATE_LIMIT": "many", "WEBHOOK_ALLOWED_NETWORKS": "home"}
     done = subprocess.run(
         [sys.executable, *command],
         cwd=ROOT,
@@ -59,3 +63,19 @@ def test_servers_and_workers_refuse_to_start_with_it(command: list[str]) -> None
     )
     assert done.returncode != 0
     assert "50 random characters" in done.stderr
+    assert "RATE_LIMIT cannot be read" in done.stderr
+    assert "WEBHOOK_ALLOWED_NETWORKS cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["foo", "mysql://a:b@c/d", "postgresql://host"])
+def test_a_database_url_that_names_no_postgresql_database_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    with pytest.raises(ValueError, match="DATABASE_URL"):
+        reading.database("DATABASE_URL", {})
+
+
+def test_options_of_the_database_url_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@db/qr?sslmode=verify-full")
+    assert reading.database("DATABASE_URL", {})["OPTIONS"] == {"sslmode": "verify-full"}
