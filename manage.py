@@ -10,6 +10,5 @@ from config.devstack import envfile
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    if "DATABASE_URL" not in os.environ:
-        envfile.load()
+    envfile.load()
     execute_from_command_line(sys.argv)

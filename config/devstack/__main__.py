@@ -8,14 +8,21 @@ from subprocess import CalledProcessError
 from config.devstack import ports
 from config.devstack.console import tell
 from config.devstack.environment import port
-from config.devstack.instance import AlreadyRunningError, Instance, data_dir, wipe
+from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, data_dir, wipe
 from config.devstack.pginstall import PostgresMissingError
 from config.devstack.stack import Stack
 from config.devstack.supervisor import StartError, StopRequestedError, Supervisor
 from config.devstack.valkey import ValkeyMissingError
 from config.tether import tether
 
-REFUSALS = (AlreadyRunningError, PostgresMissingError, StartError, ValkeyMissingError, CalledProcessError)
+REFUSALS = (
+    AlreadyRunningError,
+    NotOursError,
+    PostgresMissingError,
+    StartError,
+    ValkeyMissingError,
+    CalledProcessError,
+)
 
 
 def run(instance: Instance) -> None:

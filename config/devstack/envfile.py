@@ -15,10 +15,14 @@ def write(folder: Path, environ: Mapping[str, str]) -> None:
 
 
 def load() -> None:
-    """Take the settings of the instance in DATA_DIR for all variables that are not set."""
+    """Take the settings of the instance in DATA_DIR for all variables that are not set.
+
+    An environment that names another database is another deployment's and stays as it is.
+    """
     path = data_dir() / NAME
     if not path.exists():
         return
-    for line in path.read_text().splitlines():
-        name, _, value = line.partition("=")
-        os.environ.setdefault(name, value)
+    known = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    if os.environ.get("DATABASE_URL") in (None, known.get("DATABASE_URL")):
+        for name, value in known.items():
+            os.environ.setdefault(name, value)

@@ -13,8 +13,14 @@ from config.devstack.pginstall import substitute_home
 from config.devstack.processes import wait_for_end
 
 DEFAULT_FOLDER = ".data"
+MEMORY = "instance.json"
+LOCK = "lock"
 # How long the processes of a killed supervisor may take to end.
 LEFTOVER_SECONDS = 10.0
+
+
+class NotOursError(Exception):
+    """The folder is not an instance's. The message says what to do."""
 
 
 class AlreadyRunningError(Exception):
@@ -32,11 +38,9 @@ class Instance:
     def __init__(self, folder: Path) -> None:
         """Create and lock the folder. Raises AlreadyRunningError."""
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        # As root PostgreSQL runs as `nobody`, who must pass through to a folder of its own.
-        folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        self.memory = folder / MEMORY
+        _make(folder)
         self._lock()
-        self.memory = folder / "instance.json"
         self.known: dict[str, Any] = json.loads(self.memory.read_text()) if self.memory.exists() else {}
 
     def __enter__(self) -> Self:
@@ -46,7 +50,7 @@ class Instance:
         self.lock.close()
 
     def _lock(self) -> None:
-        self.lock = (self.folder / "lock").open("w")
+        self.lock = (self.folder / LOCK).open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -94,8 +98,22 @@ def write_private(path: Path, text: str) -> None:
     scratch.replace(path)
 
 
+def _make(folder: Path) -> None:
+    """Create the folder, or take one that is empty or an instance's; nobody else's is touched."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+    elif not _is_ours(folder):
+        raise NotOursError(f"{folder} holds other things. Choose an empty or a new folder as DATA_DIR.")
+    # As root PostgreSQL runs as `nobody`, who must pass through to a folder of its own.
+    folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
+
+
+def _is_ours(folder: Path) -> bool:
+    return (folder / MEMORY).exists() or not any(entry.name != LOCK for entry in folder.iterdir())
+
+
 def wipe(folder: Path) -> None:
-    """Remove all data of an instance. Raises AlreadyRunningError while it runs."""
+    """Remove all data of an instance. Raises AlreadyRunningError while it runs, NotOursError."""
     if folder.exists():
         with Instance(folder):
             shutil.rmtree(substitute_home(folder), ignore_errors=True)

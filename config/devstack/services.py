@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from config.devstack.programs import Program
 
@@ -21,12 +20,11 @@ def web(environ: Mapping[str, str]) -> Program:
     return Program("web", [sys.executable, "-m", "config.server"], environ)
 
 
-def workers(environ: Mapping[str, str], folder: Path) -> list[Program]:
+def workers(environ: Mapping[str, str]) -> list[Program]:
     """Workers, clock and the sandbox bank. A slow webhook never delays other tasks."""
     # In a container everything is root's; Celery's warning about it helps nobody here.
     worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
-    schedule = str(folder / "celerybeat-schedule")
-    beat = (*CELERY, "beat", "--loglevel", "WARNING", "--schedule", schedule, "--pidfile=")
+    beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
     return [
         Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "16", "-n", "webhooks@%h"], worker_environ),
         Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),

@@ -41,7 +41,7 @@ class Stack:
         # The web server first, with all processors to itself: it is what people wait for.
         self.supervisor.keep(web(environ))
         self.supervisor.wait_until(_is_healthy, WEB_SECONDS, "The web server")
-        for program in workers(environ, self.instance.folder):
+        for program in workers(environ):
             self.supervisor.keep(program)
         tell(banner(environ["BASE_URL"], str(self.instance.folder), demo))
 
