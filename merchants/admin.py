@@ -4,7 +4,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
 from core import clock
 from core.admin import ReadOnlyAdmin
@@ -20,11 +21,23 @@ class MerchantAdmin(ReadOnlyAdmin):
     actions = ["issue_key"]
 
     @admin.action(description="Issue a secret key", permissions=["issue_key"])
-    def issue_key(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> None:
-        for merchant in chosen:
-            key, secret = services.issue_key(merchant=merchant, now=clock.now())
-            self.log_change(request, merchant, f"issued key {key.id}")
-            messages.warning(request, f"{merchant.name}: {secret} (shown once; copy it now)")
+    def issue_key(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> HttpResponse | None:
+        if chosen.count() != 1:
+            messages.error(request, "Choose one merchant: its key is shown once, on the next page.")
+            return None
+        merchant = chosen.get()
+        key, secret = services.issue_key(merchant=merchant, now=clock.now())
+        self.log_change(request, merchant, f"issued key {key.id}")
+        # In the answer itself: a message would leave the key in a cookie or the session table.
+        context = {
+            **self.admin_site.each_context(request),
+            "merchant": merchant,
+            "key": key,
+            "secret": secret,
+        }
+        response = TemplateResponse(request, "admin/key_issued.html", context | {"title": "Secret key"})
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     def has_issue_key_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("merchants.add_apikey")

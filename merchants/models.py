@@ -1,7 +1,6 @@
 """Who is paid, and the keys with which they ask."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db import models
 
@@ -50,11 +49,6 @@ class Merchant(models.Model):
         return f"{self.name} ({self.mode})"
 
 
-class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
-    def usable(self, now: datetime) -> "ApiKeyQuerySet":
-        return self.filter(revoked_at=None).exclude(expires_at__lte=now)
-
-
 class ApiKey(models.Model):
     """A secret key, of which only the SHA-256 is kept. `public_id` is the part that may be shown."""
 
@@ -66,8 +60,6 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
-
-    objects: Any = ApiKeyQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique")]
