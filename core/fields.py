@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 from rest_framework import serializers
 
+from core import clock
+
 METADATA_KEYS = 50
 METADATA_BYTES = 8_192
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -94,7 +96,7 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
         if _DAY.fullmatch(text):
             start = datetime.combine(date.fromisoformat(text), time(), UTC)
             return start + timedelta(days=1) if self.end else start
-        at = _instant(text)
+        at = clock.to_millisecond(_instant(text)) if self.end else _instant(text)
         return at + timedelta(milliseconds=1) if self.end else at
 
 

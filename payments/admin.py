@@ -4,13 +4,25 @@ from django.contrib import admin
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from payments.models import Payment
+from payments.models import Payment, Status
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """By the clock, like every other reader of a status."""
+
+    title = parameter_name = "status"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, str(status.label)) for status in Status]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.with_status(self.value(), clock.now()) if self.value() else queryset
 
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
-    list_filter = ["status", "payer_differs"]
+    list_filter = [StatusFilter, "payer_differs"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=qr_code_id", "reference"]
 
@@ -31,6 +43,6 @@ class PaymentAdmin(ReadOnlyAdmin):
         return vault.masked(payment.payer_account)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        sealed = {"client_bank_account_sealed", "payer_account_sealed"}
-        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in sealed]
-        return [*plain, "client_account", "payer_account_masked"]
+        hidden = {"status", "client_bank_account_sealed", "payer_account_sealed"}
+        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in hidden]
+        return ["status_now", *plain, "client_account", "payer_account_masked"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 
 from core import money, vault
 from payments.models import Payment, Status
@@ -57,7 +58,7 @@ def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
 
 def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
     """Pending becomes expired, as of `expires_at`. The caller holds the lock."""
-    payment.move_to(Status.EXPIRED, expires_at=expires_at, updated_at=now)
+    payment.move_to(Status.EXPIRED, expires_at=expires_at, updated_at=expires_at)
     if settings.EXPIRY_EVENTS:
         _publish("payment.failed", payment, now)
 
@@ -83,7 +84,7 @@ def _expire_batch(now: datetime, batch: int) -> int:
     due = Payment.objects.overdue(now).order_by("expires_at")
     payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
     Payment.objects.filter(pk__in=[payment.pk for payment in payments]).update(
-        status=Status.EXPIRED, updated_at=now
+        status=Status.EXPIRED, updated_at=F("expires_at")
     )
     for payment in payments:
         payment.status = Status.EXPIRED
