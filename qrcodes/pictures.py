@@ -58,10 +58,16 @@ def _find(qr_code_id: str) -> QrCode:
 def _media_type(request: HttpRequest) -> str:
     asked = request.GET.get("format")
     if asked is None:
-        return SVG if SVG in request.headers.get("Accept", "") else PNG
+        return SVG if _asks_for_svg(request) else PNG
     if asked not in FORMATS:
         raise InvalidFormat(param="format")
     return FORMATS[asked]
+
+
+def _asks_for_svg(request: HttpRequest) -> bool:
+    """By name and without PNG: browsers name SVG for every <img> among all they can show."""
+    asked = {kind.partition(";")[0].strip() for kind in request.headers.get("Accept", "").lower().split(",")}
+    return SVG in asked and asked.isdisjoint({PNG, "image/*", "*/*"})
 
 
 def _wants_json(request: HttpRequest) -> bool:

@@ -5,6 +5,7 @@ from rest_framework import serializers
 from core import answers, fields, money
 from payments.models import Status
 
+DEFAULT_EXPIRY = 15
 LONGEST_EXPIRY = 1440
 LONGEST_CLIENT = 140
 IMAGE_FORMATS = ["png", "svg"]
@@ -30,7 +31,10 @@ class QrCodeRequest(serializers.Serializer[Any]):
     )
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
-        min_value=1, max_value=LONGEST_EXPIRY, default=15, help_text="Minutes until the code ends."
+        min_value=1,
+        max_value=LONGEST_EXPIRY,
+        default=DEFAULT_EXPIRY,
+        help_text="Minutes until it ends.",
     )
     metadata = fields.Metadata(
         required=False, help_text="Any JSON object; comes back in answers and webhooks."

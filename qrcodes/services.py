@@ -17,7 +17,6 @@ from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
 from qrcodes.models import QrCode
 from webhooks import events
 
-DEFAULT_EXPIRY_MINUTES = 15
 REFERENCE_LENGTH = 20
 # Digits and capitals are what every bank takes; 36**20 leaves no chance of meeting the same one twice,
 # and the unique index would refuse it.

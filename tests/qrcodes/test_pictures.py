@@ -87,3 +87,20 @@ def test_an_unknown_format_is_refused(shop: Shop) -> None:
     answer = Client().get(f"{path_of(shop.qr_code())}?format=gif")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_format")
     assert Client().post(path_of(shop.qr_code())).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        (
+            "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+            "image/png",
+        ),  # a browser's <img>
+        ("*/*", "image/png"),
+        ("image/svg+xml;q=0.9", "image/svg+xml"),
+        ("image/png, image/svg+xml", "image/png"),
+    ],
+)
+def test_svg_is_sent_only_to_who_asks_for_it(shop: Shop, accept: str, kind: str) -> None:
+    answer = Client().get(path_of(shop.qr_code()), headers={"Accept": accept})
+    assert answer.headers["Content-Type"] == kind
