@@ -39,6 +39,25 @@ def insert_together(rows: Sequence[Model]) -> None:
         row._state.adding = False
 
 
+def new(model: type[M], **fields: Any) -> M:
+    """A row to be inserted: what `model(**fields)` makes, without asking each field what it thinks of it.
+
+    Raises TypeError for a field that the model does not have.
+    """
+    made, defaults = model.__new__(model), _defaults(model)
+    values, made._state = made.__dict__, ModelState()
+    values.update(defaults)
+    for name, value in fields.items():
+        if isinstance(value, Model):
+            made._state.fields_cache[name] = value
+            values[f"{name}_id"] = value.pk
+        else:
+            values[name] = value
+    if len(values) != len(defaults) + 1:  # and the state
+        raise TypeError(f"{model.__name__} has no {', '.join(values.keys() - defaults.keys())}")
+    return made
+
+
 def fetch(model: type[M], **where: Any) -> M | None:
     """The one row whose columns equal `where`, or None."""
     with connection.cursor() as cursor:
@@ -74,6 +93,11 @@ def _fields(model: type[Model]) -> tuple[Any, ...]:
 @lru_cache
 def _names(model: type[Model]) -> list[str]:
     return [field.attname for field in _fields(model)]
+
+
+@lru_cache
+def _defaults(model: type[Model]) -> dict[str, Any]:
+    return {field.attname: field.get_default() for field in _fields(model)}
 
 
 @lru_cache

@@ -65,7 +65,8 @@ class Claim:
         return vault.open_sealed(bytes(body).decode(), context=self._place).encode()
 
     def row(self, answer: Answer) -> IdempotencyKey:
-        return IdempotencyKey(
+        return rows.new(
+            IdempotencyKey,
             merchant=self.merchant,
             key=self.key,
             fingerprint=self.fingerprint,

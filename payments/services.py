@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from core import money, vault
+from core import money, rows, vault
 from payments.models import Payment, Status
 from payments.shapes import event_data
 from transactions import services as transactions
@@ -31,7 +31,8 @@ def draft(
 ) -> Payment:
     """A pending payment that is not stored yet (the caller inserts it with what belongs to it)."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
-    return Payment(
+    return rows.new(
+        Payment,
         id=payment_id,
         status=Status.PENDING,
         currency=money.CURRENCY,

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, thaiqr
+from core import ids, rows, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import services as payments
@@ -58,7 +58,8 @@ def generate(
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
     reference1 = ids.random_text(REFERENCE_LENGTH, REFERENCE_ALPHABET)
-    return QrCode(
+    return rows.new(
+        QrCode,
         id=qr_code_id,
         merchant=merchant,
         payment=payment,

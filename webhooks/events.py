@@ -87,7 +87,8 @@ def _told(happening: Happening, listeners: Iterable[_Listener]) -> list[Model]:
 
 def _event(happening: Happening) -> Event:
     kind, event_id, at = EventType(happening.type), ids.new("evt_", happening.at), happening.at
-    return Event(
+    return rows.new(
+        Event,
         id=event_id,
         merchant_id=happening.merchant_id,
         type=kind.value,
