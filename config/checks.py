@@ -51,7 +51,7 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 @register()
 def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Numbers and choices that make no sense."""
-    found = []
+    found: list[CheckMessage] = []
     found.extend(_error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in unreadable)
     if settings.RATE_LIMIT < 0:
         found.append(_error(6, "RATE_LIMIT is negative.", "Requests per second and key; 0 turns it off."))
@@ -97,7 +97,7 @@ def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> 
 
 def _secret_key() -> str:
     try:
-        return settings.SECRET_KEY
+        return str(settings.SECRET_KEY)
     except ImproperlyConfigured:  # Django's word for an empty one
         return ""
 

@@ -1,11 +1,12 @@
 """All settings in reading order. Every value comes from the environment; `config.checks` judges them."""
 
 from pathlib import Path
+from typing import Any
 
 import django_stubs_ext
 from kombu import Exchange, Queue
 
-from config.reading import NO_DATABASE, database, env, log_level, networks, ports, read
+from config.reading import NO_DATABASE, Network, database, env, log_level, networks, ports, read
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -16,7 +17,7 @@ SECRET_KEY = env.str("SECRET_KEY", "")
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
 REDIS_URL = env.str("REDIS_URL", "")
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
-DATABASES = {"default": read("DATABASE_URL", database, {"NAME": NO_DATABASE})}
+DATABASES: dict[str, dict[str, Any]] = {"default": read("DATABASE_URL", database, {"NAME": NO_DATABASE})}
 
 # --- what may be given --------------------------------------------------------------------------------
 DEBUG = read("DEBUG", env.bool, False)
@@ -27,7 +28,7 @@ IDEMPOTENCY_TTL_HOURS = read("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
 WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
 WEBHOOK_PORTS = read("WEBHOOK_PORTS", ports, [443, 8443])
-WEBHOOK_ALLOWED_NETWORKS = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])
+WEBHOOK_ALLOWED_NETWORKS: list[Network] = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])
 WEBHOOK_ALLOW_HTTP = read("WEBHOOK_ALLOW_HTTP", env.bool, False)
 WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attempt, all in all
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
@@ -37,7 +38,7 @@ LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
 # after lock_timeout and is told to retry.
-GIVEN_OPTIONS = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
+GIVEN_OPTIONS: dict[str, Any] = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
 SESSION_LIMITS = (
     "-c lock_timeout=5000 -c statement_timeout=30000 "
     "-c idle_in_transaction_session_timeout=15000 -c timezone=UTC"

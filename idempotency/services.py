@@ -61,7 +61,7 @@ class Claim:
         """An answer may name the customer's account: what is kept of it cannot be read from a dump."""
         return vault.seal(body.decode(), context=self._place).encode()
 
-    def unseal(self, body: bytes) -> bytes:
+    def unseal(self, body: bytes | memoryview) -> bytes:
         return vault.open_sealed(bytes(body).decode(), context=self._place).encode()
 
     def row(self, answer: Answer) -> IdempotencyKey:
