@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.contest import CREATE, POLL, Contest, Contestant, Pace, Refused
+from bench.contest import CREATE, POLL, Contest, Contestant, Pace, Refused, Server
 from bench.table import caption, table
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
@@ -29,8 +29,8 @@ def main() -> None:
     home.chmod(0o711)
     try:
         _tell("Starting an instance and the peer ...")
-        with Stack(home / "instance", **CEILING) as stack, _peer(stack) as peer_port:
-            results = _measure(Contest(stack, peer_port, home), options)
+        with Stack(home / "instance", **CEILING) as stack, _peer(stack) as peer:
+            results = _measure(Contest(stack, peer, home), options)
     except Refused as refusal:
         sys.exit(f"Not measured: {refusal}")
     finally:
@@ -48,8 +48,8 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _peer(stack: Stack) -> Iterator[int]:
-    """The peer on a port of its own, with the settings of the instance."""
+def _peer(stack: Stack) -> Iterator[Server]:
+    """The peer with two workers on a port of its own, with the settings of the instance."""
     port = ports.pick()
     process = subprocess.Popen(
         [
@@ -61,7 +61,7 @@ def _peer(stack: Stack) -> Iterator[int]:
     )
     try:
         wait_until(lambda: _listens(port) or process.poll() is not None, PEER_SECONDS)
-        yield port
+        yield Server(port, process.pid)
     finally:
         process.terminate()
         process.wait()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench import floor, load
+from bench import cost, floor, load
 from core import ids
 from merchants import secrets
 from tests.stack import Stack
@@ -39,13 +39,24 @@ class Pace:
 
 @dataclass
 class Round:
-    """One contestant's figures of one round; times in milliseconds, where they were measured."""
+    """One contestant's figures of one round, where they were measured.
+
+    Latencies in milliseconds; processor time of the server's processes and of the client, in microseconds a
+    request.
+    """
 
     rate: float
     middle: float
     p95: float | None = None
     p99: float | None = None
+    server_us: float | None = None
     client_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Server:
+    port: int
+    pid: int
 
 
 @dataclass
@@ -66,9 +77,9 @@ class Refused(Exception):
 class Contest:
     """The two servers and the database of one instance, with what to ask them."""
 
-    def __init__(self, stack: Stack, peer_port: int, folder: Path) -> None:
+    def __init__(self, stack: Stack, peer: Server, folder: Path) -> None:
         self.stack, self.folder = stack, folder
-        self.ports = {OURS: stack.port, PEER: peer_port}
+        self.servers = {OURS: Server(stack.port, stack.pids["web"]), PEER: peer}
         self.database_url = stack.env["DATABASE_URL"]
         self.digest = secrets.digest(stack.secret_key)
         self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
@@ -76,8 +87,8 @@ class Contest:
 
     def prepare(self) -> None:
         """Make payments to poll, and see that both servers answer the same. Raises Refused."""
-        for port in self.ports.values():
-            self._ask(port, self.creations(), Pace(0.5, 2))
+        for server in self.servers.values():
+            self._ask(server, self.creations(), Pace(0.5, 2))
         with psycopg.connect(self.database_url) as connection:
             found = connection.execute("SELECT id, merchant_id FROM payments_payment LIMIT %s", [POLLED])
             rows = found.fetchall()
@@ -89,7 +100,7 @@ class Contest:
     def contestants(self, operation: str) -> list[Contestant]:
         requests = self.creations if operation == CREATE else self.polls
         return [
-            *(Contestant(name, self._over_http(port, requests)) for name, port in self.ports.items()),
+            *(Contestant(name, self._over_http(server, requests)) for name, server in self.servers.items()),
             Contestant(FLOOR, self._by_pgbench(operation)),
         ]
 
@@ -106,11 +117,15 @@ class Contest:
         ]
         return itertools.cycle(asked)
 
-    def _over_http(self, port: int, requests: Callable[[], Iterator[bytes]]) -> Callable[[Pace], Round]:
+    def _over_http(self, server: Server, requests: Callable[[], Iterator[bytes]]) -> Callable[[Pace], Round]:
         def play(pace: Pace) -> Round:
-            seen = self._ask(port, requests(), pace)
-            client_us = 1e6 * seen.client_seconds / len(seen.latencies)
-            return Round(seen.rate, *map(seen.quantile, (0.5, 0.95, 0.99)), client_us)
+            before = cost.cpu_seconds(server.pid)
+            seen = self._ask(server, requests(), pace)
+            after = cost.cpu_seconds(server.pid)
+            each = 1e6 / len(seen.latencies)
+            server_us = None if before is None or after is None else each * (after - before)
+            latencies = map(seen.quantile, (0.5, 0.95, 0.99))
+            return Round(seen.rate, *latencies, server_us, each * seen.client_seconds)
 
         return play
 
@@ -123,16 +138,17 @@ class Contest:
 
         return play
 
-    def _ask(self, port: int, requests: Iterator[bytes], pace: Pace) -> load.Outcome:
-        seen = load.run(port, requests, connections=pace.connections, seconds=pace.seconds)
+    def _ask(self, server: Server, requests: Iterator[bytes], pace: Pace) -> load.Outcome:
+        seen = load.run(server.port, requests, connections=pace.connections, seconds=pace.seconds)
         if set(seen.statuses) != {200}:
-            raise Refused(f"port {port}: {dict(seen.statuses)}, first {seen.first_refusal!r}")
+            raise Refused(f"port {server.port}: {dict(seen.statuses)}, first {seen.first_refusal!r}")
         return seen
 
     def _compare(self) -> None:
         """A payment must look the same, and a new code must have the same fields, whoever answers."""
-        polls = [self._get(port, f"/Thai/v1/payments/{self.payment_ids[0]}") for port in self.ports.values()]
-        codes = [sorted(self._get(port, "/Thai/v1/qr-codes", BODY)) for port in self.ports.values()]
+        ports = [server.port for server in self.servers.values()]
+        polls = [self._get(port, f"/Thai/v1/payments/{self.payment_ids[0]}") for port in ports]
+        codes = [sorted(self._get(port, "/Thai/v1/qr-codes", BODY)) for port in ports]
         if polls[0] != polls[1] or codes[0] != codes[1]:
             raise Refused(f"The servers differ: {polls} {codes}")
 

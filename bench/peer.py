@@ -86,18 +86,19 @@ async def create(request: Request, asked: QrCodeRequest) -> Response:
         key, fingerprint = request.headers["idempotency-key"], _fingerprint(asked)
         stored = await connection.fetchrow(statements.LOOK_UP_KEY, merchant["merchant_id"], key)
         if stored is not None and stored["expires_at"] > now:
-            return _replay(stored, fingerprint)
+            return _replay(stored, fingerprint, merchant["merchant_id"], key)
         listeners = await connection.fetch(statements.LISTENERS, merchant["merchant_id"])
         answer, values = _drawn(asked, merchant, now, listeners)
+        sealed = _seal(answer, merchant["merchant_id"], key)
         try:
             await connection.execute(
                 statements.CREATE,
-                *(merchant["merchant_id"], key, fingerprint, answer, now, now + timedelta(hours=24)),
+                *(merchant["merchant_id"], key, fingerprint, sealed, now, now + timedelta(hours=24)),
                 *values,
             )
         except asyncpg.UniqueViolationError:
             stored = await connection.fetchrow(statements.LOOK_UP_KEY, merchant["merchant_id"], key)
-            return _replay(stored, fingerprint)
+            return _replay(stored, fingerprint, merchant["merchant_id"], key)
     return Response(answer, media_type="application/json")
 
 
@@ -134,11 +135,16 @@ def _fingerprint(asked: QrCodeRequest) -> bytes:
     return hashlib.sha256(orjson.dumps(["create", body], option=orjson.OPT_SORT_KEYS)).digest()
 
 
-def _replay(stored: Any, fingerprint: bytes) -> Response:
+def _seal(answer: bytes, merchant_id: str, key: str) -> bytes:
+    """Stored answers may name an account, so they are sealed as the service seals them."""
+    return crypto.seal(answer.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
+
+
+def _replay(stored: Any, fingerprint: bytes, merchant_id: str, key: str) -> Response:
     if stored["fingerprint"] != fingerprint:
         raise Refusal(409, "idempotency_key_reused")
-    headers = {"Idempotent-Replayed": "true"}
-    return Response(stored["body"], stored["status"], headers, "application/json")
+    body = crypto.open_sealed(stored["body"].decode(), context=f"{merchant_id} {key}", keys=KEYS)
+    return Response(body, stored["status"], {"Idempotent-Replayed": "true"}, "application/json")
 
 
 def _drawn(

@@ -8,8 +8,8 @@ from pathlib import Path
 from bench.contest import FLOOR, OURS, PEER, Contestant
 from config.devstack.pginstall import find_programs, release
 
-HEADINGS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "client us")
-WIDTHS = (24, 11, 8, 8, 8, 8, 8, 10)
+HEADINGS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "server us", "client us")
+WIDTHS = (24, 11, 8, 8, 8, 8, 8, 11, 11)
 
 
 def table(results: dict[str, Sequence[Contestant]]) -> str:
@@ -29,7 +29,7 @@ def _cells(each: Contestant, peer: Contestant, floor: Contestant) -> tuple[str, 
         *(_number(each.median(name), 2) for name in ("middle", "p95", "p99")),
         "" if each is floor else _number(ratio(each, peer), 2),
         _number(ratio(each, floor), 2),
-        _number(each.median("client_us"), 0),
+        *(_number(each.median(name), 0) for name in ("server_us", "client_us")),
     )
 
 
