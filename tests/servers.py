@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography.fernet import Fernet
@@ -45,6 +46,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
         os.environ.update(_start_keeper())
     for name, value in _settings().items():
         os.environ.setdefault(name, value)
+    _choose_redis_database(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
     return (yield)
 
 
@@ -52,6 +54,12 @@ def pytest_unconfigure() -> None:
     """Only the process that started the servers has a keeper; xdist's workers inherit its addresses."""
     for keeper in keepers:
         keeper.communicate()
+
+
+def _choose_redis_database(worker: str) -> None:
+    """One for each of xdist's workers, as they have a PostgreSQL database each: tests empty theirs."""
+    parts = urlsplit(os.environ["REDIS_URL"])
+    os.environ["REDIS_URL"] = parts._replace(path=f"/{worker.removeprefix('gw')}").geturl()
 
 
 def _start_keeper() -> dict[str, str]:
