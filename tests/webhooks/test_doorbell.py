@@ -29,8 +29,8 @@ AT_ONCE_SECONDS = 0.1
 
 @pytest.fixture
 def broker_url() -> str:
-    """A database of its own in the broker: other workers of the test run ring and clear theirs."""
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) + 1
+    """A database of its own in the broker, apart from those that the workers of the test run clear."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) + 8
     url: str = urlsplit(settings.REDIS_URL)._replace(path=f"/{number}").geturl()
     return url
 
