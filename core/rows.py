@@ -7,11 +7,14 @@ equal to the ORM's own way. Used on the hot paths only: creating a QR code, read
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.db import connection, models
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Model
 from django.db.models.base import ModelState
+
+from core.postgres.base import DatabaseWrapper
 
 # Fields whose values the database driver takes as they are; asking the others for their form costs.
 _AS_THEY_ARE = (
@@ -26,6 +29,13 @@ _AS_THEY_ARE = (
 M = TypeVar("M", bound=Model)
 
 
+def run(sql: str, values: Sequence[Any]) -> CursorWrapper:
+    """Run a statement; its result is there until the next one of this thread."""
+    cursor: CursorWrapper = cast(DatabaseWrapper, connection).kept_cursor()
+    cursor.execute(sql, values)
+    return cursor
+
+
 def insert_together(rows: Sequence[Model]) -> None:
     """Insert all `rows`, of any models, by one statement: atomic by itself, one round trip, one fsync.
 
@@ -33,8 +43,7 @@ def insert_together(rows: Sequence[Model]) -> None:
     Raises IntegrityError like `save(force_insert=True)`, and then none is inserted.
     """
     values = chain.from_iterable(_values(row) for row in rows)
-    with connection.cursor() as cursor:
-        cursor.execute(_insert_sql(tuple(type(row) for row in rows)), list(values))
+    run(_insert_sql(tuple(type(row) for row in rows)), list(values))
     for row in rows:
         row._state.adding = False
 
@@ -60,9 +69,7 @@ def new(model: type[M], **fields: Any) -> M:
 
 def fetch(model: type[M], **where: Any) -> M | None:
     """The one row whose columns equal `where`, or None."""
-    with connection.cursor() as cursor:
-        cursor.execute(_select_sql(model, tuple(where)), list(where.values()))
-        found = cursor.fetchone()
+    found = run(_select_sql(model, tuple(where)), list(where.values())).fetchone()
     return None if found is None else instance(model, found)
 
 

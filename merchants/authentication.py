@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from django.db import connection
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
@@ -34,9 +33,7 @@ class BearerKey(BaseAuthentication):
 
 def find(secret: str, now: datetime) -> tuple[Merchant, ApiKey]:
     """The merchant and the key of `secret`, by one query. Raises AuthenticationFailed."""
-    with connection.cursor() as cursor:
-        cursor.execute(_sql(), [secrets.digest(secret)])
-        found = cursor.fetchone()
+    found = rows.run(_sql(), [secrets.digest(secret)]).fetchone()
     if found is None:
         raise AuthenticationFailed()
     key = rows.instance(ApiKey, found[:_KEY_COLUMNS])

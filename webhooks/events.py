@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.models import Model
 
 from core import ids, rows
@@ -68,14 +67,13 @@ def _ring_for(told: Iterable[Model]) -> None:
 
 def _listeners(merchant_ids: Iterable[str]) -> dict[str, list[_Listener]]:
     found: dict[str, list[_Listener]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT merchant_id, id, status, events FROM webhooks_endpoint"
-            " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
-            [list(merchant_ids)],
-        )
-        for merchant_id, *listener in cursor.fetchall():
-            found.setdefault(merchant_id, []).append(_Listener(*listener))
+    known = rows.run(
+        "SELECT merchant_id, id, status, events FROM webhooks_endpoint"
+        " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
+        [list(merchant_ids)],
+    )
+    for merchant_id, *listener in known.fetchall():
+        found.setdefault(merchant_id, []).append(_Listener(*listener))
     return found
 
 
