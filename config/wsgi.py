@@ -2,10 +2,17 @@
 
 import os
 
+from django.conf import settings
+from django.core import signals
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections, reset_queries
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
+# Looking after connections once a request is enough, and queries are logged in DEBUG only.
+signals.request_finished.disconnect(close_old_connections)
+if not settings.DEBUG:
+    signals.request_started.disconnect(reset_queries)
 
 from config.checks import refuse_wrong_settings  # noqa: E402 (needs the applications loaded)
 

@@ -114,7 +114,7 @@ class Framing(_AdminOnly, XFrameOptionsMiddleware):
     pass
 
 
-class Csrf(CsrfViewMiddleware):
+class Csrf(_AdminOnly, CsrfViewMiddleware):
     """Forms only: the API has no cookies, so nothing there can be forged."""
 
     def process_view(self, request: HttpRequest, *args: Any) -> Any:
