@@ -40,8 +40,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class ClientLeft(Exception):
-    """The connection ended before the body did."""
+class BrokenBody(Exception):
+    """The connection ended before the body did, or its chunks make no sense."""
 
 
 class Bridge:
@@ -61,9 +61,10 @@ class Bridge:
                 async with asyncio.timeout(BODY_SECONDS):
                     await take_body(environ, receive)
             except TimeoutError:
-                await _send(send, _too_late())
+                await _send(send, _refused(errors.RequestTimeout()))
                 return
-            except ClientLeft:
+            except BrokenBody:
+                await _send(send, _refused(errors.InvalidRequest("The request body broke off.")))
                 return
         answered: asyncio.Future[Answer] = loop.create_future()
         self.work.put((environ, answered))
@@ -144,7 +145,7 @@ def _environ_key(name: bytes) -> str | None:
 
 
 async def take_body(environ: Environ, receive: Receive) -> None:
-    """Put the body into the environ, or mark it as too large. Raises ClientLeft."""
+    """Put the body into the environ, or mark it as too large. Raises BrokenBody."""
     environ.pop("HTTP_TRANSFER_ENCODING", None)
     body = await _read_bounded(receive)
     if len(body) > BODY_LIMIT:
@@ -160,7 +161,7 @@ async def _read_bounded(receive: Receive) -> bytes:
     while has_more and dropped <= DRAIN_LIMIT:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ClientLeft
+            raise BrokenBody
         has_more = message.get("more_body", False)
         if len(body) <= BODY_LIMIT:
             body += message["body"]
@@ -169,8 +170,9 @@ async def _read_bounded(receive: Receive) -> bytes:
     return body
 
 
-def _too_late() -> Answer:
-    status, headers, body = _own_answer(errors.RequestTimeout())
+def _refused(error: errors.ApiError) -> Answer:
+    """What follows on the connection cannot be told from the body: it ends here."""
+    status, headers, body = _own_answer(error)
     return status, [*headers, ("Connection", "close")], body
 
 

@@ -81,6 +81,12 @@ def test_a_chunked_body_over_the_limit_is_marked(web: WebServer) -> None:
     assert ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunk).json["too_large"]
 
 
+@pytest.mark.parametrize("chunks", [b"zz\r\nab\r\n0\r\n\r\n", b"-2\r\nab\r\n0\r\n\r\n"])
+def test_chunks_that_make_no_sense_are_refused(web: WebServer, chunks: bytes) -> None:
+    answer = ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunks)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_request")
+
+
 def test_a_fault_of_the_application_is_answered_in_our_shape(web: WebServer) -> None:
     answer = ask(web.port, b"GET /boom")
     assert (answer.status, answer.json["error"]["type"]) == (500, "api_error")
