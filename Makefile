@@ -64,6 +64,7 @@ $(VENV)/.python:
 	$$python -m venv --clear $(VENV) && touch $@
 
 $(VENV)/.uv: $(VENV)/.python requirements/uv.lock
+	@echo "Installing into $(VENV) (the first time about half a minute) ..."
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
 	@touch $@
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.urls import URLPattern, path
+from django.views.generic import RedirectView
 
 from console import docs, health
 from payments.views import PaymentViewSet
@@ -46,6 +47,8 @@ urlpatterns = [
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
+    path("", RedirectView.as_view(url="/docs")),
+    path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),

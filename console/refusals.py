@@ -24,7 +24,7 @@ WITH_JSON: list[Refusal] = [errors.InvalidRequest, errors.UnsupportedMediaType]
 ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
 # Codes that no operation answers: that of methods that are not described, and those of commands.
 OF_NO_OPERATION = {"method_not_allowed"}
-OF_COMMANDS = {"merchant_not_found", "key_not_found"}
+OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
 SAMPLES = {"status": "expired", "method": "PUT", "retry_after": "1", "name": "somebank"}
 SAMPLE_IDS = {

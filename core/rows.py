@@ -63,7 +63,8 @@ def new(model: type[M], **fields: Any) -> M:
         else:
             values[name] = value
     if len(values) != len(defaults) + 1:  # and the state
-        raise TypeError(f"{model.__name__} has no {', '.join(values.keys() - defaults.keys())}")
+        extra = sorted(values.keys() - defaults.keys() - {"_state"})
+        raise TypeError(f"{model.__name__} has no {', '.join(extra)}")
     return made
 
 

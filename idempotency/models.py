@@ -17,6 +17,7 @@ class IdempotencyKey(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
+        verbose_name, verbose_name_plural = "idempotency key", "idempotency keys"
         constraints = [
             models.UniqueConstraint(fields=["merchant", "key"], name="idempotency_key_once_per_merchant")
         ]

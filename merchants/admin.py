@@ -45,7 +45,7 @@ class MerchantAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    list_display = ["public_id", "merchant", "created_at", "expires_at", "revoked_at", "last_used_at"]
+    list_display = ["id", "public_id", "merchant", "created_at", "expires_at", "revoked_at", "last_used_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=public_id", "=merchant__id"]
     fields = ["id", "merchant", "public_id", "created_at", "expires_at", "revoked_at", "last_used_at"]

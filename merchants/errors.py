@@ -21,6 +21,11 @@ class MerchantNotFound(NotFound):
     message = "No merchant {id}."
 
 
+class KeyNotRollable(Invalid):
+    code = "key_not_rollable"
+    message = "Key {id} has ended. Issue a new one instead."
+
+
 class KeyNotFound(NotFound):
     code = "key_not_found"
     message = "No key {id}."

@@ -62,6 +62,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name, verbose_name_plural = "API key", "API keys"
         constraints = [models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique")]
 
     def __str__(self) -> str:

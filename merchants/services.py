@@ -6,7 +6,7 @@ from django.db import transaction
 
 from core import ids
 from merchants import secrets
-from merchants.errors import KeyNotFound, MerchantNotFound
+from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, Merchant, Mode
 
 SANDBOX = "sandbox"
@@ -44,14 +44,20 @@ def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None 
 
 @transaction.atomic
 def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey, str]:
-    """A new key in the place of `key_id`, which works for `overlap_hours` (0 to 168) more."""
+    """A new key in the place of `key_id`, which works for `overlap_hours` (0 to 168) more.
+
+    A key that was to expire hands its lifetime on. Raises KeyNotFound, KeyNotRollable.
+    """
     if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
         raise ValueError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
     key = _locked(key_id)
+    if not key.is_usable(now):
+        raise KeyNotRollable(id=key.id)
+    lifetime = None if key.expires_at is None else key.expires_at - key.created_at
     until = now + timedelta(hours=overlap_hours)
     key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
     key.save(update_fields=["expires_at"])
-    return issue_key(merchant=key.merchant, now=now)
+    return issue_key(merchant=key.merchant, now=now, expires_at=None if lifetime is None else now + lifetime)
 
 
 @transaction.atomic

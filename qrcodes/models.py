@@ -28,6 +28,7 @@ class QrCode(models.Model):
     objects: Any = QrCodeQuerySet.as_manager()
 
     class Meta:
+        verbose_name, verbose_name_plural = "QR code", "QR codes"
         constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 
     def __str__(self) -> str:

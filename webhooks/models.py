@@ -113,6 +113,7 @@ class Delivery(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name, verbose_name_plural = "delivery", "deliveries"
         indexes = [
             models.Index(fields=["endpoint", "due_at"], condition=Q(state="pending"), name="delivery_due"),
             models.Index(

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         tether(os.getppid(), signal.SIGTERM)
     try:
         if "reset" in arguments:
-            wipe(data_dir())
+            print(f"Removed {data_dir()}." if wipe(data_dir()) else "Nothing to remove.")
         else:
             with Instance(data_dir()) as instance:
                 run(instance)

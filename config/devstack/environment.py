@@ -6,14 +6,18 @@ import secrets
 from cryptography.fernet import Fernet
 
 from config.devstack.instance import Instance
+from config.devstack.supervisor import StartError
 
 # A merchant's first webhook receiver is a program on the same machine.
 LOCAL_WEBHOOKS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
 
 
 def port() -> int:
-    """PORT, or 8000."""
-    return int(os.environ.get("PORT") or 8000)
+    """PORT, or 8000. Raises StartError for what is no port."""
+    given = os.environ.get("PORT") or "8000"
+    if not given.isdecimal() or not 1 <= int(given) <= 65_535:
+        raise StartError(f"PORT={given} is no port: 1 to 65535.")
+    return int(given)
 
 
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:

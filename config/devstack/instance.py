@@ -112,9 +112,11 @@ def _is_ours(folder: Path) -> bool:
     return (folder / MEMORY).exists() or not any(entry.name != LOCK for entry in folder.iterdir())
 
 
-def wipe(folder: Path) -> None:
-    """Remove all data of an instance. Raises AlreadyRunningError while it runs, NotOursError."""
-    if folder.exists():
-        with Instance(folder):
-            shutil.rmtree(substitute_home(folder), ignore_errors=True)
-            shutil.rmtree(folder)
+def wipe(folder: Path) -> bool:
+    """Remove all data of an instance, if any. Raises AlreadyRunningError while it runs, NotOursError."""
+    if not folder.exists():
+        return False
+    with Instance(folder):
+        shutil.rmtree(substitute_home(folder), ignore_errors=True)
+        shutil.rmtree(folder)
+    return True

@@ -12,6 +12,8 @@ import time
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+if len(sys.argv) != 3:
+    sys.exit("usage: python3 receiver.py PORT SECRET")
 PORT, SECRET = int(sys.argv[1]), sys.argv[2]
 KEY = base64.b64decode(SECRET.removeprefix("whsec_"))
 TOLERANCE_SECONDS = 300

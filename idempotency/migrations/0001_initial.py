@@ -38,6 +38,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "idempotency key",
+                "verbose_name_plural": "idempotency keys",
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("merchant", "key"), name="idempotency_key_once_per_merchant"

@@ -94,6 +94,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "API key",
+                "verbose_name_plural": "API keys",
                 "constraints": [
                     models.UniqueConstraint(fields=("public_id",), name="api_key_public_id_unique")
                 ],

@@ -46,6 +46,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "QR code",
+                "verbose_name_plural": "QR codes",
                 "constraints": [
                     models.UniqueConstraint(fields=("reference1",), name="qr_code_reference_unique")
                 ],

@@ -77,6 +77,11 @@ def test_a_session_cookie_that_no_database_takes_is_no_session(db: None, path: s
     assert answer.status_code in (200, 302)
 
 
+@pytest.mark.parametrize(("typed", "leads_to"), [("/", "/docs"), ("/admin", "/admin/")])
+def test_addresses_as_people_type_them(client: Client, typed: str, leads_to: str) -> None:
+    assert client.get(typed).headers["Location"] == leads_to
+
+
 def test_the_console_asks_for_a_login(client: Client, db: None) -> None:
     assert client.get("/admin/").status_code == 302
 

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from core import clock as our_clock
 from merchants import secrets, services
 from merchants.models import ApiKey, Merchant
-from tests.conftest import Shop
+from tests.conftest import Shop, open_shop
 
 
 def status_with(shop: Shop, secret_key: str) -> int:
@@ -110,7 +110,21 @@ def test_commands_say_what_is_wrong(command: str, arguments: list[str], message:
 
 
 def test_a_live_merchant_without_a_bank_cannot_make_codes(db: None) -> None:
-    from tests.conftest import open_shop
-
     refused = open_shop("New", mode="live").post("/v1/qr-codes", {"amount": 100, "currency": "THB"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bank_not_configured")
+
+
+def test_a_rolled_key_hands_its_lifetime_on(shop: Shop, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        issued = run("issue_key", shop.merchant.id, "--expires-in-hours", "24")
+        clock.move_to(noon + timedelta(hours=12))
+        rolled = run("roll_key", issued["key_id"], "--overlap-hours", "1")
+        assert rolled["expires_at"] == "2026-11-22T17:00:00.000Z"
+
+
+def test_a_key_that_has_ended_is_not_rolled(shop: Shop) -> None:
+    public_id = secrets.public_id(shop.secret_key)
+    run("revoke_key", public_id)
+    with pytest.raises(CommandError, match="has ended"):
+        call_command("roll_key", public_id)
+    assert ApiKey.objects.count() == 1

@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 ("finished_at", models.DateTimeField(null=True)),
             ],
+            options={"verbose_name": "delivery", "verbose_name_plural": "deliveries"},
         ),
         migrations.CreateModel(
             name="Attempt",

@@ -22,5 +22,6 @@ class Command(BaseCommand):
                 name=options["name"], mode=options["mode"], now=clock.now()
             )
         except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from None
-        return printing.report({"merchant_id": merchant.id, "secret_key": secret}, as_json=options["json"])
+            raise CommandError(f"--name: {' '.join(error.messages)}") from None
+        values = {"merchant_id": merchant.id, "key_id": merchant.keys.get().id, "secret_key": secret}
+        return printing.report(values, as_json=options["json"])

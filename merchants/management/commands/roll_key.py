@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
 from merchants import printing, services
-from merchants.errors import KeyNotFound
+from merchants.errors import KeyNotFound, KeyNotRollable
 
 
 class Command(BaseCommand):
@@ -20,6 +20,7 @@ class Command(BaseCommand):
             key, secret = services.roll_key(
                 key_id=options["key_id"], overlap_hours=options["overlap_hours"], now=clock.now()
             )
-        except (KeyNotFound, ValueError) as error:
+        except (KeyNotFound, KeyNotRollable, ValueError) as error:
             raise CommandError(str(error)) from None
-        return printing.report({"key_id": key.id, "secret_key": secret}, as_json=options["json"])
+        values = {"key_id": key.id, "secret_key": secret, "expires_at": clock.iso_or_none(key.expires_at)}
+        return printing.report(values, as_json=options["json"])
