@@ -24,7 +24,13 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("payments", PaymentViewSet, {"get": "list"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
-    ("webhooks/<str:webhook_id>", WebhookViewSet, {"get": "retrieve", "delete": "destroy"}),
+    (
+        "webhooks/<str:webhook_id>",
+        WebhookViewSet,
+        {"get": "retrieve", "patch": "partial_update", "delete": "destroy"},
+    ),
+    ("webhooks/<str:webhook_id>/secret", WebhookViewSet, {"get": "secret"}),
+    ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "renew_secret"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
 ]
 

@@ -60,11 +60,12 @@ def of(told: Operation, *, is_merchants: bool, method: str) -> list[Refusal]:
     found = [*ALWAYS, *told.refusals]
     if told.body is not None:
         found += [CATALOGUE[f"invalid_{name}"] for name in told.body.serializer().fields]
-    if method == "POST":
-        found += WITH_BODY
+    sends = method in {"POST", "PATCH"}
+    found += WITH_BODY if sends else []
     if is_merchants:
         found += WITH_KEY
-        found += [*WITH_JSON, *ONCE] if method == "POST" else []
+        found += WITH_JSON if sends else []
+        found += ONCE if method == "POST" else []
         found += [errors.InvalidParameters] if told.query else []
     return list(dict.fromkeys(found))
 

@@ -15,6 +15,7 @@ class InvalidUrl(Invalid):
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
 
 
+InvalidStatus = invalid_field("status", "status is active or disabled.")
 InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
 InvalidSecret = invalid_field(
     "secret", "secret has 1 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes."
