@@ -12,6 +12,7 @@ from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import TransactionViewSet
+from webhooks.journal_views import DeliveryViewSet, EventViewSet
 from webhooks.views import WebhookViewSet
 
 THAI, PLAIN = "Thai/v1/", "v1/"
@@ -31,6 +32,16 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ),
     ("webhooks/<str:webhook_id>/secret", WebhookViewSet, {"get": "secret"}),
     ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "renew_secret"}),
+    ("webhooks/<str:webhook_id>/test", DeliveryViewSet, {"post": "test"}),
+    ("webhooks/<str:webhook_id>/deliveries", DeliveryViewSet, {"get": "list"}),
+    (
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver",
+        DeliveryViewSet,
+        {"post": "redeliver"},
+    ),
+    ("webhooks/<str:webhook_id>/replay", DeliveryViewSet, {"post": "replay"}),
+    ("events", EventViewSet, {"get": "list"}),
+    ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
 ]
 

@@ -31,6 +31,8 @@ SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
+    "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
+    "event_not_found": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
 }
 WAIT = {409, 429, 503}
 

@@ -144,7 +144,9 @@ def _settle(endpoint: Endpoint, now: datetime) -> None:
         left = deliveries.filter(state__in=[DeliveryState.PENDING, DeliveryState.HELD])
         left.update(state=DeliveryState.FAILED, finished_at=now)
     elif endpoint.status == EndpointStatus.DISABLED:
-        deliveries.filter(state=DeliveryState.PENDING).update(state=DeliveryState.HELD)
+        pending = deliveries.filter(state=DeliveryState.PENDING)
+        pending.filter(resend=0).update(state=DeliveryState.HELD)
+        pending.exclude(resend=0).update(state=DeliveryState.FAILED, finished_at=now)
 
 
 def _locked(endpoint_id: str) -> Endpoint:
