@@ -13,6 +13,7 @@ from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import TransactionViewSet
+from webhooks.journal_views import DeliveryViewSet, EventViewSet
 from webhooks.views import WebhookViewSet
 
 THAI, PLAIN = "Thai/v1/", "v1/"
@@ -25,7 +26,23 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("payments", PaymentViewSet, {"get": "list"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
-    ("webhooks/<str:webhook_id>", WebhookViewSet, {"get": "retrieve", "delete": "destroy"}),
+    (
+        "webhooks/<str:webhook_id>",
+        WebhookViewSet,
+        {"get": "retrieve", "patch": "partial_update", "delete": "destroy"},
+    ),
+    ("webhooks/<str:webhook_id>/secret", WebhookViewSet, {"get": "secret"}),
+    ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "renew_secret"}),
+    ("webhooks/<str:webhook_id>/test", DeliveryViewSet, {"post": "test"}),
+    ("webhooks/<str:webhook_id>/deliveries", DeliveryViewSet, {"get": "list"}),
+    (
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver",
+        DeliveryViewSet,
+        {"post": "redeliver"},
+    ),
+    ("webhooks/<str:webhook_id>/replay", DeliveryViewSet, {"post": "replay"}),
+    ("events", EventViewSet, {"get": "list"}),
+    ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
 ]
 

@@ -47,5 +47,7 @@ PATH: Json = {
     "payment_id": answers.id_shape("pay_"),
     "qr_code_id": answers.id_shape("qr_"),
     "webhook_id": answers.id_shape("wh_"),
+    "delivery_id": answers.id_shape("dlv_"),
+    "event_id": answers.id_shape("evt_"),
     "bank": {"type": "string", "examples": ["sandbox"]},
 }

@@ -31,6 +31,8 @@ SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
+    "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
+    "event_not_found": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
 }
 WAIT = {409, 429, 503}
 
@@ -60,11 +62,12 @@ def of(told: Operation, *, is_merchants: bool, method: str) -> list[Refusal]:
     found = [*ALWAYS, *told.refusals]
     if told.body is not None:
         found += [CATALOGUE[f"invalid_{name}"] for name in told.body.serializer().fields]
-    if method == "POST":
-        found += WITH_BODY
+    sends = method in {"POST", "PATCH"}
+    found += WITH_BODY if sends else []
     if is_merchants:
         found += WITH_KEY
-        found += [*WITH_JSON, *ONCE] if method == "POST" else []
+        found += WITH_JSON if sends else []
+        found += ONCE if method == "POST" else []
         found += [errors.InvalidParameters] if told.query else []
     return list(dict.fromkeys(found))
 

@@ -69,7 +69,8 @@ class OperationSchema(AutoSchema):
 
     def _body(self, told: Operation) -> Json | None:
         if told.body is not None:
-            return {"required": True, "content": self._content(told.body, "request")}
+            needed = any(field.required for field in told.body.serializer().fields.values())
+            return {"required": needed, "content": self._content(told.body, "request")}
         if told.accepts:
             return {"content": _raw(told.accepts)}
         return None

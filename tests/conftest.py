@@ -36,6 +36,10 @@ class Shop:
     def delete(self, path: str, **headers: str) -> Any:
         return self.http.delete(path, headers=self._headers(headers))
 
+    def patch(self, path: str, body: Any, **headers: str) -> Any:
+        data = body if isinstance(body, bytes | str) else json.dumps(body)
+        return self.http.patch(path, data, content_type="application/json", headers=self._headers(headers))
+
     def post(self, path: str, body: Any = None, *, key: str | None = None, **headers: str) -> Any:
         if key is not None:
             headers["Idempotency-Key"] = key

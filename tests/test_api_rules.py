@@ -11,9 +11,12 @@ from tests.conftest import BankCaller, Shop
 from tests.factories import qr_request
 
 CODES = "/Thai/v1/qr-codes"
-LISTS = ["/Thai/v1/payments", "/v1/payments", "/Thai/v1/transactions", "/v1/transactions", "/v1/webhooks"]
+LISTS = [
+    *("/Thai/v1/payments", "/v1/payments", "/Thai/v1/transactions", "/v1/transactions"),
+    *("/v1/webhooks", "/v1/events"),
+]
 NOWHERE = [
-    "/",
+    "/nowhere",
     "/v1",
     "/v1/",
     "/v1/nope",

@@ -54,7 +54,7 @@ ROUTES = [
 OF_ONE = [route for route in ROUTES if route.parameters]
 LISTS = [route for route in ROUTES if route.method == "GET" and not route.parameters]
 # What a request must say to get as far as the look-up, by the end of its path.
-BODIES: dict[str, dict[str, Any]] = {}
+BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}}
 
 
 def a_webhook(shop: Shop) -> str:
@@ -62,11 +62,24 @@ def a_webhook(shop: Shop) -> str:
     return str(shop.post("/Thai/v1/webhooks", asked).json()["webhook_id"])
 
 
+def a_delivery(shop: Shop) -> str:
+    """Of the webhook that the path names before it."""
+    (webhook,) = shop.get("/v1/webhooks").json()["webhooks"]
+    return str(shop.post(f"/v1/webhooks/{webhook['webhook_id']}/test").json()["delivery_id"])
+
+
+def an_event(shop: Shop) -> str:
+    shop.qr_code()
+    return str(shop.get("/v1/events").json()["events"][0]["event_id"])
+
+
 # Makes what a path parameter stands for.
 OWNED: dict[str, Callable[[Shop], str]] = {
     "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
     "payment_id": lambda shop: str(shop.qr_code()["payment_id"]),
     "webhook_id": a_webhook,
+    "delivery_id": a_delivery,
+    "event_id": an_event,
 }
 
 
@@ -120,7 +133,7 @@ def test_no_list_or_total_shows_what_is_anothers(
     a_webhook(shop)
     mine, theirs = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, rival))
     (plural,) = mine.keys() - {"total", "limit", "offset"}
-    assert (mine["total"], len(mine[plural])) == (1, 1)
+    assert mine["total"] == len(mine[plural]) > 0
     assert theirs == {plural: [], "total": 0, "limit": 20, "offset": 0}
 
 

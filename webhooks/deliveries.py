@@ -10,7 +10,7 @@ from django.db import transaction
 from core import clock
 from webhooks import client, doorbell, endpoints, leases, posting, schedule
 from webhooks.leases import Lease
-from webhooks.models import Attempt, Delivery, DeliveryState
+from webhooks.models import Attempt, Delivery, DeliveryState, Trigger
 
 CONNECT_SECONDS = 3.0
 GONE = 410
@@ -62,6 +62,7 @@ def note(lease: Lease, answer: client.Answer, *, started_at: datetime, now: date
     Attempt.objects.create(
         delivery_id=lease.delivery_id,
         number=lease.attempt,
+        trigger=lease.trigger,
         started_at=started_at,
         duration_ms=answer.duration_ms,
         status=answer.status,
@@ -76,6 +77,8 @@ def _next(lease: Lease, answer: client.Answer, now: datetime) -> dict[str, objec
     """What becomes of the delivery."""
     if answer.error == "":
         return {"state": DeliveryState.SUCCEEDED, "finished_at": now}
+    if lease.trigger == Trigger.MANUAL:
+        return {"state": DeliveryState.FAILED, "finished_at": now}
     if answer.status == GONE:
         return {"state": DeliveryState.HELD}
     wait = schedule.wait_after(

@@ -1,6 +1,7 @@
 """Webhooks as merchants register them: every change of an endpoint, nowhere else."""
 
-from datetime import datetime
+from copy import copy
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -12,6 +13,8 @@ from webhooks.errors import InvalidSecret, WebhookNotFound
 from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus
 
 SETTLED_AT_ONCE = 100
+# So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
+OVERLAP = timedelta(hours=24)
 
 
 def draft(
@@ -45,12 +48,72 @@ def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     return found
 
 
-@transaction.atomic
-def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
-    """Tell this endpoint nothing more. Its deliveries stay readable to staff. Raises WebhookNotFound."""
+def find_locked(*, merchant: Merchant, webhook_id: str) -> Endpoint:
+    """`find`, and nobody else changes it until the transaction ends. Raises WebhookNotFound."""
     endpoint = _locked(find(merchant=merchant, webhook_id=webhook_id).id)
     if endpoint.deleted_at is not None:
         raise WebhookNotFound(id=webhook_id)
+    return endpoint
+
+
+def change(
+    *,
+    merchant: Merchant,
+    webhook_id: str,
+    now: datetime,
+    url: str | None = None,
+    events: list[str] | None = None,
+    status: str | None = None,
+) -> Endpoint:
+    """Change what is given. Call it outside any transaction: a new URL is probed before anything is stored.
+
+    Enabling resends nothing: what was held stays so until it is replayed. Raises WebhookNotFound, InvalidUrl,
+    ServiceUnavailable.
+    """
+    found, pinged = find(merchant=merchant, webhook_id=webhook_id), {}
+    if url is not None and url != found.url:
+        moved = copy(found)
+        moved.url = url
+        pinged = {"url": url, "last_ping_status": probes.probe(moved, now=now)}
+    with transaction.atomic():
+        endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
+        for name, value in pinged.items():
+            setattr(endpoint, name, value)
+        if events is not None:
+            endpoint.events = list(dict.fromkeys(events))
+        if status is not None and status != endpoint.status:
+            endpoint.status = status
+            endpoint.disabled_reason = "merchant" if status == EndpointStatus.DISABLED else ""
+        endpoint.updated_at = now
+        endpoint.save()
+        _settle(endpoint, now)
+    return endpoint
+
+
+@transaction.atomic
+def renew_secret(
+    *, merchant: Merchant, webhook_id: str, now: datetime, secret: str | None = None
+) -> Endpoint:
+    """Sign with `secret`, or a new one, from now on; the one before also signs for 24 hours.
+
+    Given the one that signs already, nothing changes: a repeat would else end the overlap.
+    Raises WebhookNotFound, InvalidSecret.
+    """
+    endpoint, renewed = find_locked(merchant=merchant, webhook_id=webhook_id), _usable(secret)
+    if renewed != endpoint.secret:
+        endpoint.previous_secret_sealed, endpoint.previous_secret_until = (
+            endpoint.secret_sealed,
+            now + OVERLAP,
+        )
+        endpoint.secret_sealed, endpoint.updated_at = vault.seal(renewed, context=endpoint.id), now
+        endpoint.save()
+    return endpoint
+
+
+@transaction.atomic
+def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
+    """Tell this endpoint nothing more. Its deliveries stay readable to staff. Raises WebhookNotFound."""
+    endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
     _settle(endpoint, now)
@@ -81,7 +144,9 @@ def _settle(endpoint: Endpoint, now: datetime) -> None:
         left = deliveries.filter(state__in=[DeliveryState.PENDING, DeliveryState.HELD])
         left.update(state=DeliveryState.FAILED, finished_at=now)
     elif endpoint.status == EndpointStatus.DISABLED:
-        deliveries.filter(state=DeliveryState.PENDING).update(state=DeliveryState.HELD)
+        pending = deliveries.filter(state=DeliveryState.PENDING)
+        pending.filter(resend=0).update(state=DeliveryState.HELD)
+        pending.exclude(resend=0).update(state=DeliveryState.FAILED, finished_at=now)
 
 
 def _locked(endpoint_id: str) -> Endpoint:

@@ -7,6 +7,31 @@ class WebhookNotFound(NotFound):
     message = "No webhook {id}."
 
 
+class EventNotFound(NotFound):
+    code = "event_not_found"
+    message = "No event {id}."
+
+
+class DeliveryNotFound(NotFound):
+    code = "delivery_not_found"
+    message = "No delivery {id} of this webhook."
+
+
+class WebhookNotTestable(Invalid):
+    code = "webhook_not_testable"
+    message = "This webhook is disabled, so nothing is sent to it."
+
+
+class WebhookNotReplayable(Invalid):
+    code = "webhook_not_replayable"
+    message = "This webhook is disabled, so nothing is sent to it."
+
+
+class DeliveryNotRedeliverable(Invalid):
+    code = "delivery_not_redeliverable"
+    message = "The webhook of this delivery is disabled, so nothing is sent to it."
+
+
 class InvalidUrl(Invalid):
     """One message for every cause: telling blocked from unreachable would make this a port scanner."""
 
@@ -15,6 +40,8 @@ class InvalidUrl(Invalid):
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
 
 
+InvalidSince = invalid_field("since", "since is a date or an instant with its offset.")
+InvalidStatus = invalid_field("status", "status is active or disabled.")
 InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
 InvalidSecret = invalid_field(
     "secret", "secret has 1 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes."

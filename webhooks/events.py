@@ -8,7 +8,9 @@ from typing import Any
 from django.db.models import Model
 
 from core import ids, rows
+from merchants.models import Merchant
 from webhooks import doorbell, shapes
+from webhooks.errors import EventNotFound
 from webhooks.event_types import EventType
 from webhooks.models import Delivery, DeliveryState, EndpointStatus, Event
 
@@ -29,6 +31,16 @@ class _Listener:
     endpoint_id: str
     status: str
     types: Sequence[str]
+
+
+def find(*, merchant: Merchant, event_id: str) -> Event:
+    """Raises EventNotFound."""
+    found: Event | None = None
+    if ids.looks_right(event_id, "evt_"):
+        found = rows.fetch(Event, id=event_id, merchant_id=merchant.id)
+    if found is None:
+        raise EventNotFound(id=event_id)
+    return found
 
 
 def draft(happening: Happening) -> list[Model]:

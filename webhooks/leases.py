@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from core import rows
-from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint
+from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Trigger
 from webhooks.schedule import LAST_ATTEMPT
 
 # So many posts to one endpoint at a time: however slow it is, it cannot take every worker thread.
@@ -30,6 +30,7 @@ class Lease:
     delivery_id: str
     lease_id: UUID
     attempt: int
+    trigger: Trigger
     event_id: str
     body: bytes
     merchant_mode: str
@@ -79,20 +80,27 @@ def _expired() -> Any:
 def _lost_attempt(delivery: Delivery) -> Attempt:
     assert delivery.lease_until is not None, "the database lets no lease be without an end"
     started_at = delivery.lease_until - timedelta(seconds=seconds())
-    return Attempt(delivery=delivery, number=delivery.attempts, started_at=started_at, error="worker_lost")
+    return Attempt(
+        delivery=delivery,
+        number=delivery.attempts,
+        trigger=delivery.trigger,
+        started_at=started_at,
+        error="worker_lost",
+    )
 
 
 def _give_back(delivery: Delivery, now: datetime) -> None:
     delivery.lease_id = delivery.lease_until = None
-    if delivery.attempts < LAST_ATTEMPT:
+    if delivery.trigger == Trigger.AUTO and delivery.attempts < LAST_ATTEMPT:
         delivery.state, delivery.due_at = DeliveryState.PENDING, now
     else:
         delivery.state, delivery.finished_at = DeliveryState.FAILED, now
 
 
 def _lease(row: tuple[Any, ...]) -> Lease:
-    delivery_id, lease_id, attempt, event_id, body, mode, *endpoint = row
-    return Lease(delivery_id, lease_id, attempt, event_id, body, mode, rows.instance(Endpoint, endpoint))
+    delivery_id, lease_id, attempt, trigger, event_id, body, mode, *endpoint = row
+    shown = rows.instance(Endpoint, endpoint)
+    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, shown)
 
 
 @lru_cache
@@ -127,5 +135,6 @@ def _claim_sql() -> str:
             lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
         FROM taken, webhooks_endpoint e, webhooks_event v, merchants_merchant m
         WHERE d.id = taken.id AND e.id = d.endpoint_id AND v.id = d.event_id AND m.id = e.merchant_id
-        RETURNING d.id, d.lease_id, d.attempts, v.id, v.body, m.mode, {rows.columns(Endpoint, "e")}
+        RETURNING d.id, d.lease_id, d.attempts, CASE d.resend WHEN 0 THEN 'auto' ELSE 'manual' END,
+            v.id, v.body, m.mode, {rows.columns(Endpoint, "e")}
     """  # noqa: S608

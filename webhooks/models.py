@@ -68,6 +68,11 @@ class Endpoint(models.Model):
         return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
 
 
+class EventQuerySet(models.QuerySet["Event"]):
+    def of(self, merchant: Merchant) -> "EventQuerySet":
+        return self.filter(merchant=merchant)
+
+
 class Event(models.Model):
     """Something happened. `body` is serialised once, here; every attempt sends these bytes."""
 
@@ -77,6 +82,8 @@ class Event(models.Model):
     subject_id = PublicId(help_text="The payment, refund or withdrawal it is about.")
     body = models.BinaryField()
     created_at = models.DateTimeField()
+
+    objects: Any = EventQuerySet.as_manager()
 
     class Meta:
         indexes = [
@@ -96,6 +103,11 @@ class DeliveryState(models.TextChoices):
     HELD = "held"  # its endpoint is disabled; kept for replay
 
 
+class Trigger(models.TextChoices):
+    AUTO = "auto"  # an event happened: the schedule tries again
+    MANUAL = "manual"  # somebody asked: one attempt
+
+
 class Delivery(models.Model):
     """One event for one endpoint. `attempts` is spent at claim, or a deadly payload could loop for ever."""
 
@@ -105,6 +117,9 @@ class Delivery(models.Model):
         Endpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False
     )
     state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
+    resend = models.IntegerField(
+        default=0, help_text="0 is the delivery by the schedule; n the n-th that was asked for by hand."
+    )
     attempts = models.SmallIntegerField(default=0)
     due_at = models.DateTimeField()
     lease_id = models.UUIDField(null=True)
@@ -122,7 +137,9 @@ class Delivery(models.Model):
             models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["event", "endpoint"], name="delivery_once_per_endpoint"),
+            models.UniqueConstraint(
+                fields=["event", "endpoint", "resend"], name="delivery_once_per_endpoint"
+            ),
             models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
             models.CheckConstraint(
                 condition=Q(state="leased", lease_id__isnull=False, lease_until__isnull=False)
@@ -134,11 +151,9 @@ class Delivery(models.Model):
     def __str__(self) -> str:
         return str(self.id)
 
-
-class Trigger(models.TextChoices):
-    AUTO = "auto"
-    MANUAL = "manual"
-    PING = "ping"
+    @property
+    def trigger(self) -> Trigger:
+        return Trigger.MANUAL if self.resend else Trigger.AUTO
 
 
 class Attempt(models.Model):

@@ -3,7 +3,14 @@
 from core.openapi import Link, Operation, Shown, Tag
 from core.paging import PageQuery
 from webhooks.errors import WebhookNotFound
-from webhooks.serializers import WebhookList, WebhookObject, WebhookRequest
+from webhooks.serializers import (
+    SecretRequest,
+    WebhookChangeRequest,
+    WebhookList,
+    WebhookObject,
+    WebhookRequest,
+    WebhookSecret,
+)
 
 _GIVEN = {"url": "https://shop.example/hooks/qr", "events": ["payment.succeeded", "payment.failed"]}
 WEBHOOK = _GIVEN | {
@@ -21,7 +28,12 @@ create = Operation(
     "will do. The secret is never part of the object.",
     body=Shown(WebhookRequest, _GIVEN),
     answer=Shown(WebhookObject, WEBHOOK),
-    links=(Link("get_webhook", _BY_ID), Link("delete_webhook", _BY_ID)),
+    links=(
+        Link("get_webhook", _BY_ID),
+        Link("get_webhook_secret", _BY_ID),
+        Link("rotate_webhook_secret", _BY_ID),
+        Link("delete_webhook", _BY_ID),
+    ),
 )
 list_ = Operation(
     name="list_webhooks",
@@ -39,10 +51,39 @@ retrieve = Operation(
     answer=Shown(WebhookObject, WEBHOOK),
     refusals=(WebhookNotFound,),
 )
+change = Operation(
+    name="change_webhook",
+    tag=Tag.WEBHOOKS,
+    summary="Change a webhook",
+    description="What is not named stays. A new URL is asked as at creation. While it is `disabled` its "
+    "events are held; enabling it again sends nothing by itself: ask for a replay.",
+    body=Shown(WebhookChangeRequest, {"status": "disabled"}),
+    answer=Shown(WebhookObject, WEBHOOK | {"status": "disabled"}),
+    refusals=(WebhookNotFound,),
+)
 destroy = Operation(
     name="delete_webhook",
     tag=Tag.WEBHOOKS,
     summary="Delete a webhook",
     description="Nothing more is sent to it.",
     refusals=(WebhookNotFound,),
+)
+secret = Operation(
+    name="get_webhook_secret",
+    tag=Tag.WEBHOOKS,
+    summary="Reveal the secret of a webhook",
+    description="The one place that shows it.",
+    answer=Shown(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
+    refusals=(WebhookNotFound,),
+)
+renew_secret = Operation(
+    name="rotate_webhook_secret",
+    tag=Tag.WEBHOOKS,
+    summary="Renew the secret of a webhook",
+    description="For 24 hours messages carry two signatures, one by the secret before. Given the secret that "
+    "signs already, nothing changes. The answer does not show the secret.",
+    body=Shown(SecretRequest, {}),
+    answer=Shown(WebhookObject, WEBHOOK),
+    refusals=(WebhookNotFound,),
+    links=(Link("get_webhook_secret", _BY_ID),),
 )

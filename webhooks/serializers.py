@@ -17,21 +17,46 @@ class Url(fields.Text):
     """Judged by `webhooks.targets`, not here: every fault of it is one and the same refusal."""
 
 
-class WebhookRequest(serializers.Serializer[Any]):
-    """What a merchant registers."""
-
-    url = Url(help_text="A public https address that answers POST.")
-    events = serializers.ListField(
+def _events(**options: Any) -> serializers.ListField:
+    return serializers.ListField(
         child=fields.Choice(list(EventType)),
         min_length=1,
         max_length=LONGEST_EVENTS,
         help_text="What to send; a type that is named twice counts once.",
+        **options,
     )
-    secret = fields.Text(
+
+
+def _secret() -> fields.Text:
+    return fields.Text(
         max_length=LONGEST_SECRET,
         required=False,
         help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or any text. Made when omitted.",
     )
+
+
+class WebhookRequest(serializers.Serializer[Any]):
+    """What a merchant registers."""
+
+    url = Url(help_text="A public https address that answers POST.")
+    events = _events()
+    secret = _secret()
+
+
+class WebhookChangeRequest(serializers.Serializer[Any]):
+    """What is to be changed; the rest stays."""
+
+    url = Url(required=False, help_text="A public https address that answers POST.")
+    events = _events(required=False)
+    status = fields.Choice(
+        EndpointStatus.values, required=False, help_text="Whether it is sent anything; disabled holds events."
+    )
+
+
+class SecretRequest(serializers.Serializer[Any]):
+    """The secret to sign with from now on."""
+
+    secret = _secret()
 
 
 class WebhookObject(serializers.Serializer[Any]):
@@ -42,6 +67,11 @@ class WebhookObject(serializers.Serializer[Any]):
     )
     status = serializers.ChoiceField(EndpointStatus.choices)
     created_at = answers.instant()
+
+
+class WebhookSecret(serializers.Serializer[Any]):
+    webhook_id = answers.public_id("wh_")
+    secret = serializers.CharField(max_length=LONGEST_SECRET, help_text="Signs every message.")
 
 
 class WebhookList(answers.Page):
@@ -57,3 +87,5 @@ class PingData(serializers.Serializer[Any]):
 
 
 WEBHOOK_REQUEST = WebhookRequest()
+WEBHOOK_CHANGE = WebhookChangeRequest()
+SECRET_REQUEST = SecretRequest()

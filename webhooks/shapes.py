@@ -5,8 +5,10 @@ from typing import Any
 
 import orjson
 
-from core.clock import iso
-from webhooks.models import Endpoint
+from core.clock import iso, iso_or_none
+from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Event
+
+LONGEST_RESPONSE = 500
 
 
 def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
@@ -18,6 +20,40 @@ def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
         "status": endpoint.status,
         "created_at": iso(endpoint.created_at),
     }
+
+
+def delivery_object(delivery: Delivery) -> dict[str, Any]:
+    """A delivery with its attempts, the oldest first. A worker's hold on it is nobody's business."""
+    is_waiting = delivery.state in {DeliveryState.PENDING, DeliveryState.LEASED}
+    return {
+        "delivery_id": delivery.id,
+        "webhook_id": delivery.endpoint_id,
+        "event_id": delivery.event_id,
+        "event": delivery.event.type,
+        "state": DeliveryState.PENDING.value if is_waiting else delivery.state,
+        "trigger": delivery.trigger.value,
+        "created_at": iso(delivery.created_at),
+        "next_attempt_at": iso(delivery.due_at) if is_waiting else None,
+        "finished_at": iso_or_none(delivery.finished_at),
+        "attempts": [_attempt(attempt) for attempt in delivery.attempt_set.all()],
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "started_at": iso(attempt.started_at),
+        "duration_ms": attempt.duration_ms,
+        "http_status": attempt.status,
+        "error": attempt.error or None,
+        "response": attempt.excerpt[:LONGEST_RESPONSE],
+    }
+
+
+def event_object(event: Event) -> dict[str, Any]:
+    """The event as it was sent."""
+    told: dict[str, Any] = orjson.loads(bytes(event.body))
+    return told
 
 
 def message(*, type: str, event_id: str, data: dict[str, Any], at: datetime) -> bytes:

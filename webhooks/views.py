@@ -8,14 +8,14 @@ from merchants.api import MerchantViewSet, merchant_of
 from webhooks import endpoints
 from webhooks import openapi as docs
 from webhooks.models import Endpoint
-from webhooks.serializers import WEBHOOK_REQUEST
+from webhooks.serializers import SECRET_REQUEST, WEBHOOK_CHANGE, WEBHOOK_REQUEST
 from webhooks.shapes import webhook_object
 
 PAGE_QUERY = paging.PageQuery()
 
 
 class WebhookViewSet(MerchantViewSet):
-    """Register, read and delete webhooks."""
+    """Register, read, change and delete webhooks."""
 
     @docs.create
     @idempotent
@@ -33,7 +33,32 @@ class WebhookViewSet(MerchantViewSet):
     def retrieve(self, request: Request, webhook_id: str) -> Answer:
         return Answer.of(webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)))
 
+    @docs.change
+    def partial_update(self, request: Request, webhook_id: str) -> Answer:
+        asked = api.read_body(WEBHOOK_CHANGE, request)
+        endpoint = endpoints.change(
+            merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now(), **asked
+        )
+        return Answer.of(webhook_object(endpoint))
+
     @docs.destroy
     def destroy(self, request: Request, webhook_id: str) -> Answer:
         endpoints.delete(merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now())
         return Answer(204, b"")
+
+    @docs.secret
+    def secret(self, request: Request, webhook_id: str) -> Answer:
+        endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
+        return Answer.of({"webhook_id": endpoint.id, "secret": endpoint.secret})
+
+    @docs.renew_secret
+    @idempotent
+    def renew_secret(self, request: Request, webhook_id: str) -> Job:
+        asked, merchant, now = api.read_body(SECRET_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> Answer:
+            # The object, without the secret: this answer is stored for repeats.
+            endpoint = endpoints.renew_secret(merchant=merchant, webhook_id=webhook_id, now=now, **asked)
+            return Answer.of(webhook_object(endpoint))
+
+        return work

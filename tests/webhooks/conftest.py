@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 
 import pytest
+import time_machine
 from pytest_django import Settings
 
 from tests.receiver import Receiver, listening
+from tests.webhooks.cast import NOW
 from tests.webhooks.certificates import Authority
 from webhooks import client
 
@@ -50,3 +52,10 @@ def loopback(settings: Settings) -> None:
     """Test merchants may have their endpoints on this machine."""
     settings.WEBHOOK_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.WEBHOOK_ALLOW_HTTP = True
+
+
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    """It is NOW."""
+    with time_machine.travel(NOW, tick=False):
+        yield

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.django_db
 def publish(shop: Shop, type: str = PAID) -> Event:
     told = happening(shop, type=type)
     events.publish(told)
-    return Event.objects.get(subject_id=told.subject_id)
+    event: Event = Event.objects.get(subject_id=told.subject_id)
+    return event
 
 
 def states() -> dict[str, str]:

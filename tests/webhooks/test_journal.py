@@ -1,0 +1,63 @@
+"""A merchant reads what happened and how each webhook was told."""
+
+import pytest
+
+from core.clock import iso
+from tests.conftest import Shop
+from tests.receiver import Receiver, Reply
+from tests.webhooks.asking import LATER, drain, error_code, listed, path_of
+from tests.webhooks.cast import NOW, PAID, make_endpoint, publish
+from webhooks import leases
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
+
+
+def test_an_event_reads_as_it_was_sent(shop: Shop, rival: Shop, receiver: Receiver) -> None:
+    make_endpoint(shop, receiver.url())
+    publish(shop, note="ส้มตำ")
+    drain()
+    (sent,) = receiver.requests
+    path = f"/Thai/v1/events/{sent.json['event_id']}"
+    assert shop.get(path).content == sent.body
+    assert error_code(rival.get(path)) == (404, "event_not_found")
+    assert error_code(shop.get("/v1/events/evt_x")) == (404, "event_not_found")
+
+
+def test_events_are_listed_newest_first_by_type_and_time(shop: Shop) -> None:
+    publish(shop)
+    publish(shop, type="payment.failed", at=LATER)
+    both = shop.get("/v1/events").json()
+    assert (both["total"], [each["event"] for each in both["events"]]) == (2, ["payment.failed", PAID])
+    assert shop.get(f"/v1/events?event={PAID}").json()["events"] == both["events"][1:]
+    assert shop.get("/v1/events?start_date=2026-11-22").json()["events"] == both["events"][:1]
+    assert error_code(shop.get("/v1/events?event=payment.paid")) == (400, "invalid_parameters")
+
+
+def test_a_delivery_tells_of_every_attempt(shop: Shop, receiver: Receiver) -> None:
+    receiver.on("/hook", Reply(status=503, body=b"x" * 600), Reply(status=204, body=b""))
+    endpoint = make_endpoint(shop, receiver.url())
+    publish(shop)
+    drain(NOW)
+    (waiting,) = listed(shop, endpoint)
+    assert (waiting["state"], waiting["trigger"], waiting["finished_at"]) == ("pending", "auto", None)
+    assert waiting["next_attempt_at"] > iso(NOW)
+    drain()
+    (taken,) = listed(shop, endpoint)
+    assert (taken["state"], taken["next_attempt_at"], taken["finished_at"]) == ("succeeded", None, iso(LATER))
+    first, second = taken["attempts"]
+    assert (first["number"], first["http_status"], first["error"]) == (1, 503, "http_5xx")
+    assert first["response"] == "x" * 500
+    assert (second["number"], second["http_status"], second["error"]) == (2, 204, None)
+
+
+def test_deliveries_are_found_by_state_and_event(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, events=[PAID, "payment.failed"])
+    publish(shop)
+    publish(shop, type="payment.failed")
+    leases.claim(now=NOW)
+    assert len(listed(shop, endpoint, "?state=pending")) == 2
+    assert listed(shop, endpoint, "?state=held") == []
+    (failed,) = listed(shop, endpoint, "?event=payment.failed")
+    assert failed["event"] == "payment.failed"
+    answer = shop.get(path_of(endpoint, "deliveries") + "?state=leased")
+    assert error_code(answer) == (400, "invalid_parameters")

@@ -1,0 +1,100 @@
+"""The secret of a webhook is shown in one place, and renewed without a message that cannot be verified."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from standardwebhooks import Webhook
+
+from idempotency.models import IdempotencyKey
+from tests.conftest import Shop
+from tests.receiver import Receiver
+from tests.webhooks.cast import NOW, SECRET, make_endpoint, publish
+from webhooks import deliveries, signing
+from webhooks.models import Endpoint
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+
+
+def path_of(endpoint: Endpoint) -> str:
+    return f"/Thai/v1/webhooks/{endpoint.id}/secret"
+
+
+def error_code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def revealed(shop: Shop, endpoint: Endpoint) -> str:
+    return str(shop.get(path_of(endpoint)).json()["secret"])
+
+
+def rotate(shop: Shop, endpoint: Endpoint, body: Any = None, *, at: datetime = NOW, **options: Any) -> Any:
+    with time_machine.travel(at, tick=False):
+        return shop.post(f"{path_of(endpoint)}/rotate", body, **options)
+
+
+def test_the_secret_is_revealed_to_its_owner(shop: Shop, rival: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    answer = shop.get(path_of(endpoint))
+    assert answer.json() == {"webhook_id": endpoint.id, "secret": SECRET}
+    assert answer["Cache-Control"] == "no-store"
+    assert error_code(rival.get(path_of(endpoint))) == (404, "webhook_not_found")
+
+
+def test_a_renewed_secret_is_not_part_of_the_answer(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    answer = rotate(shop, endpoint)
+    assert answer.json() == shop.get(f"/v1/webhooks/{endpoint.id}").json()
+    new = revealed(shop, endpoint)
+    assert new != SECRET
+    assert len(signing.key_of(new)) == 32
+    assert new not in answer.content.decode()
+
+
+def test_a_secret_of_the_merchants_own_is_taken(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    assert rotate(shop, endpoint, {"secret": "กขค-own"}).status_code == 200
+    assert revealed(shop, endpoint) == "กขค-own"
+    endpoint.refresh_from_db()
+    assert "กขค-own" not in endpoint.secret_sealed
+
+
+@pytest.mark.parametrize("secret", [None, "", 7, [], "whsec_", "whsec_short", "s" * 256])
+def test_an_unusable_secret_changes_nothing(shop: Shop, secret: Any) -> None:
+    endpoint = make_endpoint(shop)
+    assert error_code(rotate(shop, endpoint, {"secret": secret})) == (400, "invalid_secret")
+    assert revealed(shop, endpoint) == SECRET
+
+
+def test_for_a_day_both_secrets_verify_what_is_sent(shop: Shop, receiver: Receiver) -> None:
+    endpoint = make_endpoint(shop, receiver.url())
+    rotate(shop, endpoint)
+    for at in (NOW + timedelta(hours=23, minutes=59), NOW + timedelta(hours=24)):
+        with time_machine.travel(at, tick=False):
+            publish(shop, at=at)
+            deliveries.drain()
+    during, after = receiver.requests
+    assert [len(each.headers["webhook-signature"].split()) for each in (during, after)] == [2, 1]
+    with time_machine.travel(NOW + timedelta(hours=24)):
+        for secret in (SECRET, revealed(shop, endpoint)):
+            Webhook(secret).verify(during.body, during.headers)
+        Webhook(revealed(shop, endpoint)).verify(after.body, after.headers)
+
+
+def test_a_repeat_renews_once_and_stores_no_secret(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    first = rotate(shop, endpoint, {"secret": "the second"}, key="once")
+    again = rotate(shop, endpoint, {"secret": "the second"}, key="once")
+    assert (again.content, again["Idempotent-Replayed"]) == (first.content, "true")
+    stored = IdempotencyKey.objects.get()
+    assert b"the second" not in bytes(stored.body) + bytes(stored.fingerprint)
+
+
+def test_the_secret_that_signs_already_keeps_the_one_before_it(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    for _ in range(2):
+        rotate(shop, endpoint, {"secret": "the second"})
+    endpoint.refresh_from_db()
+    assert endpoint.secrets_at(NOW) == ["the second", SECRET]
+    assert endpoint.secrets_at(NOW + timedelta(hours=24)) == ["the second"]
