@@ -5,6 +5,7 @@ from core.admin import ReadOnlyAdmin
 
 admin.site.site_header = "Thai QR Payments"
 admin.site.site_title = "Thai QR Payments"
+admin.site.site_url = "/docs"
 
 
 @admin.register(Heartbeat)

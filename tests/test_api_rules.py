@@ -16,7 +16,7 @@ LISTS = [
     *("/v1/webhooks", "/v1/events"),
 ]
 NOWHERE = [
-    "/nowhere",
+    "/",
     "/v1",
     "/v1/",
     "/v1/nope",
