@@ -54,3 +54,11 @@ def check_settings(**kwargs: Any) -> None:
         refuse_wrong_settings()
     except SystemCheckError as error:
         sys.exit(str(error))  # Celery logs any other exception of a signal and goes on
+
+
+@signals.worker_shutting_down.connect
+def begin_no_more_posts(**kwargs: Any) -> None:
+    """What is under way still ends and is written down."""
+    from webhooks import deliveries
+
+    deliveries.stop()

@@ -1,89 +1,154 @@
-"""Tell endpoints: take what is due, post it outside any transaction, note what came back."""
+"""Tell endpoints: claim what is due, post it from many threads, note what came back.
 
+One thread of a process claims and notes, in batches and with the process's only database connection for it;
+the others only wait for receivers. So a slow receiver costs a thread, never a connection or a lock.
+"""
+
+import logging
+import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError
 
 from core import clock
-from webhooks import client, doorbell, endpoints, leases, posting, schedule
-from webhooks.leases import Lease
-from webhooks.models import Attempt, Delivery, DeliveryState, Trigger
+from webhooks import client, doorbell, notes, posting
+from webhooks.leases import Lease, Rounds
+from webhooks.notes import Result
 
+log = logging.getLogger("webhooks.deliveries")
 CONNECT_SECONDS = 3.0
-GONE = 410
-# Then another task goes on: a worker that is to stop can, and beat's task gets its turn.
-DRAIN_SECONDS = 5.0
+# A worker that has its hands full tells the others so, at most this often.
+SECONDS_BETWEEN_BELLS = 0.5
+Now = Callable[[], datetime]
 
 
-def drain(*, now: Callable[[], datetime] = clock.now) -> int:
-    """Deliver until nothing is found or five seconds have passed; returns the number of attempts.
+class Dispatcher:
+    """The engine of one process. Any number of processes run one each, side by side."""
 
-    Any number of drains run side by side.
-    """
-    until, posted = time.monotonic() + DRAIN_SECONDS, 0
-    while claimed := leases.claim(now=now()):
-        if posted == 0:
-            # There may be more: let another thread look while this one waits for an answer.
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="post")
+        self._rounds = Rounds()
+        self._turn = threading.Lock()
+        # What happened meanwhile: a post ended, or somebody rang (None).
+        self._news: SimpleQueue[tuple[Lease, Result | None] | None] = SimpleQueue()
+        self._flying: dict[UUID, bool] = {}  # lease to whether its endpoint is slow
+        self._unnoted: list[Result] = []
+        self._is_stopping = False
+        self._next_bell = 0.0
+
+    def drain(self, now: Now) -> int:
+        """Deliver until nothing is due or under way; returns the number of posts that were begun.
+
+        While one thread is at it, another that calls this only tells it to look again.
+        """
+        begun = 0
+        self._news.put(None)
+        while not self._news.empty() and self._turn.acquire(blocking=False):
+            try:
+                begun += self._run(now)
+            finally:
+                self._turn.release()
+        return begun
+
+    def stop(self) -> None:
+        """Begin no more posts; whoever drains goes on until those under way have ended."""
+        self._is_stopping = True
+        self._news.put(None)
+
+    def _run(self, now: Now) -> int:
+        begun = 0
+        while True:
+            self._note()
+            claimed = self._claim(now())
+            for lease in claimed:
+                self._begin(lease, now)
+            begun += len(claimed)
+            if not self._flying and self._news.empty():
+                return begun
+            self._take_news()
+
+    def _claim(self, now: datetime) -> list[Lease]:
+        free = self._threads - len(self._flying)
+        if self._is_stopping or free == 0:
+            return []
+        slow = sum(self._flying.values())
+        claimed = self._rounds.claim(now=now, limit=free, slow_limit=max(0, self._threads // 2 - slow))
+        if len(claimed) == free and time.monotonic() >= self._next_bell:
+            self._next_bell = time.monotonic() + SECONDS_BETWEEN_BELLS
             doorbell.ring()
-        for lease in claimed:
-            deliver(lease, now=now)
-        posted += len(claimed)
-        if time.monotonic() >= until:
-            doorbell.ring()
-            break
-    return posted
+        return claimed
+
+    def _begin(self, lease: Lease, now: Now) -> None:
+        self._flying[lease.lease_id] = lease.is_slow
+        self._pool.submit(self._post, lease, now)
+
+    def _post(self, lease: Lease, now: Now) -> None:
+        result = None
+        try:
+            result = _post(lease, now)
+        except Exception as error:
+            # Its lease will run out, which is written down; the others must not suffer.
+            log.error("A post failed by a fault of ours: %s", type(error).__name__)
+        finally:
+            self._news.put((lease, result))
+
+    def _take_news(self) -> None:
+        """Wait for news, and take what else is there."""
+        news = self._news.get()
+        try:
+            while True:
+                if news is not None:
+                    self._landed(*news)
+                news = self._news.get_nowait()
+        except Empty:
+            return
+
+    def _landed(self, lease: Lease, result: Result | None) -> None:
+        del self._flying[lease.lease_id]
+        if result is not None:
+            self._unnoted.append(result)
+
+    def _note(self) -> None:
+        results, self._unnoted = self._unnoted, []
+        if results:
+            try:
+                notes.note(results)
+            except OperationalError:
+                self._unnoted = results  # the database is away: the next call tries again
+                raise
 
 
-def deliver(lease: Lease, *, now: Callable[[], datetime] = clock.now) -> None:
-    """One attempt: post, then note."""
-    started_at = now()
+def _post(lease: Lease, now: Now) -> Result:
+    began = now()
     answer = posting.post(
         lease.endpoint,
         message_id=lease.event_id,
         body=lease.body,
         merchant_mode=lease.merchant_mode,
-        now=started_at,
+        now=began,
         timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_SECONDS),
     )
-    note(lease, answer, started_at=started_at, now=now())
+    return Result(lease, answer, began=began, ended=now())
 
 
-@transaction.atomic
-def note(lease: Lease, answer: client.Answer, *, started_at: datetime, now: datetime) -> bool:
-    """Write down what came back. False when the lease was lost meanwhile: then only the attempt is kept."""
-    if answer.status == GONE:
-        # The endpoint before its deliveries: everybody locks in this order.
-        endpoints.disable(endpoint_id=lease.endpoint.id, reason="gone", now=now)
-    held = Delivery.objects.filter(pk=lease.delivery_id, state=DeliveryState.LEASED, lease_id=lease.lease_id)
-    changed = held.update(lease_id=None, lease_until=None, **_next(lease, answer, now))
-    Attempt.objects.create(
-        delivery_id=lease.delivery_id,
-        number=lease.attempt,
-        trigger=lease.trigger,
-        started_at=started_at,
-        duration_ms=answer.duration_ms,
-        status=answer.status,
-        error=answer.error,
-        peer=answer.peer or "",
-        excerpt=answer.excerpt,
-    )
-    return changed == 1
+@lru_cache(maxsize=1)
+def _dispatcher() -> Dispatcher:
+    return Dispatcher(settings.WEBHOOK_THREADS)
 
 
-def _next(lease: Lease, answer: client.Answer, now: datetime) -> dict[str, object]:
-    """What becomes of the delivery."""
-    if answer.error == "":
-        return {"state": DeliveryState.SUCCEEDED, "finished_at": now}
-    if lease.trigger == Trigger.MANUAL:
-        return {"state": DeliveryState.FAILED, "finished_at": now}
-    if answer.status == GONE:
-        return {"state": DeliveryState.HELD}
-    wait = schedule.wait_after(
-        lease.attempt, pace=settings.WEBHOOK_PACE, retry_after=answer.retry_after, now=now
-    )
-    if wait is None or answer.error == "blocked":
-        return {"state": DeliveryState.FAILED, "finished_at": now}
-    return {"state": DeliveryState.PENDING, "due_at": now + timedelta(seconds=wait)}
+def drain(*, now: Now = clock.now) -> int:
+    """Deliver what is due, by this process's dispatcher."""
+    return _dispatcher().drain(now)
+
+
+def stop() -> None:
+    """Let this process end soon: no more posts are begun."""
+    _dispatcher().stop()

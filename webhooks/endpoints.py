@@ -10,7 +10,7 @@ from core import ids, vault
 from merchants.models import Merchant
 from webhooks import probes, signing
 from webhooks.errors import InvalidSecret, WebhookNotFound
-from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus
+from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus, Health
 
 SETTLED_AT_ONCE = 100
 # So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
@@ -84,6 +84,9 @@ def change(
         if status is not None and status != endpoint.status:
             endpoint.status = status
             endpoint.disabled_reason = "merchant" if status == EndpointStatus.DISABLED else ""
+        if pinged or status == EndpointStatus.ACTIVE:
+            # How it answered before says nothing now: it is told at once.
+            Health.objects.filter(endpoint=endpoint).delete()
         endpoint.updated_at = now
         endpoint.save()
         _settle(endpoint, now)

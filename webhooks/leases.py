@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -11,11 +10,18 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from core import rows
+from webhooks.claiming import CLAIM
 from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Trigger
 from webhooks.schedule import LAST_ATTEMPT
 
-# So many posts to one endpoint at a time: however slow it is, it cannot take every worker thread.
-IN_FLIGHT_PER_ENDPOINT = 4
+# So many posts to one endpoint at a time: however slow it is, it cannot take every thread. One that answers
+# within QUICK_MS gets more, or the way there and back would limit how fast it can be told.
+IN_FLIGHT, IN_FLIGHT_QUICK = 4, 16
+QUICK_MS = 250
+# Endpoints that take longer than this, or were never asked, share only a part of a worker's threads.
+SLOW_MS = 1000
+# So many endpoints are looked at by one statement, which bounds what it costs.
+WINDOW = 256
 # What a worker may need beside the post itself before somebody else takes over.
 SPARE_SECONDS = 15.0
 RECLAIMED_AT_ONCE = 500
@@ -34,6 +40,7 @@ class Lease:
     event_id: str
     body: bytes
     merchant_mode: str
+    is_slow: bool
     endpoint: Endpoint
 
 
@@ -42,19 +49,49 @@ def seconds() -> float:
     return float(settings.WEBHOOK_SECONDS) + SPARE_SECONDS
 
 
-def claim(*, now: datetime, limit: int = 1) -> list[Lease]:
-    """Take up to `limit` deliveries that are due, in a commit of its own; an attempt is spent by it.
+class Rounds:
+    """Claims go round all endpoints that wait, a window at a time, each from where the last one ended."""
 
-    No endpoint gets more than its share in flight, and no order among endpoints is favoured. None found
-    does not prove that nothing waits: what another worker holds at this moment is passed over.
-    """
-    values: dict[str, Any] = {"now": now, "limit": limit, "cap": IN_FLIGHT_PER_ENDPOINT, "seconds": seconds()}
+    def __init__(self) -> None:
+        self._after = ""
+
+    def claim(self, *, now: datetime, limit: int, slow_limit: int | None = None) -> list[Lease]:
+        """Take up to `limit` deliveries that are due, `slow_limit` of them from slow or unknown endpoints.
+
+        In a commit of its own; an attempt is spent by it. No endpoint gets more than its share in flight,
+        and no order among endpoints is favoured. None found does not prove that nothing waits: what another
+        worker holds at this moment is passed over.
+        """
+        wanted = {"limit": limit, "slow_limit": limit if slow_limit is None else slow_limit}
+        begun, is_second_half = self._after, self._after == ""
+        while True:
+            claimed, self._after = _claim_in_window(self._after, now, wanted)
+            if claimed:
+                return claimed
+            if is_second_half and (self._after == "" or self._after >= begun != ""):
+                return []
+            is_second_half = is_second_half or self._after == ""
+
+
+def _claim_in_window(after: str, now: datetime, wanted: dict[str, int]) -> tuple[list[Lease], str]:
+    """What was taken, and the last endpoint looked at; "" once the end is reached."""
+    values: dict[str, Any] = wanted | {
+        "after": after,
+        "now": now,
+        "window": WINDOW,
+        "seconds": seconds(),
+        "share": IN_FLIGHT,
+        "quick_share": IN_FLIGHT_QUICK,
+        "quick_ms": QUICK_MS,
+        "slow_ms": SLOW_MS,
+    }
     with transaction.atomic(), connection.cursor() as cursor:
         # A statement sees what was committed before it began: without turns two claims would both count
-        # too few in flight. Claims take a millisecond or two.
+        # too few in flight. Claims take a few milliseconds.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
-        cursor.execute(_claim_sql(), values)
-        return [_lease(row) for row in cursor.fetchall()]
+        cursor.execute(CLAIM, values)
+        found = cursor.fetchall()
+    return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
 
 
 def reclaim(*, now: datetime) -> int:
@@ -97,44 +134,7 @@ def _give_back(delivery: Delivery, now: datetime) -> None:
         delivery.state, delivery.finished_at = DeliveryState.FAILED, now
 
 
-def _lease(row: tuple[Any, ...]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, mode, *endpoint = row
+def _lease(row: list[Any]) -> Lease:
+    delivery_id, lease_id, attempt, trigger, event_id, body, mode, is_slow, *endpoint = row
     shown = rows.instance(Endpoint, endpoint)
-    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, shown)
-
-
-@lru_cache
-def _claim_sql() -> str:
-    """`waiting` hops from endpoint to endpoint along an index, so a long backlog costs nothing."""
-    return f"""
-        WITH RECURSIVE waiting (endpoint_id) AS (
-            (SELECT endpoint_id FROM webhooks_delivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
-            UNION ALL
-            SELECT (
-                SELECT d.endpoint_id FROM webhooks_delivery d
-                WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
-            )
-            FROM waiting w WHERE w.endpoint_id IS NOT NULL
-        ), shuffled AS MATERIALIZED (
-            SELECT e.id FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
-            WHERE e.status = 'active' AND e.deleted_at IS NULL ORDER BY random()
-        ), taken AS MATERIALIZED (
-            SELECT due.id FROM shuffled s CROSS JOIN LATERAL (
-                SELECT d.id FROM webhooks_delivery d
-                WHERE d.endpoint_id = s.id AND d.state = 'pending' AND d.due_at <= %(now)s
-                ORDER BY d.due_at
-                LIMIT greatest(0, %(cap)s - (
-                    SELECT count(*) FROM webhooks_delivery f WHERE f.endpoint_id = s.id AND f.state = 'leased'
-                ))
-                FOR NO KEY UPDATE SKIP LOCKED
-            ) due
-            LIMIT %(limit)s
-        )
-        UPDATE webhooks_delivery d
-        SET state = 'leased', attempts = d.attempts + 1, lease_id = gen_random_uuid(),
-            lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
-        FROM taken, webhooks_endpoint e, webhooks_event v, merchants_merchant m
-        WHERE d.id = taken.id AND e.id = d.endpoint_id AND v.id = d.event_id AND m.id = e.merchant_id
-        RETURNING d.id, d.lease_id, d.attempts, CASE d.resend WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id, v.body, m.mode, {rows.columns(Endpoint, "e")}
-    """  # noqa: S608
+    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, is_slow, shown)

@@ -68,6 +68,40 @@ class Endpoint(models.Model):
         return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
 
 
+class Health(models.Model):
+    """How an endpoint answers lately; `webhooks.breaker` changes it. No row: it was never asked.
+
+    Paused from `paused_at` on; from `paused_until` on it is tried with one delivery at a time.
+    """
+
+    endpoint = models.OneToOneField(
+        Endpoint, on_delete=models.CASCADE, primary_key=True, related_name="health"
+    )
+    failures = models.IntegerField(default=0, help_text="In a row.")
+    failing_since = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=20, blank=True, default="")
+    window_started_at = models.DateTimeField(null=True)
+    window_attempts = models.IntegerField(default=0)
+    window_failures = models.IntegerField(default=0)
+    paused_at = models.DateTimeField(null=True)
+    paused_until = models.DateTimeField(null=True)
+    pause_seconds = models.FloatField(default=0)
+    latency_ms = models.IntegerField(null=True, help_text="A moving average.")
+
+    class Meta:
+        verbose_name_plural = "health"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=True, paused_until__isnull=True, pause_seconds=0)
+                | Q(paused_at__isnull=False, paused_until__isnull=False, pause_seconds__gt=0),
+                name="health_pause_is_whole",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"health of {self.endpoint_id}"
+
+
 class EventQuerySet(models.QuerySet["Event"]):
     def of(self, merchant: Merchant) -> "EventQuerySet":
         return self.filter(merchant=merchant)
@@ -131,6 +165,11 @@ class Delivery(models.Model):
         verbose_name, verbose_name_plural = "delivery", "deliveries"
         indexes = [
             models.Index(fields=["endpoint", "due_at"], condition=Q(state="pending"), name="delivery_due"),
+            models.Index(
+                fields=["endpoint", "due_at"],
+                condition=Q(state="pending", resend__gt=0),
+                name="delivery_due_by_hand",
+            ),
             models.Index(
                 fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
             ),

@@ -26,7 +26,7 @@ def workers(environ: Mapping[str, str]) -> list[Program]:
     worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
     beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
     return [
-        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "16", "-n", "webhooks@%h"], worker_environ),
+        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "4", "-n", "webhooks@%h"], worker_environ),
         Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),
         Program("beat", beat, environ),
         manage("bank", environ, "sandbox_bank"),

@@ -11,6 +11,7 @@ from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import NOW, SECRET, make_endpoint, only_delivery, publish
 from webhooks import deliveries
+from webhooks.leases import IN_FLIGHT
 from webhooks.models import Attempt, Delivery, EndpointStatus, Event
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
@@ -129,8 +130,8 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_events_are_held(
 ) -> None:
     receiver.on("/hook", Reply(status=410))
     endpoint = make_endpoint(shop, receiver.url())
-    publish(shop, 3)
-    assert drain() == 1
+    publish(shop, 2 * IN_FLIGHT)
+    assert drain() == IN_FLIGHT
     endpoint.refresh_from_db()
     assert (endpoint.status, endpoint.disabled_reason) == (EndpointStatus.DISABLED, "gone")
     assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}

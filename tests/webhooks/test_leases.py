@@ -1,5 +1,7 @@
 """A delivery is in one worker's hands at a time, and never lost with the worker."""
 
+from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,10 +12,11 @@ from pytest_django import Settings
 from tests.conftest import Shop
 from tests.threads import at_once
 from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
-from webhooks import deliveries, endpoints, leases, tasks
+from webhooks import endpoints, leases, notes, tasks
 from webhooks.client import Answer
-from webhooks.leases import IN_FLIGHT_PER_ENDPOINT, Lease
-from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus
+from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lease, Rounds
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus, Health
+from webhooks.notes import Result
 
 pytestmark = pytest.mark.django_db
 
@@ -22,11 +25,11 @@ FAILED = Answer(status=500, error="http_5xx", excerpt="", duration_ms=3, peer="1
 
 
 def claim(limit: int = 1) -> list[Lease]:
-    return leases.claim(now=NOW, limit=limit)
+    return Rounds().claim(now=NOW, limit=limit)
 
 
 def note(lease: Lease, answer: Answer = OK) -> bool:
-    return deliveries.note(lease, answer, started_at=NOW, now=NOW)
+    return notes.note([Result(lease, answer, began=NOW, ended=NOW)]) == {lease.delivery_id}
 
 
 def let_leases_expire() -> None:
@@ -116,10 +119,60 @@ def test_one_endpoint_gets_only_its_share_however_long_its_backlog(shop: Shop, r
     make_endpoint(rival)
     publish(rival)
     taken = claim(100)
-    assert len(taken) == IN_FLIGHT_PER_ENDPOINT + 1
+    assert len(taken) == IN_FLIGHT + 1
     assert claim(100) == []
     assert all(note(lease) for lease in taken)
-    assert len(claim(100)) == IN_FLIGHT_PER_ENDPOINT
+    assert len(claim(100)) == IN_FLIGHT_QUICK
+
+
+def test_an_endpoint_that_answers_slowly_gets_the_small_share(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 50)
+    taken = claim(100)
+    assert all(note(lease, replace(OK, duration_ms=QUICK_MS + 1)) for lease in taken)
+    assert len(claim(100)) == IN_FLIGHT
+
+
+def test_slow_endpoints_share_a_part_of_the_threads(shop: Shop, rival: Shop) -> None:
+    slow, quick = make_endpoint(shop), make_endpoint(rival)
+    Health.objects.create(endpoint=slow, latency_ms=SLOW_MS + 1)
+    Health.objects.create(endpoint=quick, latency_ms=SLOW_MS)
+    publish(shop, 9)
+    publish(rival, 9)
+    taken = Rounds().claim(now=NOW, limit=100, slow_limit=2)
+    assert Counter(lease.endpoint.id for lease in taken) == {slow.id: 2, quick.id: IN_FLIGHT}
+    assert {lease.endpoint.id for lease in taken if lease.is_slow} == {slow.id}
+
+
+def test_an_endpoint_never_asked_counts_as_slow(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    assert Rounds().claim(now=NOW, limit=100, slow_limit=0) == []
+    assert [lease.is_slow for lease in claim()] == [True]
+
+
+def test_claims_go_round_however_many_endpoints_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "WINDOW", 2)
+    endpoints = {make_endpoint(shop).id for _ in range(5)}
+    publish(shop)
+    rounds, told = Rounds(), []
+    while taken := rounds.claim(now=NOW, limit=2):
+        told.append({lease.endpoint.id for lease in taken})
+    assert [len(each) for each in told] == [2, 2, 1]
+    assert set().union(*told) == endpoints
+
+
+def test_a_claim_finds_the_one_that_is_due_among_many_that_wait(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "WINDOW", 2)
+    for _ in range(7):
+        make_endpoint(shop)
+    publish(shop, at=NOW + timedelta(hours=1))
+    rounds = Rounds()
+    for delivery in Delivery.objects.order_by("-endpoint"):
+        Delivery.objects.filter(pk=delivery.pk).update(due_at=NOW)
+        assert [lease.delivery_id for lease in rounds.claim(now=NOW, limit=9)] == [delivery.id]
 
 
 def test_an_endpoint_with_nothing_due_is_passed_over(shop: Shop, rival: Shop) -> None:
@@ -171,7 +224,7 @@ def test_claims_at_the_same_time_keep_to_the_share_of_an_endpoint(shop: Shop) ->
     make_endpoint(shop)
     publish(shop, 30)
     taken = at_once(*[claim] * 8)
-    assert sum(len(mine) for mine in taken) == IN_FLIGHT_PER_ENDPOINT
+    assert sum(len(mine) for mine in taken) == IN_FLIGHT
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,127 @@
+"""Write down what came back: of each attempt, of its delivery, and what it says of the endpoint."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from core import rows
+from webhooks import breaker, client, endpoints, schedule
+from webhooks.leases import Lease
+from webhooks.models import Attempt, DeliveryState, Health, Trigger
+
+GONE = 410
+HEALTH_FIELDS = [field.attname for field in Health._meta.concrete_fields if not field.primary_key]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One post that ended."""
+
+    lease: Lease
+    answer: client.Answer
+    began: datetime
+    ended: datetime
+
+
+def note(results: Sequence[Result]) -> set[str]:
+    """Write all of it down in one commit. Returns the deliveries whose lease still held.
+
+    Of the others only the attempt is kept: somebody else has them. Disables endpoints that are gone, or have
+    failed for too long.
+    """
+    for endpoint_id in sorted({_endpoint_id(each) for each in results if each.answer.status == GONE}):
+        # Before its deliveries: everybody locks in this order.
+        endpoints.disable(endpoint_id=endpoint_id, reason="gone", now=results[-1].ended)
+    with transaction.atomic():
+        held = _note_deliveries(results)
+        Attempt.objects.bulk_create([_attempt(each) for each in results])
+        hopeless = _note_health(results)
+    for endpoint_id in hopeless:
+        endpoints.disable(endpoint_id=endpoint_id, reason="failing", now=results[-1].ended)
+    return held
+
+
+def _note_deliveries(results: Sequence[Result]) -> set[str]:
+    outcomes = [_outcome(each) for each in results]
+    noted = rows.run(
+        """
+        UPDATE webhooks_delivery d
+        SET state = n.state, due_at = coalesce(n.due_at, d.due_at), finished_at = n.finished_at,
+            lease_id = NULL, lease_until = NULL
+        FROM unnest(%s::text[], %s::uuid[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+            n (id, lease_id, state, due_at, finished_at)
+        WHERE d.id = n.id AND d.state = 'leased' AND d.lease_id = n.lease_id
+        RETURNING d.id
+        """,
+        [list(column) for column in zip(*outcomes, strict=True)],
+    )
+    return {delivery_id for (delivery_id,) in noted.fetchall()}
+
+
+def _outcome(result: Result) -> tuple[Any, ...]:
+    """The delivery, its lease, its new state, when it is due again and when it finished."""
+    state, due_at = _next(result)
+    is_over = state in {DeliveryState.SUCCEEDED, DeliveryState.FAILED}
+    lease = result.lease
+    return lease.delivery_id, lease.lease_id, state.value, due_at, result.ended if is_over else None
+
+
+def _next(result: Result) -> tuple[DeliveryState, datetime | None]:
+    lease, answer = result.lease, result.answer
+    if answer.error == "":
+        return DeliveryState.SUCCEEDED, None
+    if lease.trigger == Trigger.MANUAL:
+        return DeliveryState.FAILED, None
+    if answer.status == GONE:
+        return DeliveryState.HELD, None
+    wait = schedule.wait_after(
+        lease.attempt, pace=settings.WEBHOOK_PACE, retry_after=answer.retry_after, now=result.ended
+    )
+    if wait is None or answer.error == "blocked":
+        return DeliveryState.FAILED, None
+    return DeliveryState.PENDING, result.ended + timedelta(seconds=wait)
+
+
+def _attempt(result: Result) -> Attempt:
+    lease, answer = result.lease, result.answer
+    return Attempt(
+        delivery_id=lease.delivery_id,
+        number=lease.attempt,
+        trigger=lease.trigger,
+        started_at=result.began,
+        duration_ms=answer.duration_ms,
+        status=answer.status,
+        error=answer.error,
+        peer=answer.peer or "",
+        excerpt=answer.excerpt,
+    )
+
+
+def _note_health(results: Sequence[Result]) -> list[str]:
+    """Returns the endpoints to give up."""
+    asked = sorted({_endpoint_id(each) for each in results})
+    known = Health.objects.select_for_update(no_key=True).filter(pk__in=asked).order_by("pk").in_bulk()
+    healths = {endpoint_id: known.get(endpoint_id, Health(endpoint_id=endpoint_id)) for endpoint_id in asked}
+    for each in results:
+        breaker.note(
+            healths[_endpoint_id(each)],
+            error=each.answer.error,
+            duration_ms=each.answer.duration_ms,
+            began=each.began,
+            now=each.ended,
+            pace=settings.WEBHOOK_PACE,
+        )
+    Health.objects.bulk_create(
+        healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
+    )
+    now = results[-1].ended
+    return [endpoint_id for endpoint_id, health in healths.items() if breaker.is_hopeless(health, now)]
+
+
+def _endpoint_id(result: Result) -> str:
+    endpoint_id: str = result.lease.endpoint.id
+    return endpoint_id
