@@ -21,8 +21,8 @@ from redis.asyncio import Redis
 
 from bench import statements
 from core import clock, crypto, ids, thaiqr
+from core.rates import SCRIPT
 from merchants import secrets
-from merchants.limits import SCRIPT
 
 POOL = 8
 BASE_URL = os.environ.get("BASE_URL", "")
@@ -143,7 +143,7 @@ def _seal(answer: bytes, merchant_id: str, key: str) -> bytes:
 def _replay(stored: Any, fingerprint: bytes, merchant_id: str, key: str) -> Response:
     if stored["fingerprint"] != fingerprint:
         raise Refusal(409, "idempotency_key_reused")
-    body = crypto.open_sealed(stored["body"].decode(), context=f"{merchant_id} {key}", keys=KEYS)
+    body = crypto.open_sealed(stored["body_sealed"].decode(), context=f"{merchant_id} {key}", keys=KEYS)
     return Response(body, stored["status"], {"Idempotent-Replayed": "true"}, "application/json")
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from rest_framework.request import Request
 
 from core.api import ApiViewSet
+from merchants import limits
 from merchants.authentication import BearerKey, merchant_of
-from merchants.limits import KeyRate
 
 __all__ = ["MerchantViewSet", "merchant_of"]
 
@@ -15,7 +15,7 @@ class MerchantViewSet(ApiViewSet):
     """Authenticated by a secret key, limited per key."""
 
     authentication_classes = [BearerKey]
-    throttle_classes = [KeyRate]
+    throttle_classes = [limits.KeyRate]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         self.perform_authentication(request)
@@ -25,6 +25,6 @@ class MerchantViewSet(ApiViewSet):
         response = super().finalize_response(request, response, *args, **kwargs)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
-            for name, value in room.headers().items():
+            for name, value in limits.headers(room).items():
                 response[name] = value
         return response
