@@ -22,8 +22,9 @@ WITH_KEY: list[Refusal] = [AuthenticationFailed, RateLimitExceeded]
 WITH_BODY: list[Refusal] = [errors.RequestTooLarge, errors.RequestTimeout]
 WITH_JSON: list[Refusal] = [errors.InvalidRequest, errors.UnsupportedMediaType]
 ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
-# Codes that no operation answers: that of methods that are not described, and those of commands.
-OF_NO_OPERATION = {"method_not_allowed"}
+# Codes that no operation answers: that of methods that are not described, that of money out, for which there
+# is no operation yet, and those of commands.
+OF_NO_OPERATION = {"method_not_allowed", "insufficient_funds"}
 OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
 SAMPLES = {"status": "expired", "method": "PUT", "retry_after": "1", "name": "somebank"}

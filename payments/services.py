@@ -43,10 +43,11 @@ def draft(
     )
 
 
-def succeed(payment: Payment, *, paid_at: datetime, payer: Payer, now: datetime) -> None:
-    """Pending or expired becomes succeeded: `paid_at` is the bank's time. The caller holds the lock."""
+def succeed(payment: Payment, *, paid_at: datetime, payer: Payer, source: str, now: datetime) -> None:
+    """Pending or expired becomes succeeded: `paid_at` is the bank's time, `source` the account (see
+    `transactions.accounts`) that the money comes from. The caller holds the lock."""
     payment.move_to(Status.SUCCEEDED, completed_at=paid_at, updated_at=now, **_payer_fields(payment, payer))
-    transactions.record_payment(**_journal_fields(payment, now))
+    transactions.record_payment(source=source, **_journal_fields(payment, now))
     _publish("payment.succeeded", payment, now)
 
 

@@ -11,6 +11,7 @@ from payments.services import Payer
 from qrcodes.models import QrCode
 from receipts.judging import judge
 from receipts.models import Outcome, Receipt
+from transactions import accounts
 
 log = logging.getLogger("receipts")
 DECLINED = "declined_by_bank"
@@ -68,7 +69,8 @@ def _act(outcome: Outcome, receipt: Receipt, payment: Payment | None, now: datet
         return
     if outcome == Outcome.APPLIED:
         payer = Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account)
-        payments.succeed(payment, paid_at=receipt.paid_at, payer=payer, now=now)
+        source = accounts.bank(receipt.bank)
+        payments.succeed(payment, paid_at=receipt.paid_at, payer=payer, source=source, now=now)
     elif outcome == Outcome.DECLINED and payment.status == Status.PENDING:
         payments.fail(payment, failure_code=DECLINED, now=now)
 

@@ -7,6 +7,12 @@ from django.db.models import Q
 
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
+from transactions.ledger_models import Account, Entry, Fact, Journal, Kind, Unfolded
+
+__all__ = [
+    "Account", "Entry", "Fact", "Journal", "Kind", "Status", "Transaction", "TransactionQuerySet", "Type",
+    "Unfolded",
+]  # fmt: skip
 
 
 class Type(models.TextChoices):

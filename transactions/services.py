@@ -1,15 +1,24 @@
-"""Write the history. Journals are told; they never ask."""
+"""Write the history, and with it the ledger. Journals are told; they never ask."""
 
 from datetime import datetime
 
 from core import ids
-from transactions.models import Status, Transaction, Type
+from transactions import ledger
+from transactions.models import Fact, Status, Transaction, Type
 
 
 def record_payment(
-    *, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
+    *, payment_id: str, merchant_id: str, amount: int, currency: str, source: str, at: datetime
 ) -> Transaction:
-    """The row of a payment that succeeded; `amount` (satang) is what was received."""
+    """A payment that succeeded: `amount` (satang) is what was received, from the account `source`."""
+    ledger.credit(
+        merchant_id=merchant_id,
+        fact=Fact.PAYMENT,
+        subject_id=payment_id,
+        amount=amount,
+        source=source,
+        at=at,
+    )
     return _record(Type.PAYMENT, Status.SUCCEEDED, payment_id, merchant_id, amount, currency, at)
 
 
@@ -20,13 +29,43 @@ def record_failure(
     return _record(Type.FAILED, Status.FAILED, payment_id, merchant_id, amount, currency, at)
 
 
+def record_refund(
+    *, refund_id: str, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
+) -> Transaction:
+    """The row of a refund that begins; `amount` (satang) is positive here and negative in the history.
+
+    Its money moves by `transactions.ledger`, step by step.
+    """
+    return _record(
+        Type.REFUND, Status.PENDING, payment_id, merchant_id, -amount, currency, at, refund_id=refund_id
+    )
+
+
+def settle_refund(*, refund_id: str, status: Status) -> None:
+    """How the refund ended: `succeeded`, or `failed`, also where it was canceled."""
+    Transaction.objects.filter(refund_id=refund_id).update(status=status)
+
+
+def mark_refunded(*, payment_id: str) -> None:
+    """All of the payment went back."""
+    Transaction.objects.filter(payment_id=payment_id, type=Type.PAYMENT).update(status=Status.REFUNDED)
+
+
 def _record(
-    kind: Type, status: Status, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
+    kind: Type,
+    status: Status,
+    payment_id: str,
+    merchant_id: str,
+    amount: int,
+    currency: str,
+    at: datetime,
+    refund_id: str | None = None,
 ) -> Transaction:
     transaction: Transaction = Transaction.objects.create(
         id=ids.new("txn_", at),
         merchant_id=merchant_id,
         payment_id=payment_id,
+        refund_id=refund_id,
         type=kind,
         status=status,
         amount=amount,

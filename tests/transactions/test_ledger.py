@@ -1,0 +1,125 @@
+"""Each posting and what it does to the balance."""
+
+from collections.abc import Callable
+from dataclasses import astuple
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db.models import Sum
+
+from core import ids
+from tests.factories import MerchantFactory
+from transactions import accounts, ledger
+from transactions.errors import InsufficientFunds
+from transactions.models import Account, Entry, Fact, Unfolded
+
+pytestmark = pytest.mark.django_db
+BANK = accounts.bank("sandbox")
+
+
+class Books:
+    """One merchant's postings in short: a new subject each time, unless one is named."""
+
+    def __init__(self, at: datetime) -> None:
+        self.merchant_id: str = MerchantFactory().id
+        self.at = at
+
+    def credit(self, amount: int, **changes: Any) -> None:
+        ledger.credit(**self._told(Fact.PAYMENT, amount, source=BANK) | changes)
+
+    def reserve(self, amount: int, **changes: Any) -> None:
+        ledger.reserve(**self._told(Fact.REFUND_RESERVED, amount) | changes)
+
+    def release(self, amount: int) -> None:
+        ledger.release(**self._told(Fact.REFUND_RELEASED, amount))
+
+    def pay_out(self, amount: int) -> None:
+        ledger.pay_out(**self._told(Fact.REFUND_PAID, amount, to=BANK))
+
+    def take_back(self, amount: int) -> int:
+        return ledger.take_back(**self._told(Fact.REVERSAL, amount, to=BANK))
+
+    def hold(self, amount: int) -> None:
+        ledger.hold(subject_id=self.subject(), amount=amount, source=BANK, at=self.at)
+
+    def accept(self, amount: int) -> None:
+        ledger.accept(merchant_id=self.merchant_id, subject_id=self.subject(), amount=amount, at=self.at)
+
+    def send_back(self, amount: int) -> None:
+        ledger.send_back(subject_id=self.subject(), amount=amount, to=BANK, at=self.at)
+
+    def fold(self, amount: int = 0) -> None:
+        ledger.fold_due(now=self.at)
+
+    def balance(self, before: datetime | None = None) -> tuple[int, ...]:
+        return astuple(ledger.balance(self.merchant_id, before=before))
+
+    def subject(self) -> str:
+        return ids.new("sub_", self.at)
+
+    def _told(self, fact: Fact, amount: int, **more: str) -> dict[str, Any]:
+        told = {"merchant_id": self.merchant_id, "fact": fact, "subject_id": self.subject(), "at": self.at}
+        return {**told, "amount": amount, **more}
+
+
+@pytest.fixture
+def books(noon: datetime) -> Books:
+    return Books(noon)
+
+
+def held(code: str) -> int:
+    """What the account holds by its entries; by `settled` and what is unfolded it must be the same."""
+    found: int = Entry.objects.filter(account_id=code).aggregate(sum=Sum("amount", default=0))["sum"]
+    waiting = Unfolded.objects.filter(account_id=code).aggregate(sum=Sum("amount", default=0))["sum"]
+    assert Account.objects.get(pk=code).settled + waiting == found
+    return found
+
+
+# what happens in order; available, reserved, owed; at the bank
+STORIES: list[tuple[list[tuple[str, int]], tuple[int, int, int], int]] = [
+    ([("credit", 100)], (100, 0, 0), -100),
+    ([("credit", 100), ("credit", 50)], (150, 0, 0), -150),
+    ([("credit", 100), ("reserve", 60)], (40, 60, 0), -100),
+    ([("credit", 100), ("reserve", 100)], (0, 100, 0), -100),
+    ([("credit", 100), ("reserve", 60), ("pay_out", 60)], (40, 0, 0), -40),
+    ([("credit", 100), ("reserve", 60), ("release", 60)], (100, 0, 0), -100),
+    ([("credit", 100), ("reserve", 60), ("release", 60), ("reserve", 100)], (0, 100, 0), -100),
+    ([("credit", 100), ("take_back", 100)], (0, 0, 0), 0),
+    ([("credit", 100), ("reserve", 60), ("take_back", 100)], (0, 60, 60), 0),
+    ([("take_back", 70)], (0, 0, 70), 70),
+    # credits fill what is owed, in what is shown at once, in the books when they are folded
+    ([("take_back", 70), ("credit", 50)], (0, 0, 20), 20),
+    ([("take_back", 70), ("credit", 100)], (30, 0, 0), -30),
+    ([("take_back", 70), ("credit", 50), ("fold", 0)], (0, 0, 20), 20),
+    ([("take_back", 70), ("credit", 100), ("fold", 0)], (30, 0, 0), -30),
+    ([("take_back", 70), ("credit", 100), ("reserve", 30)], (0, 30, 0), -30),
+    ([("take_back", 70), ("credit", 50), ("take_back", 5)], (0, 0, 25), 25),
+    ([("credit", 9), ("reserve", 9), ("take_back", 9), ("release", 9), ("fold", 0)], (0, 0, 0), 0),
+    # suspense
+    ([("hold", 80)], (0, 0, 0), -80),
+    ([("hold", 80), ("accept", 80)], (80, 0, 0), -80),
+    ([("hold", 80), ("send_back", 80)], (0, 0, 0), 0),
+    ([("hold", 80), ("take_back", 30), ("accept", 80)], (50, 0, 0), -50),
+]
+
+
+@pytest.mark.parametrize("is_folded", [False, True], ids=["unfolded", "folded"])
+@pytest.mark.parametrize(("story", "balance", "at_bank"), STORIES, ids=str)
+def test_what_happened_is_what_there_is(
+    books: Books, story: list[tuple[str, int]], balance: tuple[int, ...], at_bank: int, is_folded: bool
+) -> None:
+    for act, amount in story:
+        do: Callable[[int], object] = getattr(books, act)
+        do(amount)
+        if is_folded:
+            books.fold()
+    assert books.balance() == balance
+    assert held(BANK) == at_bank
+    assert sum(held(code) for code in Account.objects.values_list("pk", flat=True)) == 0
+
+
+def test_a_merchant_of_whom_nothing_is_known_has_nothing(books: Books) -> None:
+    assert books.balance() == (0, 0, 0)
+    with pytest.raises(InsufficientFunds):
+        books.reserve(1)

@@ -1,0 +1,53 @@
+"""Accounts of the ledger by code: where money can be.
+
+A merchant has three. Banks and acquirers are the world outside: they go down when money comes in, up when it
+leaves. Suspense holds what arrived and is nobody's yet.
+"""
+
+from collections.abc import Iterable
+
+from transactions.ledger_models import OF_MERCHANTS, Kind
+
+SUSPENSE = "suspense"
+
+
+def available(merchant_id: str) -> str:
+    return f"{Kind.AVAILABLE}:{merchant_id}"
+
+
+def reserved(merchant_id: str) -> str:
+    return f"{Kind.RESERVED}:{merchant_id}"
+
+
+def owed(merchant_id: str) -> str:
+    return f"{Kind.OWED}:{merchant_id}"
+
+
+def bank(name: str) -> str:
+    return f"{Kind.BANK}:{name}"
+
+
+def acquirer(name: str) -> str:
+    return f"{Kind.ACQUIRER}:{name}"
+
+
+def of(merchant_id: str) -> list[str]:
+    """All that a merchant has; they are opened together."""
+    return [f"{kind}:{merchant_id}" for kind in OF_MERCHANTS]
+
+
+def kind_of(code: str) -> Kind:
+    return Kind(code.partition(":")[0])
+
+
+def owner_of(code: str) -> str | None:
+    """The merchant's id; None for what belongs to no merchant."""
+    return code.partition(":")[2] if kind_of(code) in OF_MERCHANTS else None
+
+
+def opened_with(codes: Iterable[str]) -> list[str]:
+    """The accounts that must be there before money moves between `codes`."""
+    opened = set(codes)
+    for code in codes:
+        opened.update(of(owner) if (owner := owner_of(code)) else [])
+    return sorted(opened)

@@ -1,0 +1,134 @@
+"""Where all money is: double entry, in satang. Each function posts one fact; the caller opens the commit.
+
+Money in only appends, so that credits of a busy merchant never queue. Money out locks the account it leaves,
+folds into `settled` what was appended, and takes from there. Lock order: available, then the others.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from core import ids
+from transactions import accounts
+from transactions.accounts import SUSPENSE
+from transactions.errors import InsufficientFunds
+from transactions.ledger_models import Fact, Unfolded
+from transactions.postings import Held, fold, lock, open_accounts, post, read
+
+SWEEP_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Satang, none negative. `owed` is what a bank took back beyond the balance; credits fill it first."""
+
+    available: int
+    reserved: int
+    owed: int
+
+
+def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
+    """What the merchant has, or had just before that instant; all of it in one snapshot."""
+    found = read(accounts.of(merchant_id), before)
+    net = found.get(accounts.available(merchant_id), 0) + found.get(accounts.owed(merchant_id), 0)
+    return Balance(max(net, 0), found.get(accounts.reserved(merchant_id), 0), max(-net, 0))
+
+
+def credit(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, source: str, at: datetime) -> None:
+    """Money for the merchant, from the account `source`, such as `bank:sandbox`."""
+    if source == SUSPENSE:
+        _hold_still(SUSPENSE)
+    post(fact, subject_id, {source: -amount, accounts.available(merchant_id): amount}, at)
+
+
+def reserve(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, at: datetime) -> None:
+    """Set money aside for a refund or withdrawal. Raises InsufficientFunds, and then nothing is posted."""
+    if _spendable(merchant_id, at) < amount:
+        raise InsufficientFunds()
+    lines = {accounts.available(merchant_id): -amount, accounts.reserved(merchant_id): amount}
+    post(fact, subject_id, lines, at)
+
+
+def release(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, at: datetime) -> None:
+    """What was reserved is the merchant's again."""
+    lines = {accounts.reserved(merchant_id): -amount, accounts.available(merchant_id): amount}
+    post(fact, subject_id, lines, at)
+
+
+def pay_out(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, to: str, at: datetime) -> None:
+    """What was reserved has left, to the account `to`, such as `bank:sandbox`."""
+    post(fact, subject_id, {accounts.reserved(merchant_id): -amount, to: amount}, at)
+
+
+def take_back(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, to: str, at: datetime) -> int:
+    """A bank takes back what it had paid in. Returns how much of it the merchant now owes."""
+    from_balance = min(amount, _spendable(merchant_id, at))
+    lines = {
+        accounts.available(merchant_id): -from_balance,
+        accounts.owed(merchant_id): from_balance - amount,
+        to: amount,
+    }
+    post(fact, subject_id, lines, at)
+    return amount - from_balance
+
+
+def hold(*, subject_id: str, amount: int, source: str, at: datetime) -> None:
+    """Money that is nobody's yet waits for staff."""
+    post(Fact.HELD, subject_id, {source: -amount, SUSPENSE: amount}, at)
+
+
+def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> None:
+    """What was held becomes the merchant's."""
+    credit(
+        merchant_id=merchant_id,
+        fact=Fact.ACCEPTED,
+        subject_id=subject_id,
+        amount=amount,
+        source=SUSPENSE,
+        at=at,
+    )
+
+
+def send_back(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
+    """What was held leaves."""
+    _hold_still(SUSPENSE)
+    post(Fact.SENT_BACK, subject_id, {SUSPENSE: -amount, to: amount}, at)
+
+
+def fold_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:
+    """Fold what waits, `batch` accounts a commit; sweeps may run at once. Returns how many accounts."""
+    waiting = sorted(Unfolded.objects.values_list("account_id", flat=True).distinct())
+    return sum(_fold_batch(waiting[start : start + batch], now) for start in range(0, len(waiting), batch))
+
+
+@transaction.atomic
+def _fold_batch(codes: list[str], now: datetime) -> int:
+    held = fold(lock(codes, skip_locked=True))
+    for code, found in held.items():
+        if found.owed and (merchant_id := accounts.owner_of(code)):
+            _fill_owed(merchant_id, found, now)
+    return len(held)
+
+
+def _spendable(merchant_id: str, at: datetime) -> int:
+    """What may leave the merchant's balance, which stays locked until the commit."""
+    held = _hold_still(accounts.available(merchant_id))
+    return held.settled - _fill_owed(merchant_id, held, at)
+
+
+def _hold_still(code: str) -> Held:
+    """Lock an account and fold it."""
+    if not lock([code]):
+        open_accounts([code])
+        lock([code])
+    return fold([code])[code]
+
+
+def _fill_owed(merchant_id: str, held: Held, at: datetime) -> int:
+    """Pay from the balance, under its lock, what is owed. Returns how much that was."""
+    amount = min(held.settled, -held.owed)
+    if amount:
+        lines = {accounts.available(merchant_id): -amount, accounts.owed(merchant_id): amount}
+        post(Fact.OWED_FILLED, ids.new("own_", at), lines, at)
+    return amount

@@ -1,0 +1,113 @@
+"""The ledger's SQL: write a posting by one statement, fold, read. `transactions.ledger` says what for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from core import rows
+from transactions import accounts
+from transactions.ledger_models import Fact, Kind
+
+# In the order of codes, so that two who open the same accounts at once wait for each other in one direction.
+OPEN = """
+INSERT INTO transactions_account (id, kind, merchant_id, settled)
+SELECT id, kind, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, kind, merchant_id)
+ORDER BY id ON CONFLICT (id) DO NOTHING
+"""
+# Accounts that are opened here are not seen by the UPDATE here; none of those needs to settle at once.
+POST = f"""
+WITH opened AS ({OPEN}),
+line AS (SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, at_once)),
+journal AS (
+    INSERT INTO transactions_journal (fact, subject_id, amount, created_at) VALUES (%s, %s, %s, %s)
+    RETURNING id, created_at
+),
+entry AS (
+    INSERT INTO transactions_entry (journal_id, account_id, amount, created_at)
+    SELECT journal.id, line.account_id, line.amount, journal.created_at FROM journal, line
+    RETURNING id, account_id, amount
+),
+settled AS (
+    UPDATE transactions_account AS account SET settled = account.settled + line.amount
+    FROM line WHERE account.id = line.account_id AND line.at_once
+)
+INSERT INTO transactions_unfolded (entry_id, account_id, amount)
+SELECT entry.id, entry.account_id, entry.amount FROM entry JOIN line USING (account_id) WHERE NOT line.at_once
+"""  # noqa: S608
+LOCK = "SELECT id FROM transactions_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+# By what is deleted, never up to an id: rows of lower ids may be committed later.
+FOLD = """
+WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount)
+UPDATE transactions_account AS account
+SET settled = settled + (SELECT coalesce(sum(amount), 0) FROM gone WHERE gone.account_id = account.id)
+WHERE id = ANY(%s)
+RETURNING id, settled, coalesce(
+    (SELECT owed.settled FROM transactions_account AS owed WHERE owed.id = 'owed:' || account.merchant_id), 0
+)
+"""
+READ = """
+SELECT id, settled
+    + (SELECT coalesce(sum(amount), 0) FROM transactions_unfolded AS new WHERE new.account_id = account.id)
+    - (SELECT coalesce(sum(amount), 0) FROM transactions_entry AS later
+       WHERE later.account_id = account.id AND later.created_at >= %s)
+FROM transactions_account AS account WHERE id = ANY(%s)
+"""
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a folded account holds, and what its merchant owes (zero or less), under the lock; satang."""
+
+    settled: int
+    owed: int
+
+
+def post(fact: Fact, subject_id: str, lines: Mapping[str, int], at: datetime) -> None:
+    """Write a journal of `lines`, account to signed satang; lines of zero are left out.
+
+    Raises IntegrityError where the fact was posted before, and where an account would be overdrawn.
+    """
+    moved = {code: amount for code, amount in lines.items() if amount}
+    at_once = [settles_at_once(code, amount) for code, amount in moved.items()]
+    total = sum(amount for amount in moved.values() if amount > 0)
+    values = [list(moved), list(moved.values()), at_once, fact, subject_id, total, at]
+    rows.run(POST, [*_opening(moved), *values])
+
+
+def settles_at_once(code: str, amount: int) -> bool:
+    """Whether a line changes `settled` itself, where a CHECK judges it, and does not wait to be folded."""
+    kind = accounts.kind_of(code)
+    takes = kind in (Kind.AVAILABLE, Kind.SUSPENSE) and amount < 0
+    return takes or kind in (Kind.RESERVED, Kind.OWED)
+
+
+def open_accounts(codes: Sequence[str]) -> None:
+    rows.run(OPEN, _opening(codes))
+
+
+def lock(codes: Sequence[str], *, skip_locked: bool = False) -> list[str]:
+    """Lock accounts until the commit; returns those that are there (and free)."""
+    found = rows.run(LOCK + (" SKIP LOCKED" if skip_locked else ""), [list(codes)])
+    return [code for (code,) in found.fetchall()]
+
+
+def fold(codes: Sequence[str]) -> dict[str, Held]:
+    """Move into `settled` what waits of these accounts. The caller holds their locks."""
+    found = rows.run(FOLD, [list(codes), list(codes)])
+    return {code: Held(settled, owed) for code, settled, owed in found.fetchall()}
+
+
+def read(codes: Sequence[str], before: datetime | None) -> dict[str, int]:
+    """What accounts hold, or held just before an instant, by one snapshot; satang.
+
+    The past is the present without what came since, so only a look far back reads much.
+    """
+    found = rows.run(READ, [before or NEVER, list(codes)])
+    return {code: int(held) for code, held in found.fetchall()}
+
+
+def _opening(codes: Mapping[str, int] | Sequence[str]) -> list[Any]:
+    opened = accounts.opened_with(codes)
+    return [opened, [accounts.kind_of(code) for code in opened], [accounts.owner_of(code) for code in opened]]
