@@ -23,6 +23,13 @@ BEAT = [
         "reads are right without it; this sends the event",
     ),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
+    (
+        "fold ledger",
+        "transactions.fold_due",
+        5.0,
+        "default",
+        "balances are right without it; this keeps them quick",
+    ),
     ("heartbeat default", "console.beat_default", 5.0, "default", "readiness: this queue is being served"),
     ("heartbeat webhooks", "console.beat_webhooks", 5.0, "webhooks", "readiness: this queue is being served"),
     (

@@ -15,7 +15,7 @@ INSERT INTO transactions_account (id, kind, merchant_id, settled)
 SELECT id, kind, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, kind, merchant_id)
 ORDER BY id ON CONFLICT (id) DO NOTHING
 """
-# Accounts that are opened here are not seen by the UPDATE here; none of those needs to settle at once.
+# The UPDATE does not see accounts that the same statement opens, so the answer is how many it found.
 POST = f"""
 WITH opened AS ({OPEN}),
 line AS (SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, at_once)),
@@ -31,9 +31,14 @@ entry AS (
 settled AS (
     UPDATE transactions_account AS account SET settled = account.settled + line.amount
     FROM line WHERE account.id = line.account_id AND line.at_once
+    RETURNING account.id
+),
+unfolded AS (
+    INSERT INTO transactions_unfolded (entry_id, account_id, amount)
+    SELECT entry.id, entry.account_id, entry.amount
+    FROM entry JOIN line USING (account_id) WHERE NOT line.at_once
 )
-INSERT INTO transactions_unfolded (entry_id, account_id, amount)
-SELECT entry.id, entry.account_id, entry.amount FROM entry JOIN line USING (account_id) WHERE NOT line.at_once
+SELECT count(*) FROM settled
 """  # noqa: S608
 LOCK = "SELECT id FROM transactions_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 # By what is deleted, never up to an id: rows of lower ids may be committed later.
@@ -56,6 +61,10 @@ FROM transactions_account AS account WHERE id = ANY(%s)
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
+class AccountNotOpen(Exception):
+    """Money cannot leave an account that never had any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a folded account holds, and what its merchant owes (zero or less), under the lock; satang."""
@@ -67,13 +76,16 @@ class Held:
 def post(fact: Fact, subject_id: str, lines: Mapping[str, int], at: datetime) -> None:
     """Write a journal of `lines`, account to signed satang; lines of zero are left out.
 
-    Raises IntegrityError where the fact was posted before, and where an account would be overdrawn.
+    Raises IntegrityError where the fact was posted before, and where an account would be overdrawn;
+    AccountNotOpen where money is to leave an account that never had any.
     """
     moved = {code: amount for code, amount in lines.items() if amount}
     at_once = [settles_at_once(code, amount) for code, amount in moved.items()]
     total = sum(amount for amount in moved.values() if amount > 0)
     values = [list(moved), list(moved.values()), at_once, fact, subject_id, total, at]
-    rows.run(POST, [*_opening(moved), *values])
+    (settled,) = rows.run(POST, [*_opening(moved), *values]).fetchone()
+    if settled != sum(at_once):
+        raise AccountNotOpen(", ".join(moved))
 
 
 def settles_at_once(code: str, amount: int) -> bool:
