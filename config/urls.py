@@ -12,7 +12,7 @@ from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
-from transactions.views import TransactionViewSet
+from transactions.views import BalanceViewSet, TransactionViewSet
 from webhooks.journal_views import DeliveryViewSet, EventViewSet
 from webhooks.views import WebhookViewSet
 
@@ -44,6 +44,7 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("events", EventViewSet, {"get": "list"}),
     ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
+    ("balance", BalanceViewSet, {"get": "retrieve"}),
 ]
 
 

@@ -1,7 +1,7 @@
-"""The transaction history, as the OpenAPI document tells it."""
+"""The transaction history and the balance, as the OpenAPI document tells it."""
 
 from core.openapi import Operation, Shown, Tag
-from transactions.serializers import TransactionList, TransactionQuery
+from transactions.serializers import BalanceObject, BalanceQuery, TransactionList, TransactionQuery
 
 TRANSACTION = {
     "transaction_id": "txn_0oDFPag9MeYQQYpPemtNRiHjFyL",
@@ -21,4 +21,14 @@ list_ = Operation(
     "payments have no transaction.",
     query=TransactionQuery,
     answer=Shown(TransactionList, {"transactions": [TRANSACTION], "total": 1, "limit": 20, "offset": 0}),
+)
+
+balance = Operation(
+    name="retrieve_balance",
+    tag=Tag.TRANSACTIONS,
+    summary="Retrieve the balance",
+    description="What the merchant has now, or had at some time: `available` for refunds and withdrawals, "
+    "`reserved` for those under way.",
+    query=BalanceQuery,
+    answer=Shown(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
 )

@@ -6,6 +6,8 @@ from core import answers, fields
 from core.paging import PageQuery
 from transactions.models import Status, Type
 
+MOST_HELD = 2**53 - 1
+"""Satang: the largest integer that every JSON reader keeps exact."""
 LISTED_TYPES = [Type.PAYMENT, Type.REFUND]  # failed attempts are found by status
 
 
@@ -39,3 +41,28 @@ class TransactionList(answers.Page):
     """A page of transactions."""
 
     transactions = TransactionObject(many=True)
+
+
+class BalanceQuery(serializers.Serializer[Any]):
+    """When."""
+
+    at = fields.QueryInstant(
+        end=True,
+        required=False,
+        help_text="The balance as it stood at the end of this date (UTC), or at this instant.",
+    )
+
+
+class BalanceObject(serializers.Serializer[Any]):
+    """What a merchant has."""
+
+    available = answers.satang(0, MOST_HELD, "Satang that can be refunded or withdrawn.")
+    reserved = answers.satang(0, MOST_HELD, "Satang set aside for refunds and withdrawals under way.")
+    owed = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_HELD,
+        required=False,
+        help_text="Satang that a bank took back beyond the balance; what comes in fills it first. "
+        "Absent where nothing is owed.",
+    )
+    currency = answers.currency()

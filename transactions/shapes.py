@@ -1,6 +1,8 @@
 from typing import Any
 
+from core import money
 from core.clock import iso
+from transactions.ledger import Balance
 from transactions.models import Transaction
 
 
@@ -13,4 +15,14 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
         "amount": transaction.amount,
         "currency": transaction.currency,
         "created_at": iso(transaction.created_at),
+    }
+
+
+def balance_object(balance: Balance) -> dict[str, Any]:
+    owed = {"owed": balance.owed} if balance.owed else {}
+    return {
+        "available": balance.available,
+        "reserved": balance.reserved,
+        **owed,
+        "currency": money.CURRENCY,
     }

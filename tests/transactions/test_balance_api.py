@@ -1,0 +1,94 @@
+"""What a merchant has, over the API."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from core import ids
+from core.clock import iso
+from tests.conftest import BankCaller, Shop
+from transactions import accounts, ledger
+from transactions.models import Fact
+
+PATH = "/Thai/v1/balance"
+BANK = accounts.bank("sandbox")
+
+
+def shown(shop: Shop, at: str = "") -> tuple[int, int, int]:
+    """Available, reserved and owed; both forms of the path say the same."""
+    thai, plain = (shop.get(f"{path}{at and '?at='}{at}") for path in (PATH, "/v1/balance"))
+    assert (thai.status_code, thai.content) == (200, plain.content)
+    told = thai.json()
+    assert told.pop("currency") == "THB"
+    assert told.keys() in ({"available", "reserved"}, {"available", "reserved", "owed"})
+    assert told.get("owed") != 0
+    return told["available"], told["reserved"], told.get("owed", 0)
+
+
+def told(shop: Shop, fact: Fact, amount: int, at: datetime) -> dict[str, Any]:
+    subject_id = ids.new("sub_", at)
+    return {
+        "merchant_id": shop.merchant.id,
+        "fact": fact,
+        "subject_id": subject_id,
+        "amount": amount,
+        "at": at,
+    }
+
+
+def test_a_new_shop_has_nothing(shop: Shop) -> None:
+    answer = shop.get(PATH)
+    assert (answer.status_code, answer.json()) == (200, {"available": 0, "reserved": 0, "currency": "THB"})
+
+
+def test_what_was_paid_can_be_spent(shop: Shop, rival: Shop, bank: BankCaller) -> None:
+    paid, declined, wrong = shop.qr_code(), shop.qr_code(), shop.qr_code()
+    bank.tell(paid)
+    bank.tell(paid)
+    bank.tell(declined, type="decline")
+    bank.tell(wrong, satang=1)
+    assert shown(shop) == (150_000, 0, 0)
+    assert shown(rival) == (0, 0, 0)
+
+
+def test_what_is_reserved_and_what_is_owed_is_told(shop: Shop, noon: datetime) -> None:
+    ledger.credit(**told(shop, Fact.PAYMENT, 100, noon), source=BANK)
+    ledger.reserve(**told(shop, Fact.WITHDRAWAL_RESERVED, 60, noon))
+    assert shown(shop) == (40, 60, 0)
+    ledger.take_back(**told(shop, Fact.REVERSAL, 100, noon), to=BANK)
+    assert shown(shop) == (0, 60, 60)
+
+
+def test_the_balance_of_any_moment(shop: Shop, bank: BankCaller, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        bank.tell(shop.qr_code())
+        clock.move_to(noon + timedelta(hours=1))
+        bank.tell(shop.qr_code(amount=50_000))
+        ledger.reserve(**told(shop, Fact.REFUND_RESERVED, 30_000, noon + timedelta(hours=2)))
+        ledger.fold_due(now=noon)
+        moments = {
+            "2026-11-20": (0, 0, 0),
+            iso(noon - timedelta(milliseconds=1)): (0, 0, 0),
+            iso(noon): (150_000, 0, 0),
+            "2026-11-21T12:00:00%2B07:00": (150_000, 0, 0),
+            iso(noon + timedelta(hours=1)): (200_000, 0, 0),
+            iso(noon + timedelta(hours=2)): (170_000, 30_000, 0),
+            "2026-11-21": (170_000, 30_000, 0),
+            "9999-12-30": (170_000, 30_000, 0),
+            "0001-01-01": (0, 0, 0),
+        }
+        assert {at: shown(shop, at) for at in moments} == moments
+        assert shown(shop) == (170_000, 30_000, 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["at=", "at=now", "at=2026-02-30", "at=2026-11-21T00:00:00", "at=9999-12-31", "at=1", "at=%00",
+     "at=2026-11-21&at=2026-11-21"],
+)  # fmt: skip
+def test_a_moment_that_is_none_is_refused(shop: Shop, query: str) -> None:
+    answer = shop.get(f"{PATH}?{query}")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_parameters", "at")
