@@ -9,10 +9,12 @@ from core import rows
 from transactions import accounts
 from transactions.ledger_models import Fact, Kind
 
-# In the order of codes, so that two who open the same accounts at once wait for each other in one direction.
+# ON CONFLICT alone would wait for whoever is about to change the account; a look before does not. In the order
+# of codes, so that two who open the same accounts at once wait for each other in one direction.
 OPEN = """
 INSERT INTO transactions_account (id, kind, merchant_id, settled)
 SELECT id, kind, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, kind, merchant_id)
+WHERE NOT EXISTS (SELECT FROM transactions_account AS old WHERE old.id = new.id)
 ORDER BY id ON CONFLICT (id) DO NOTHING
 """
 # The UPDATE does not see accounts that the same statement opens, so the answer is how many it found.

@@ -1,0 +1,154 @@
+"""What the database itself refuses, whoever asks: plain SQL, judged by SQLSTATE."""
+
+from datetime import datetime
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tests.factories import MerchantFactory
+from tests.tables import count_rows, counting
+from transactions import accounts, ledger
+from transactions.models import Fact, Journal
+
+CHECK_VIOLATION = "23514"
+UNIQUE_VIOLATION = "23505"
+FOREIGN_KEY_VIOLATION = "23503"
+NOT_ALLOWED = "42501"
+BANK = accounts.bank("sandbox")
+HISTORIES = [
+    "payments_payment",
+    "receipts_receipt",
+    "receipts_notice",
+    "transactions_transaction",
+    "transactions_account",
+    "transactions_journal",
+    "transactions_entry",
+    "transactions_unfolded",
+]
+
+
+@pytest.fixture
+def merchant_id(db: None, noon: datetime) -> str:
+    """Of a merchant who was paid 100, of which 30 are reserved and 10 held for staff."""
+    merchant_id: str = MerchantFactory().id
+    told = {"merchant_id": merchant_id, "at": noon}
+    ledger.credit(**told, fact=Fact.PAYMENT, subject_id="paid", amount=100, source=BANK)
+    ledger.reserve(**told, fact=Fact.REFUND_RESERVED, subject_id="reserved", amount=30)
+    ledger.hold(subject_id="held", amount=10, source=BANK, at=noon)
+    return merchant_id
+
+
+def journal(subject_id: str, amount: int, *lines: tuple[str, int], fact: str = "payment") -> str:
+    """The SQL of a posting."""
+    values = ", ".join(f"('{code}', {satang})" for code, satang in lines)
+    entries = f"""INSERT INTO transactions_entry (journal_id, account_id, amount, created_at)
+        SELECT id, code, satang, created_at FROM journal, (VALUES {values}) AS line (code, satang)"""
+    return f"""WITH journal AS (INSERT INTO transactions_journal (fact, subject_id, amount, created_at)
+        VALUES ('{fact}', '{subject_id}', {amount}, '2026-11-21T05:00Z') RETURNING id, created_at)
+        {entries if lines else "SELECT * FROM journal"}"""
+
+
+def later(*lines: tuple[str, int]) -> str:
+    """The SQL of lines that come to a journal that was whole."""
+    values = ", ".join(f"('{code}', {satang})" for code, satang in lines)
+    return f"""INSERT INTO transactions_entry (journal_id, account_id, amount, created_at)
+        SELECT id, code, satang, created_at
+        FROM transactions_journal, (VALUES {values}) AS line (code, satang) WHERE subject_id = 'paid'"""
+
+
+def account(code: str, kind: str, merchant: str = "NULL") -> str:
+    """The SQL that opens an account."""
+    return f"""INSERT INTO transactions_account (id, kind, merchant_id, settled)
+        VALUES ('{code}', '{kind}', {merchant}, 0)"""
+
+
+def settle(code: str, change: int) -> str:
+    """The SQL that changes what an account holds."""
+    return f"UPDATE transactions_account SET settled = settled + {change} WHERE id = '{code}'"
+
+
+def sqlstate(attack: str) -> str:
+    """How the database refuses, at once or, where it waits for the whole posting, at the commit."""
+    with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    return str(getattr(refused.value.__cause__, "sqlstate", None))
+
+
+AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "owed:{0}"
+ATTACKS = {
+    "a journal that does not balance": (journal("new", 5, (AVAILABLE, 5), (BANK, -4)), CHECK_VIOLATION),
+    "a journal of one line": (journal("new", 5, (AVAILABLE, 5)), CHECK_VIOLATION),
+    "a journal without a line": (journal("new", 5), CHECK_VIOLATION),
+    "a journal that moves less than it says": (
+        journal("new", 6, (AVAILABLE, 5), (BANK, -5)),
+        CHECK_VIOLATION,
+    ),
+    "a line of nothing": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), (RESERVED, 0)), CHECK_VIOLATION),
+    "two lines of one account": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)),
+        UNIQUE_VIOLATION,
+    ),
+    "a second journal of a fact": (journal("paid", 5, (AVAILABLE, 5), (BANK, -5)), UNIQUE_VIOLATION),
+    "a fact that is none": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -5), fact="gift"),
+        CHECK_VIOLATION,
+    ),
+    "a line of an account that is not open": (
+        journal("new", 5, (AVAILABLE, 5), ("bank:nowhere", -5)),
+        FOREIGN_KEY_VIOLATION,
+    ),
+    "a line that comes later": (later((RESERVED, 5)), CHECK_VIOLATION),
+    "lines that come later and balance": (later((RESERVED, 5), (OWED, -5)), CHECK_VIOLATION),
+    "lines of another time": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -5)).replace("satang, created_at", "satang, now()"),
+        CHECK_VIOLATION,
+    ),
+    "another amount": ("UPDATE transactions_entry SET amount = amount + 1", NOT_ALLOWED),
+    "another account": (f"UPDATE transactions_entry SET account_id = '{BANK}'", NOT_ALLOWED),
+    "another fact": ("UPDATE transactions_journal SET fact = 'reversal'", NOT_ALLOWED),
+    "a line less": ("DELETE FROM transactions_entry", NOT_ALLOWED),
+    "a journal less": ("DELETE FROM transactions_journal", NOT_ALLOWED),
+    "an account less": ("DELETE FROM transactions_account", NOT_ALLOWED),
+    "an account of another": (
+        f"UPDATE transactions_account SET id = 'bank:x' WHERE id = '{BANK}'",
+        NOT_ALLOWED,
+    ),
+    "other money waiting": ("UPDATE transactions_unfolded SET amount = amount + 1", NOT_ALLOWED),
+    "more spent than there is": (settle(AVAILABLE, -71), CHECK_VIOLATION),
+    "more paid out than was reserved": (settle(RESERVED, -31), CHECK_VIOLATION),
+    "more sent back than was held": (settle("suspense", -1), CHECK_VIOLATION),
+    "a debt below nothing": (settle(OWED, 1), CHECK_VIOLATION),
+    "spending that waits to be folded": (
+        f"""INSERT INTO transactions_unfolded (entry_id, account_id, amount)
+        SELECT id, account_id, -5 FROM transactions_entry WHERE account_id = '{AVAILABLE}' LIMIT 1""",
+        CHECK_VIOLATION,
+    ),
+    "an account of nobody": (account("available:x", "available"), CHECK_VIOLATION),
+    "a bank of a merchant": (account("bank:x", "bank", "'{0}'"), CHECK_VIOLATION),
+    "another's account": (account("available:mch_x", "available", "'{0}'"), CHECK_VIOLATION),
+} | {f"an empty {table}": (f"TRUNCATE {table} CASCADE", NOT_ALLOWED) for table in HISTORIES}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_database_refuses(merchant_id: str, name: str) -> None:
+    attack, expected = ATTACKS[name]
+    with connection.cursor() as cursor:
+        count = counting(cursor)
+        before = count_rows(cursor, count)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what the fixture did is judged before the attack
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        assert sqlstate(attack.format(merchant_id)) == expected
+        assert count_rows(cursor, count) == before
+    assert ledger.balance(merchant_id) == ledger.Balance(70, 30, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_posting_that_does_not_balance_fails_at_the_commit() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(account("bank:a", "bank"))
+        cursor.execute(account("bank:b", "bank"))
+        with pytest.raises(DatabaseError, match="do not balance"):
+            cursor.execute(journal("new", 5, ("bank:a", 5), ("bank:b", -4)))
+        cursor.execute(journal("new", 5, ("bank:a", 5), ("bank:b", -5)))
+    assert Journal.objects.count() == 1
