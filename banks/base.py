@@ -1,13 +1,15 @@
 """What an adapter to a bank can do. Plain data in and out: adapters know no model of ours."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
 from core.errors import AuthenticationError, NotFound
 
 Kind = Literal["credit", "decline", "reversal"]
+Purpose = Literal["refund", "withdrawal"]
+Fate = Literal["succeeded", "failed", "returned", "processing", "unknown", "not_sent"]
 
 
 class UnknownBank(NotFound):
@@ -47,14 +49,68 @@ class Notice:
     payer_account: str
 
 
+@dataclass(frozen=True, slots=True)
+class OrderNotice:
+    """A bank's word about an order of ours, of its own accord.
+
+    `returned`: the money came back after it had arrived. reference: the bank's own, or empty.
+    """
+
+    order_id: str
+    fate: Literal["succeeded", "failed", "returned"]
+    reference: str = ""
+    failure_code: str = ""
+
+
 class Bank(Protocol):
     """One bank, configured."""
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature."""
 
-    def parse_notice(self, body: bytes) -> Notice:
+    def parse_notice(self, body: bytes) -> Notice | OrderNotice:
         """What a verified message says. Raises Unreadable."""
 
-    def answer(self, notice: Notice | None) -> dict[str, str]:
+    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         """The body of the 200 after which the bank stops sending; None for a message that was parked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Money to be sent out. `order_id` is ours, and the bank's key to do it only once.
+
+    amount: satang, at least 1. account: the whole number, never logged. charge_id: the acquirer's charge for
+    a refund to a card, which has no account; otherwise empty.
+    """
+
+    order_id: str
+    purpose: Purpose
+    amount: int
+    bank_code: str
+    account: str = field(repr=False)
+    account_name: str
+    charge_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the bank says of an order.
+
+    `not_sent`: surely never reached it, so it may be sent again. `unknown`: nobody can tell, so it may only
+    be inquired. `processing`: the bank has it. reference: the bank's own. failure_code: ours, with `failed`
+    and `returned`.
+    """
+
+    fate: Fate
+    reference: str = ""
+    failure_code: str = ""
+
+
+class Sender(Protocol):
+    """One way by which money leaves. Trouble on the way is a Word, never an exception."""
+
+    def send(self, order: Order) -> Word:
+        """Tell the bank to carry out the order."""
+
+    def inquire(self, order: Order) -> Word:
+        """Ask what became of an order. Never makes the bank carry it out."""

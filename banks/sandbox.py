@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from banks.base import BadSignature, Kind, Notice, Unreadable
+from banks.base import BadSignature, Kind, Notice, OrderNotice, Unreadable
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 
@@ -54,7 +54,7 @@ class SandboxBank:
         except (InvalidRequest, ValueError, OverflowError) as error:
             raise Unreadable(str(error)) from None
 
-    def answer(self, notice: Notice | None) -> dict[str, str]:
+    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         return {"status": "received" if notice else "parked"}
 
 

@@ -17,16 +17,17 @@ def accept(*, bank: str, body: bytes, notice: base.Notice, now: datetime) -> Rec
     """Keep the message and the receipt it makes, or the receipt it repeats. Returns that receipt."""
     with transaction.atomic():
         receipt, verdict = _receipt(bank, notice, now)
-        _keep(bank, body, verdict, receipt, now)
+        keep(bank, body, verdict, receipt, now)
     return receipt
 
 
 def park(*, bank: str, body: bytes, now: datetime) -> Notice:
     """Keep a message from the right sender that nobody understands; it waits for staff."""
-    return _keep(bank, body, Verdict.UNREADABLE, None, now)
+    return keep(bank, body, Verdict.UNREADABLE, None, now)
 
 
-def _keep(bank: str, body: bytes, verdict: Verdict, receipt: Receipt | None, now: datetime) -> Notice:
+def keep(bank: str, body: bytes, verdict: Verdict, receipt: Receipt | None, now: datetime) -> Notice:
+    """Keep a message as it came, byte for byte."""
     notice_id = ids.new("ntc_", now)
     if verdict in FOR_STAFF:
         log.warning("notice %s of %s waits for staff: %s", notice_id, bank, verdict)

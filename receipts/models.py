@@ -94,9 +94,9 @@ class Receipt(models.Model):
 
 
 class Verdict(models.TextChoices):
-    NEW = "new"  # made a receipt
+    NEW = "new"  # made a receipt, or settles an order of ours
     REPEAT = "repeat"  # the same again: nothing to do
-    CONFLICT = "conflict"  # the same transaction, told differently: waits for staff
+    CONFLICT = "conflict"  # told differently before, or an order that nobody gave: waits for staff
     UNREADABLE = "unreadable"  # from the bank, but not understood: waits for staff
 
 

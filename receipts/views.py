@@ -6,7 +6,7 @@ import banks
 from core import clock
 from core.api import ApiViewSet
 from core.http import Answer
-from receipts import inbox, services
+from receipts import inbox, orders, services
 from receipts import openapi as docs
 
 
@@ -24,6 +24,9 @@ class NoticeViewSet(ApiViewSet):
         except banks.Unreadable:
             inbox.park(bank=bank, body=body, now=now)
             return Answer.of(adapter.answer(None))
-        receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
-        services.try_to_apply(receipt_id=receipt.id, now=clock.now())
+        if isinstance(notice, banks.OrderNotice):
+            orders.accept(bank=bank, body=body, notice=notice, now=now)
+        else:
+            receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
+            services.try_to_apply(receipt_id=receipt.id, now=clock.now())
         return Answer.of(adapter.answer(notice))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from banks import get
+from banks import Notice, get
 from core import clock
 from sandbox import services
 from sandbox.models import SandboxCall, SandboxPayment
@@ -36,6 +36,7 @@ def test_paid_tells_once_that_the_money_came(paying: Paying) -> None:
 def test_what_the_bank_tells_is_what_its_adapter_reads(paying: Paying) -> None:
     payment = carried_out(paying())
     notice = get("sandbox").parse_notice(payment.calls.get().body.encode())
+    assert isinstance(notice, Notice)
     assert (notice.kind, notice.amount, notice.paid_at) == ("credit", 150_000, payment.paid_at)
     assert (notice.biller_id, notice.reference1) == ("010555000000001", "ABCDEFGHJ01234567890")
     assert (notice.reference2, notice.reference3) == ("SHOP7", "T1")

@@ -1,0 +1,134 @@
+"""Orders to send money out, and how far each has come. PostgreSQL is the queue."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from banks import Order, Purpose
+from core import vault
+from core.columns import PublicIdKey
+
+
+class State(models.TextChoices):
+    QUEUED = "queued"  # may be sent, or canceled
+    TOLD = "told"  # the call is or was under way: from here on the bank is only asked
+    SUCCEEDED = "succeeded"  # the money arrived
+    FAILED = "failed"  # it never left
+    RETURNED = "returned"  # it arrived and came back
+    CANCELED = "canceled"  # before anybody was told
+
+
+OPEN = (State.QUEUED, State.TOLD)
+UNTOLD = (State.QUEUED, State.CANCELED)
+# Kept by the database too. Back to queued only if the bank surely never heard of it and was never asked.
+MOVES = {
+    State.QUEUED: {State.TOLD, State.CANCELED},
+    State.TOLD: {State.SUCCEEDED, State.FAILED, State.QUEUED},
+    State.SUCCEEDED: {State.RETURNED},
+}
+
+
+class IllegalMove(Exception):
+    """A transfer cannot go from where it is to where it was sent."""
+
+
+class TransferQuerySet(models.QuerySet["Transfer"]):
+    def due(self, purpose: Purpose, now: datetime) -> "TransferQuerySet":
+        return self.filter(purpose=purpose, state__in=OPEN, due_at__lte=now).order_by("due_at")
+
+    def told_before(self, at: datetime) -> "TransferQuerySet":
+        """Those of which the bank's last word is still out."""
+        return self.filter(state=State.TOLD, told_at__lt=at)
+
+    def locked(self, order_id: str) -> "Transfer":
+        """The row under its lock. Owners lock the payment and their own row before."""
+        return self.select_for_update(no_key=True).get(pk=order_id)
+
+
+class Transfer(models.Model):
+    """Money of a refund or a withdrawal on its way out; only `transfers` changes a row."""
+
+    id = PublicIdKey(help_text="Of the refund or withdrawal; the bank knows the order by it.")
+    purpose = models.CharField(max_length=10, choices=[("refund", "Refund"), ("withdrawal", "Withdrawal")])
+    route = models.CharField(max_length=30, help_text="By whom it is sent, such as bank:sandbox.")
+    amount = models.BigIntegerField(help_text="Satang.")
+    bank_code = models.CharField(max_length=3, blank=True, default="")
+    account_sealed = models.TextField(blank=True, default="", editable=False)
+    account_name = models.CharField(max_length=140, blank=True, default="")
+    charge_id = models.CharField(max_length=64, blank=True, default="", help_text="Of a refund to a card.")
+    state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
+    due_at = models.DateTimeField(help_text="When it is sent or inquired next.")
+    lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
+    inquiries = models.IntegerField(default=0)
+    bank_reference = models.CharField(max_length=64, blank=True, default="")
+    failure_code = models.CharField(max_length=40, blank=True, default="")
+    created_at = models.DateTimeField()
+    told_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    objects: Any = TransferQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["purpose", "due_at"], condition=Q(state__in=["queued", "told"]), name="transfer_due"
+            ),
+            models.Index(fields=["-created_at"], name="transfer_newest_first"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=State.values), name="transfer_state_known"),
+            models.CheckConstraint(
+                condition=Q(purpose__in=["refund", "withdrawal"]), name="transfer_purpose_known"
+            ),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="transfer_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(charge_id="") & ~Q(bank_code="") & ~Q(account_sealed="")
+                | ~Q(charge_id="") & Q(purpose="refund", bank_code="", account_sealed=""),
+                name="transfer_goes_to_an_account_or_a_card",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=UNTOLD) | Q(told_at__isnull=False), name="transfer_told_has_time"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=OPEN, ended_at__isnull=True)
+                | ~Q(state__in=OPEN) & Q(ended_at__isnull=False, lease_until__isnull=True),
+                name="transfer_ended_iff_over",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["failed", "returned"]) & ~Q(failure_code="")
+                | ~Q(state__in=["failed", "returned"]) & Q(failure_code=""),
+                name="transfer_reason_iff_failed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.state}"
+
+    def become(self, target: State, **fields: Any) -> None:
+        """Change state and end the lease, or raise IllegalMove. The caller holds the row lock."""
+        if target not in MOVES.get(State(self.state), set()):
+            raise IllegalMove(f"{self.id}: {self.state} to {target}")
+        fields = {"lease_until": None} | fields | {"state": target}
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=list(fields))
+
+    @property
+    def account(self) -> str:
+        sealed = self.account_sealed
+        return vault.open_sealed(sealed, context=self.id) if sealed else ""
+
+    @property
+    def order(self) -> Order:
+        """As the bank is told."""
+        return Order(
+            order_id=self.id,
+            purpose=self.purpose,  # type: ignore[arg-type]  # the database knows no other
+            amount=self.amount,
+            bank_code=self.bank_code,
+            account=self.account,
+            account_name=self.account_name,
+            charge_id=self.charge_id,
+        )

@@ -1,0 +1,25 @@
+"""When the bank is asked, or told, again."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+# Seconds to the first inquiry, from it to the second and so on; then the last one for ever.
+WAITS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
+# A bank that could not be reached is told again after so many seconds.
+RESEND_SECONDS = 5
+# After so long without a last word it is for people to ask.
+OVERDUE = timedelta(minutes=15)
+
+
+def next_inquiry(inquiries: int) -> timedelta:
+    """How long to wait after so many inquiries."""
+    return _paced(WAITS[min(inquiries, len(WAITS) - 1)])
+
+
+def next_sending() -> timedelta:
+    return _paced(RESEND_SECONDS)
+
+
+def _paced(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds / settings.TRANSFER_PACE)

@@ -1,0 +1,117 @@
+"""Money out: order it, take the order back, carry it out through a bank, hear what became of it."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import banks
+from banks import Order, OrderNotice, Purpose, Word
+from core import vault
+from transfers import calling, settling
+from transfers.errors import AlreadyTold
+from transfers.models import State, Transfer
+from transfers.settling import Owner
+
+__all__ = ["AlreadyTold", "Owner", "cancel", "hear", "queue", "weigh", "work"]
+
+log = logging.getLogger("transfers")
+# Calls side by side in one worker.
+LINES = 8
+# No new round after so many seconds: a bank that hangs must not hold up what else the worker has to do.
+PATIENCE_SECONDS = 5.0
+
+
+def queue(order: Order, *, route: str, at: datetime) -> Transfer:
+    """Store an order to be carried out from `at` on. In the caller's transaction."""
+    transfer: Transfer = Transfer.objects.create(
+        id=order.order_id,
+        purpose=order.purpose,
+        route=route,
+        amount=order.amount,
+        bank_code=order.bank_code,
+        account_sealed=vault.seal(order.account, context=order.order_id) if order.account else "",
+        account_name=order.account_name,
+        charge_id=order.charge_id,
+        due_at=at,
+        created_at=at,
+    )
+    return transfer
+
+
+def cancel(order_id: str, *, now: datetime) -> None:
+    """Queued becomes canceled, in the caller's transaction. Raises AlreadyTold."""
+    transfer = Transfer.objects.locked(order_id)
+    if transfer.state != State.QUEUED:
+        raise AlreadyTold(order_id)
+    transfer.become(State.CANCELED, ended_at=now)
+
+
+def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: int = 50) -> int:
+    """Send and inquire what is due, up to `limit`; returns how many were taken up.
+
+    May run many times at once. A crash anywhere ends in an inquiry, never in a second sending.
+    """
+    taken, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
+    while taken < limit and time.monotonic() < ends_at:
+        claimed = settling.claim(purpose, now=now(), limit=min(LINES, limit - taken))
+        if not claimed:
+            break
+        taken += len(claimed)
+        _carry_out(claimed, owner, now)
+    return taken
+
+
+def hear(notice: OrderNotice, owner: Owner, *, now: datetime) -> None:
+    """The bank's word of its own accord settles a transfer as an inquiry would; the same again is nothing."""
+    word = Word(notice.fate, notice.reference, notice.failure_code)
+    settling.settle(notice.order_id, word, owner, now=now)
+
+
+def weigh(notice: OrderNotice, *, bank: str) -> Literal["new", "repeat", "conflict"]:
+    """What a notice of `bank` would change. An order that this bank was not told of is a conflict."""
+    told = Transfer.objects.filter(pk=notice.order_id, route__in=[f"bank:{bank}", f"acquirer:{bank}"])
+    transfer = told.first()
+    steps = None if transfer is None else settling.STEPS.get((State(transfer.state), notice.fate))
+    if steps is None:
+        return "conflict"
+    return "new" if steps else "repeat"
+
+
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """One call to be made: the first about its order, or an inquiry."""
+
+    transfer: Transfer
+    is_sending: bool
+    call: calling.Call
+
+
+def _carry_out(claimed: list[Transfer], owner: Owner, now: Callable[[], datetime]) -> None:
+    prepared = [_prepared(transfer, owner, now()) for transfer in claimed]
+    errands = [errand for errand in prepared if errand is not None]
+    words = calling.all_at_once([errand.call for errand in errands])
+    for errand, word in zip(errands, words, strict=True):
+        _note(errand, word, owner, now())
+
+
+def _prepared(transfer: Transfer, owner: Owner, now: datetime) -> _Errand | None:
+    """None if there is nothing to do for us; what fails is logged and comes due again by its lease."""
+    try:
+        sender, order = banks.sender(transfer.route), transfer.order
+        if transfer.state == State.TOLD:
+            return _Errand(transfer, False, lambda: sender.inquire(order))
+        if settling.begin(transfer.id, owner, now=now):
+            return _Errand(transfer, True, lambda: sender.send(order))
+    except Exception:
+        log.exception("transfer %s could not be taken up", transfer.id)
+    return None
+
+
+def _note(errand: _Errand, word: Word, owner: Owner, now: datetime) -> None:
+    try:
+        settling.note(errand.transfer, word, owner, was_sent=errand.is_sending, now=now)
+    except Exception:
+        log.exception("the bank's word on transfer %s could not be noted", errand.transfer.id)

@@ -1,0 +1,108 @@
+"""Each step of a transfer, in a commit of its own."""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from banks import Fate, Purpose, Word
+from transfers import schedule
+from transfers.models import State, Transfer
+
+log = logging.getLogger("transfers")
+# Longer than a round of `transfers.calling` and what is written down after it.
+LEASE = timedelta(seconds=60)
+DEFAULT_CODES: dict[Fate, str] = {"failed": "rejected_by_bank", "returned": "returned_by_bank"}
+# What a last word does to a transfer, step by step. What is not here contradicts what we know.
+STEPS: dict[tuple[State, Fate], tuple[Fate, ...]] = {
+    (State.TOLD, "succeeded"): ("succeeded",),
+    (State.TOLD, "failed"): ("failed",),
+    (State.TOLD, "returned"): ("succeeded", "returned"),  # it came back before we heard that it had arrived
+    (State.SUCCEEDED, "succeeded"): (),
+    (State.SUCCEEDED, "returned"): ("returned",),
+    (State.FAILED, "failed"): (),
+    (State.RETURNED, "returned"): (),
+    (State.RETURNED, "succeeded"): (),
+}
+
+
+class Owner(Protocol):
+    """What a transfer is for, such as a refund: told of each step in the commit of the step."""
+
+    def lock(self, order_id: str) -> None:
+        """Lock the payment and the owner's own row, in this order; the transfer is locked after it."""
+
+    def begin(self, order_id: str, *, now: datetime) -> None:
+        """The bank is about to be told. Comes again if it surely never heard of it the time before."""
+
+    def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
+        """The last word: `succeeded`, `failed` or, after a success, `returned`; each comes once."""
+
+
+@transaction.atomic
+def claim(purpose: Purpose, *, now: datetime, limit: int) -> list[Transfer]:
+    """Up to `limit` transfers that are due, leased to the caller. No two workers get the same."""
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
+    due = Transfer.objects.due(purpose, now).filter(free).select_for_update(skip_locked=True, no_key=True)
+    claimed = list(due[:limit])
+    Transfer.objects.filter(pk__in=[transfer.pk for transfer in claimed]).update(lease_until=Now() + LEASE)
+    return claimed
+
+
+@transaction.atomic
+def begin(order_id: str, owner: Owner, *, now: datetime) -> bool:
+    """Queued becomes told, before the call. False if it is no longer queued: then it must not be sent."""
+    owner.lock(order_id)
+    transfer = Transfer.objects.locked(order_id)
+    if transfer.state != State.QUEUED:
+        return False
+    transfer.become(
+        State.TOLD, told_at=now, due_at=now + schedule.next_inquiry(0), lease_until=transfer.lease_until
+    )
+    owner.begin(order_id, now=now)
+    return True
+
+
+def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: datetime) -> None:
+    """Write down what came of a sending, or else of an inquiry."""
+    if word.fate in ("succeeded", "failed", "returned"):
+        settle(transfer.id, word, owner, now=now)
+    elif word.fate == "not_sent" and was_sent:
+        _give_back(transfer.id, now)
+    else:
+        _wait(transfer, word, 0 if was_sent else transfer.inquiries + 1, now)
+
+
+@transaction.atomic
+def settle(order_id: str, word: Word, owner: Owner, *, now: datetime) -> None:
+    """The bank's last word. The same again changes nothing; one that contradicts is logged for staff."""
+    owner.lock(order_id)
+    transfer = Transfer.objects.locked(order_id)
+    steps = STEPS.get((State(transfer.state), word.fate))
+    if steps is None:
+        log.error("transfer %s is %s and its bank says %s", order_id, transfer.state, word.fate)
+        return
+    for fate in steps:
+        code = word.failure_code or DEFAULT_CODES[fate] if fate in DEFAULT_CODES else ""
+        reference = word.reference or transfer.bank_reference
+        transfer.become(State(fate), failure_code=code, bank_reference=reference, ended_at=now)
+        owner.settle(order_id, Word(fate, reference, code), now=now)
+
+
+def _give_back(order_id: str, now: datetime) -> None:
+    """It surely never reached the bank, and nobody asked there in the meantime: it may be sent again."""
+    untouched = Transfer.objects.filter(pk=order_id, state=State.TOLD, inquiries=0)
+    untouched.update(state=State.QUEUED, due_at=now + schedule.next_sending(), lease_until=None)
+
+
+def _wait(transfer: Transfer, word: Word, inquiries: int, now: datetime) -> None:
+    waiting = Transfer.objects.filter(pk=transfer.id, state=State.TOLD)
+    waiting.update(
+        inquiries=inquiries,
+        due_at=now + schedule.next_inquiry(inquiries),
+        bank_reference=word.reference or F("bank_reference"),
+        lease_until=None,
+    )
