@@ -9,8 +9,8 @@ from core import rows
 from transactions import accounts
 from transactions.ledger_models import Fact, Kind
 
-# ON CONFLICT alone would wait for whoever is about to change the account; a look before does not. In the order
-# of codes, so that two who open the same accounts at once wait for each other in one direction.
+# ON CONFLICT alone would wait for whoever is about to change the account; a look before does not. By code, so
+# that two who open the same accounts at once wait for each other in one direction.
 OPEN = """
 INSERT INTO transactions_account (id, kind, merchant_id, settled)
 SELECT id, kind, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, kind, merchant_id)
@@ -45,9 +45,10 @@ SELECT count(*) FROM settled
 LOCK = "SELECT id FROM transactions_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 # By what is deleted, never up to an id: rows of lower ids may be committed later.
 FOLD = """
-WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount)
+WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount),
+added AS (SELECT account_id, sum(amount) AS amount FROM gone GROUP BY account_id)
 UPDATE transactions_account AS account
-SET settled = settled + (SELECT coalesce(sum(amount), 0) FROM gone WHERE gone.account_id = account.id)
+SET settled = settled + coalesce((SELECT amount FROM added WHERE added.account_id = account.id), 0)
 WHERE id = ANY(%s)
 RETURNING id, settled, coalesce(
     (SELECT owed.settled FROM transactions_account AS owed WHERE owed.id = 'owed:' || account.merchant_id), 0
