@@ -34,7 +34,8 @@ class AccountAdmin(ReadOnlyAdmin):
             .annotate(sum=Sum("amount"))
         )
         held = F("settled") + Coalesce(Subquery(waiting.values("sum"), output_field=BigIntegerField()), 0)
-        return super().get_queryset(request).annotate(held=held)
+        found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
+        return found
 
     @admin.display(description="holds", ordering="held")
     def baht(self, account: Any) -> str:

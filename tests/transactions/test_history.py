@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from core import clock
 from tests.conftest import BankCaller, Shop
 from tests.factories import TransactionFactory
-from transactions.models import Transaction
+from transactions import services
+from transactions.models import Status, Transaction
 
 PATH = "/Thai/v1/transactions"
 KEYS = {"transaction_id", "payment_id", "type", "status", "amount", "currency", "created_at"}
@@ -89,3 +91,25 @@ def test_history_is_not_rewritten(attack: str) -> None:
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(attack)
     assert Transaction.objects.count() == 1
+
+
+def test_a_refund_is_in_the_history_from_its_beginning_to_its_end(shop: Shop, bank: BankCaller) -> None:
+    code = shop.qr_code()
+    bank.tell(code)
+    payment_id, at = code["payment_id"], clock.now()
+    told = {"payment_id": payment_id, "merchant_id": shop.merchant.id, "currency": "THB", "at": at}
+    services.record_refund(refund_id="ref_1", amount=100_000, **told)
+    services.record_refund(refund_id="ref_2", amount=50_000, **told)
+    services.settle_refund(refund_id="ref_2", status=Status.FAILED)
+    assert {(row["type"], row["status"], row["amount"]) for row in shop.get(PATH).json()["transactions"]} == {
+        ("payment", "succeeded", 150_000),
+        ("refund", "pending", -100_000),
+        ("refund", "failed", -50_000),
+    }
+    services.settle_refund(refund_id="ref_1", status=Status.SUCCEEDED)
+    services.mark_refunded(payment_id=payment_id)
+    assert dict(Transaction.objects.values_list("amount", "status")) == {
+        150_000: "refunded",
+        -100_000: "succeeded",
+        -50_000: "failed",
+    }

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from core import ids
 from tests.factories import MerchantFactory
-from transactions import accounts, ledger
+from transactions import accounts, ledger, tasks
 from transactions.errors import InsufficientFunds
-from transactions.models import Account, Entry, Fact, Unfolded
+from transactions.models import Account, Entry, Fact, Journal, Unfolded
+from transactions.postings import AccountNotOpen
 
 pytestmark = pytest.mark.django_db
 BANK = accounts.bank("sandbox")
@@ -123,3 +125,66 @@ def test_a_merchant_of_whom_nothing_is_known_has_nothing(books: Books) -> None:
     assert books.balance() == (0, 0, 0)
     with pytest.raises(InsufficientFunds):
         books.reserve(1)
+
+
+def test_a_fact_is_posted_once(books: Books) -> None:
+    books.credit(100, subject_id="one")
+    with pytest.raises(IntegrityError, match="journal_once_per_fact"), transaction.atomic():
+        books.credit(100, subject_id="one")
+    books.reserve(10, subject_id="one")
+    assert books.balance() == (90, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("act", "amount"), [("pay_out", 61), ("release", 61), ("accept", 6), ("send_back", 6)]
+)
+def test_no_more_leaves_an_account_than_came(books: Books, act: str, amount: int) -> None:
+    books.credit(100)
+    books.reserve(60)
+    books.hold(5)
+    do: Callable[[int], object] = getattr(books, act)
+    with pytest.raises(IntegrityError, match="account_not_overdrawn"), transaction.atomic():
+        do(amount)
+    do(amount - 1)
+
+
+@pytest.mark.parametrize("act", ["pay_out", "release"])
+def test_nothing_leaves_an_account_that_was_never_there(books: Books, act: str) -> None:
+    with pytest.raises(AccountNotOpen), transaction.atomic():
+        getattr(books, act)(1)
+    assert not Journal.objects.exists()
+
+
+def test_a_refusal_posts_nothing(books: Books) -> None:
+    books.credit(100)
+    with pytest.raises(InsufficientFunds):
+        books.reserve(101)
+    assert Journal.objects.count() == 1
+    assert books.balance() == (100, 0, 0)
+
+
+def test_the_sweep_folds_every_account_in_batches_and_then_has_nothing_to_do(books: Books) -> None:
+    for _ in range(3):
+        Books(books.at).credit(100)
+    assert ledger.fold_due(now=books.at, batch=2) == 4  # three merchants and their bank
+    assert not Unfolded.objects.exists()
+    assert ledger.fold_due(now=books.at) == 0
+
+
+def test_the_task_sweeps(books: Books) -> None:
+    books.credit(100)
+    tasks.fold_due()
+    assert not Unfolded.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("act", "most"), [("credit", 1), ("balance", 1), ("release", 1), ("pay_out", 1), ("reserve", 3)]
+)
+def test_a_posting_takes_few_statements(
+    books: Books, act: str, most: int, django_assert_num_queries: Any
+) -> None:
+    books.credit(100)
+    books.reserve(20)
+    do: Callable[..., object] = getattr(books, act)
+    with django_assert_num_queries(most):
+        do(*([] if act == "balance" else [20]))

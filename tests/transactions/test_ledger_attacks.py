@@ -1,6 +1,7 @@
 """What the database itself refuses, whoever asks: plain SQL, judged by SQLSTATE."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -31,7 +32,7 @@ HISTORIES = [
 def merchant_id(db: None, noon: datetime) -> str:
     """Of a merchant who was paid 100, of which 30 are reserved and 10 held for staff."""
     merchant_id: str = MerchantFactory().id
-    told = {"merchant_id": merchant_id, "at": noon}
+    told: dict[str, Any] = {"merchant_id": merchant_id, "at": noon}
     ledger.credit(**told, fact=Fact.PAYMENT, subject_id="paid", amount=100, source=BANK)
     ledger.reserve(**told, fact=Fact.REFUND_RESERVED, subject_id="reserved", amount=30)
     ledger.hold(subject_id="held", amount=10, source=BANK, at=noon)
