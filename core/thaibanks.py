@@ -1,0 +1,84 @@
+"""Banks in Thailand to which money can be sent, and what an account number looks like there.
+
+Codes are the Bank of Thailand's, short names those that banks and gateways use. 005 (Royal Bank of Scotland)
+and 065 (Thanachart, merged into ttb) are left out: no account is left there.
+"""
+
+import re
+from dataclasses import dataclass
+
+SHORTEST, LONGEST = 10, 15
+_DIGITS = re.compile(rf"[0-9]{{{SHORTEST},{LONGEST}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """`digits`: the lengths of an account number, shortest and longest."""
+
+    code: str
+    alias: str
+    name: str
+    digits: tuple[int, int] = (SHORTEST, LONGEST)
+
+
+_TEN, _TWELVE = (10, 10), (12, 12)
+BANKS = [
+    Bank("001", "bot", "Bank of Thailand"),
+    Bank("002", "bbl", "Bangkok Bank", _TEN),
+    Bank("004", "kbank", "Kasikorn Bank", _TEN),
+    Bank("006", "ktb", "Krungthai Bank", _TEN),
+    Bank("008", "jpm", "J.P. Morgan"),
+    Bank("010", "mufg", "Bank of Tokyo-Mitsubishi UFJ"),
+    Bank("011", "ttb", "TMBThanachart Bank", _TEN),
+    Bank("014", "scb", "Siam Commercial Bank", _TEN),
+    Bank("017", "citi", "Citibank", _TEN),
+    Bank("018", "smbc", "Sumitomo Mitsui Banking Corporation"),
+    Bank("020", "sc", "Standard Chartered (Thai)"),
+    Bank("022", "cimb", "CIMB Thai Bank", _TEN),
+    Bank("024", "uob", "United Overseas Bank (Thai)", _TEN),
+    Bank("025", "bay", "Bank of Ayudhya (Krungsri)", _TEN),
+    Bank("026", "mega", "Mega International Commercial Bank"),
+    Bank("027", "boa", "Bank of America"),
+    Bank("028", "cacib", "Crédit Agricole"),
+    Bank("030", "gsb", "Government Savings Bank", _TWELVE),
+    Bank("031", "hsbc", "Hongkong and Shanghai Banking Corporation"),
+    Bank("032", "db", "Deutsche Bank"),
+    Bank("033", "ghb", "Government Housing Bank", _TWELVE),
+    Bank("034", "baac", "Bank for Agriculture and Agricultural Cooperatives", _TWELVE),
+    Bank("035", "exim", "Export-Import Bank of Thailand"),
+    Bank("039", "mb", "Mizuho Bank"),
+    Bank("045", "bnp", "BNP Paribas"),
+    Bank("066", "ibank", "Islamic Bank of Thailand", _TEN),
+    Bank("067", "tisco", "Tisco Bank", (10, 14)),
+    Bank("069", "kk", "Kiatnakin Bank", _TEN),
+    Bank("070", "icbc", "Industrial and Commercial Bank of China (Thai)"),
+    Bank("071", "tcrb", "Thai Credit Retail Bank"),
+    Bank("073", "lhb", "Land and Houses Bank"),
+    Bank("098", "sme", "SME Development Bank"),
+]
+# 076 is how one gateway's list numbers ttb since the merger; tmb was its name before.
+_ALSO = {
+    "076": "011", "tmb": "011", "kkp": "069", "cimbt": "022", "uobt": "024", "icbct": "070", "bofa": "027",
+    "mizuho": "039", "stanchart": "020", "krungsri": "025", "lh": "073",
+}  # fmt: skip
+_BY_CODE = {bank.code: bank for bank in BANKS}
+_BY_NAME = (
+    _BY_CODE | {bank.alias: bank for bank in BANKS} | {also: _BY_CODE[code] for also, code in _ALSO.items()}
+)
+
+
+def find(code_or_alias: str) -> Bank | None:
+    """The bank of a 3-digit code or a short name in any case; None if there is none."""
+    # Some letters of other scripts become one of ours in lower case.
+    return _BY_NAME.get(code_or_alias.lower()) if code_or_alias.isascii() else None
+
+
+def check_account(code: str, account: str) -> None:
+    """Judge an account number of the bank `code` (or alias). Raises ValueError, which does not repeat it."""
+    bank = find(code)
+    if bank is None:
+        raise ValueError("there is no such bank")
+    shortest, longest = bank.digits
+    if not _DIGITS.fullmatch(account) or not shortest <= len(account) <= longest:
+        length = str(shortest) if shortest == longest else f"{shortest} to {longest}"
+        raise ValueError(f"an account at {bank.name} has {length} digits and nothing else")

@@ -1,0 +1,78 @@
+"""Which banks there are, by code and by short name, and what their account numbers look like."""
+
+import pytest
+
+from core import thaibanks
+
+NAMED = [
+    ("002", "002"),
+    ("bbl", "002"),
+    ("BBL", "002"),
+    ("KBank", "004"),
+    ("scb", "014"),
+    ("ttb", "011"),
+    ("tmb", "011"),
+    ("076", "011"),
+    ("KKP", "069"),
+    ("098", "098"),
+]
+# The last two are other scripts: Arabic digits, and the sign of kelvin, which folds into a k.
+UNKNOWN = [
+    "", "2", "02", "0002", "000", "999", "005", "065", "tbank", " 002", "002 ", "\u0660\u0660\u0662", "\u212abank",
+]  # fmt: skip
+GOOD = [
+    ("002", "1234567890"),
+    ("scb", "0000000000"),
+    ("030", "123456789012"),
+    ("ghb", "123456789012"),
+    ("tisco", "1234567890"),
+    ("tisco", "12345678901234"),
+    ("hsbc", "1234567890"),
+    ("hsbc", "123456789012345"),
+]
+BAD = [
+    ("002", ""),
+    ("002", "123456789"),
+    ("002", "12345678901"),
+    ("002", "123-4-56789-0"),
+    ("002", "123456789 "),
+    ("002", "1234567890\n"),
+    ("002", "\u0e51234567890"),
+    ("002", "+123456789"),
+    ("030", "1234567890"),
+    ("tisco", "123456789012345"),
+    ("hsbc", "123456789"),
+    ("hsbc", "1234567890123456"),
+    ("999", "1234567890"),
+]
+
+
+@pytest.mark.parametrize(("given", "code"), NAMED)
+def test_a_bank_is_found_by_code_and_by_short_name(given: str, code: str) -> None:
+    bank = thaibanks.find(given)
+    assert bank is not None
+    assert bank.code == code
+
+
+@pytest.mark.parametrize("given", UNKNOWN)
+def test_what_names_no_bank_finds_none(given: str) -> None:
+    assert thaibanks.find(given) is None
+
+
+def test_codes_and_short_names_are_told_apart_and_unique() -> None:
+    codes, aliases = [bank.code for bank in thaibanks.BANKS], [bank.alias for bank in thaibanks.BANKS]
+    assert all(len(code) == 3 and code.isdigit() for code in codes)
+    assert all(alias.isalpha() and alias.islower() for alias in aliases)
+    assert len({*codes, *aliases}) == 2 * len(thaibanks.BANKS)
+
+
+@pytest.mark.parametrize(("code", "account"), GOOD)
+def test_an_account_of_the_length_of_its_bank_passes(code: str, account: str) -> None:
+    thaibanks.check_account(code, account)
+
+
+@pytest.mark.parametrize(("code", "account"), BAD)
+def test_an_account_that_its_bank_cannot_have_is_refused_and_not_repeated(code: str, account: str) -> None:
+    with pytest.raises(ValueError, match=r"no such bank|digits and nothing else") as refusal:
+        thaibanks.check_account(code, account)
+    assert not account or account.strip() not in str(refusal.value)
