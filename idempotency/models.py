@@ -2,17 +2,27 @@
 
 from django.db import models
 
+from core.columns import PublicId
 from merchants.models import Merchant
+
+UNDER_WAY = 0
+"""The status of a key whose request was begun and not answered yet."""
 
 
 class IdempotencyKey(models.Model):
-    """Written in the same commit as what the request did; `expires_at` alone says whether it still counts."""
+    """Written in the same commit as what the request did; `expires_at` alone says whether it still counts.
+
+    A request that commits twice writes it in the first, under way, with the subject that it is about.
+    """
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.BinaryField(help_text="SHA-256 of method, route and body.")
     status = models.SmallIntegerField()
     body = models.BinaryField(editable=False, help_text="The answer, byte for byte, sealed.")
+    subject_id = PublicId(
+        blank=True, default="", db_default="", help_text="What a request that commits twice is about."
+    )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 

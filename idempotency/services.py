@@ -1,30 +1,37 @@
 """Run a request once per key: the key, the work and the stored answer commit together or not at all.
 
 The database is the lock. A duplicate waits on the unique index until the first one commits (bounded by
-`lock_timeout`), then finds the stored answer. No lock with a time to live, no second store.
+`lock_timeout`), then finds the stored answer. No lock with a time to live, no second store. Only a job that
+asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for the second commit.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import orjson
-from django.conf import settings
-from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, transaction
 from django.db.models import Model
 
-from core import rows, vault
+from core import clock, rows
 from core.errors import ServiceUnavailable
 from core.http import Answer
-from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused
-from idempotency.models import IdempotencyKey
-from merchants.models import Merchant
+from idempotency import keys
+from idempotency.errors import IdempotencyKeyInProgress
+from idempotency.keys import Claim
+from idempotency.models import UNDER_WAY, IdempotencyKey
 
 DEADLOCK, SERIALIZATION, LOCK_TIMEOUT = "40P01", "40001", "55P03"
 TRIES = 3
-REPLAYED = {"Idempotent-Replayed": "true"}
+# A duplicate of a request that is asking somebody outside: how long it waits, how often it looks.
+PATIENCE_SECONDS = 5.0
+LOOK_SECONDS = 0.1
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,45 +43,27 @@ class Draft:
     then: Callable[[], None] | None = None
 
 
-# What a request is to do once: a draft, or work that runs in the one transaction and gives the answer.
-Job = Draft | Callable[[], Answer]
-
-
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A key as one request brings it."""
+class TwoPhases(Generic[S]):
+    """A job that asks somebody outside, between two commits of its own.
 
-    merchant: Merchant
-    key: str
-    fingerprint: bytes
-    now: datetime
-    expires_at: datetime = field(init=False)
+    prepare: the work of the first, which also commits the key. perform: the call, with no transaction open.
+    finish: the work of the second, with what `perform` said; its answer is stored if it is a 2xx or a 402,
+    and any other leaves the key free. resume: after a crash in between, the answer from how the subject
+    stands. seconds: how long `perform` takes at most; a request that is older has crashed.
+    """
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "expires_at", self.now + timedelta(hours=settings.IDEMPOTENCY_TTL_HOURS))
+    subject_id: str
+    seconds: float
+    prepare: Callable[[], None]
+    perform: Callable[[], S]
+    finish: Callable[[S], Answer]
+    resume: Callable[[str], Answer]
 
-    @property
-    def _place(self) -> str:
-        return f"{self.merchant.id} {self.key}"
 
-    def seal(self, body: bytes) -> bytes:
-        """An answer may name the customer's account: what is kept of it cannot be read from a dump."""
-        return vault.seal(body.decode(), context=self._place).encode()
-
-    def unseal(self, body: bytes | memoryview) -> bytes:
-        return vault.open_sealed(bytes(body).decode(), context=self._place).encode()
-
-    def row(self, answer: Answer) -> IdempotencyKey:
-        return rows.new(
-            IdempotencyKey,
-            merchant=self.merchant,
-            key=self.key,
-            fingerprint=self.fingerprint,
-            status=answer.status,
-            body=self.seal(answer.body),
-            created_at=self.now,
-            expires_at=self.expires_at,
-        )
+# What a request is to do once: a draft, work that runs in the one transaction and gives the answer, or both
+# sides of a call.
+Job = Draft | TwoPhases[Any] | Callable[[], Answer]
 
 
 def fingerprint(*, method: str, operation: str, body: Any) -> bytes:
@@ -85,17 +74,18 @@ def fingerprint(*, method: str, operation: str, body: Any) -> bytes:
 
 def look_up(claim: Claim) -> Answer | None:
     """The stored answer of this key, None if there is none. Raises IdempotencyKeyReused."""
-    found = rows.fetch(IdempotencyKey, merchant_id=claim.merchant.id, key=claim.key)
-    return None if found is None or found.expires_at <= claim.now else _replay(found, claim)
+    found = keys.find(claim)
+    return None if found is None or found.status == UNDER_WAY else keys.replay(found, claim)
 
 
 def run_without_key(job: Job) -> Answer:
-    """The job by itself, in one commit."""
+    """The job by itself, in one commit or in its two."""
     if isinstance(job, Draft):
         _insert(job.rows, job)
         return job.answer
-    with transaction.atomic():
-        return job()
+    if isinstance(job, TwoPhases):
+        return _call(job)
+    return _in_one_commit(job)
 
 
 def run_once(claim: Claim, job: Job) -> Answer:
@@ -103,15 +93,35 @@ def run_once(claim: Claim, job: Job) -> Answer:
 
     Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and what the job raises (then nothing is stored).
     """
+    if isinstance(job, TwoPhases):
+        return _call_once(claim, job)
+    if isinstance(job, Draft):
+        return _patiently(partial(_insert_once, claim, job))
+    return _patiently(partial(_work_once, claim, job))
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    """The work, again where the database asks for it. Raises IdempotencyKeyInProgress, ServiceUnavailable."""
     for _ in range(TRIES):
         try:
-            return _insert_once(claim, job) if isinstance(job, Draft) else _work_once(claim, job)
+            return work()
         except OperationalError as error:
             if _state(error) == LOCK_TIMEOUT:
                 raise IdempotencyKeyInProgress(retry_after=1) from None
             if _state(error) not in (DEADLOCK, SERIALIZATION):
                 raise
     raise ServiceUnavailable(retry_after=1)
+
+
+def _call(job: TwoPhases[S]) -> Answer:
+    _patiently(lambda: _in_one_commit(job.prepare))
+    said = job.perform()
+    return _patiently(lambda: _in_one_commit(lambda: job.finish(said)))
+
+
+def _in_one_commit(work: Callable[[], T]) -> T:
+    with transaction.atomic():
+        return work()
 
 
 def _insert_once(claim: Claim, draft: Draft) -> Answer:
@@ -136,50 +146,64 @@ def _insert(new_rows: Sequence[Model], draft: Draft) -> None:
         transaction.on_commit(draft.then, robust=True)
 
 
+@transaction.atomic
 def _work_once(claim: Claim, work: Callable[[], Answer]) -> Answer:
-    with transaction.atomic():
-        if not _take(claim):
-            found = IdempotencyKey.objects.get(merchant=claim.merchant, key=claim.key)
-            return _replay(found, claim)
-        answer = work()
-        IdempotencyKey.objects.filter(merchant=claim.merchant, key=claim.key).update(
-            status=answer.status, body=claim.seal(answer.body)
-        )
+    if not keys.take(claim):
+        found = keys.find(claim)
+        if found is None or found.status == UNDER_WAY:
+            raise IdempotencyKeyInProgress(retry_after=1)
+        return keys.replay(found, claim)
+    answer = work()
+    keys.keep(claim, answer)
     return answer
 
 
-def _take(claim: Claim) -> bool:
-    """Insert the key, or take over an expired one; False when it belongs to a finished request.
+def _call_once(claim: Claim, job: TwoPhases[S]) -> Answer:
+    """Each turn begins with the key free: a request whose answer is not kept lets go of it."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        if _patiently(lambda: _begin(claim, job)):
+            return _patiently(partial(_end, claim, job, job.perform()))
+        answer = _answer_of_another(claim, job, deadline)
+        if answer is not None:
+            return answer
 
-    Waits while another transaction holds it.
+
+@transaction.atomic
+def _begin(claim: Claim, job: TwoPhases[S]) -> bool:
+    is_ours = keys.take(claim, job.subject_id)
+    if is_ours:
+        job.prepare()
+    return is_ours
+
+
+@transaction.atomic
+def _end(claim: Claim, job: TwoPhases[S], said: S) -> Answer:
+    # The key before the subject, as everywhere: the order of locks.
+    is_ours = keys.hold(claim, job.subject_id)
+    answer = job.finish(said)
+    if is_ours and (200 <= answer.status < 300 or answer.status == 402):
+        keys.keep(claim, answer)
+    elif is_ours:
+        keys.free(claim)
+    return answer
+
+
+def _answer_of_another(claim: Claim, job: TwoPhases[S], deadline: float) -> Answer | None:
+    """What the one who was first answers, or would have; None when the key is free again.
+
+    Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO idempotency_idempotencykey AS k
-                (merchant_id, key, fingerprint, status, body, created_at, expires_at)
-            VALUES (%(merchant)s, %(key)s, %(print)s, 0, ''::bytea, %(now)s, %(expires)s)
-            ON CONFLICT (merchant_id, key) DO UPDATE
-                SET fingerprint = EXCLUDED.fingerprint, created_at = EXCLUDED.created_at,
-                    expires_at = EXCLUDED.expires_at
-                WHERE k.expires_at <= EXCLUDED.created_at
-            RETURNING k.id
-            """,
-            {
-                "merchant": claim.merchant.id,
-                "key": claim.key,
-                "print": claim.fingerprint,
-                "now": claim.now,
-                "expires": claim.expires_at,
-            },
-        )
-        return cursor.fetchone() is not None
-
-
-def _replay(found: IdempotencyKey, claim: Claim) -> Answer:
-    if bytes(found.fingerprint) != claim.fingerprint:
-        raise IdempotencyKeyReused()
-    return Answer(found.status, claim.unseal(found.body), dict(REPLAYED))
+    while (found := keys.find(claim)) is not None:
+        if found.status != UNDER_WAY:
+            return keys.replay(found, claim)
+        if clock.now() - found.created_at >= timedelta(seconds=job.seconds):
+            answer = job.resume(found.subject_id)
+            return Answer(answer.status, answer.body, answer.headers | keys.REPLAYED)
+        if time.monotonic() >= deadline:
+            raise IdempotencyKeyInProgress(retry_after=1)
+        time.sleep(LOOK_SECONDS)
+    return None
 
 
 def _state(error: DatabaseError) -> str | None:

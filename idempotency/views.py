@@ -11,7 +11,8 @@ from core import clock
 from core.http import Answer
 from idempotency import services
 from idempotency.errors import InvalidIdempotencyKey
-from idempotency.services import Claim, Job
+from idempotency.keys import Claim
+from idempotency.services import Job
 from merchants.api import merchant_of
 
 LONGEST_KEY = 255
