@@ -9,7 +9,8 @@ from core.errors import AuthenticationError, NotFound
 
 Kind = Literal["credit", "decline", "reversal"]
 Purpose = Literal["refund", "withdrawal"]
-Fate = Literal["succeeded", "failed", "returned", "processing", "unknown", "not_sent"]
+LastFate = Literal["succeeded", "failed", "returned"]
+Fate = LastFate | Literal["processing", "unknown", "not_sent"]
 
 
 class UnknownBank(NotFound):
@@ -57,7 +58,7 @@ class OrderNotice:
     """
 
     order_id: str
-    fate: Literal["succeeded", "failed", "returned"]
+    fate: LastFate
     reference: str = ""
     failure_code: str = ""
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from banks import sandbox_orders, texts
 from banks.base import BadSignature, Kind, Notice, OrderNotice, Unreadable
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 
-SIGNATURE = "Sandbox-Bank-Signature"
 TOLERANCE = timedelta(minutes=5)
 KINDS: dict[str, Kind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
 
@@ -37,7 +37,7 @@ class SandboxBank:
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """`Sandbox-Bank-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`."""
-        match = _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))
+        match = _SIGNATURE.fullmatch(headers.get(sandbox_orders.SIGNATURE, ""))
         if not match:
             raise BadSignature()
         sent_at, signature = match.groups()
@@ -47,10 +47,11 @@ class SandboxBank:
         if abs(now.timestamp() - int(sent_at)) > TOLERANCE.total_seconds():
             raise BadSignature()
 
-    def parse_notice(self, body: bytes) -> Notice:
+    def parse_notice(self, body: bytes) -> Notice | OrderNotice:
         """Fields we do not know are ignored; those we know are all there and well-formed."""
         try:
-            return _notice(strict_json.loads(body))
+            told = strict_json.loads(body)
+            return sandbox_orders.notice(told) if told.get("type") == "order" else _notice(told)
         except (InvalidRequest, ValueError, OverflowError) as error:
             raise Unreadable(str(error)) from None
 
@@ -59,7 +60,7 @@ class SandboxBank:
 
 
 def _notice(told: dict[str, Any]) -> Notice:
-    text = {name: _shaped(name, told.get(name)) for name in _SHAPES}
+    text = texts.shaped(told, _SHAPES)
     return Notice(
         bank_transaction_id=text["transaction_id"],
         kind=KINDS[text["type"]],
@@ -73,12 +74,6 @@ def _notice(told: dict[str, Any]) -> Notice:
         payer_bank_code=text["payer_bank_code"],
         payer_account=text["payer_account"],
     )
-
-
-def _shaped(name: str, value: object) -> str:
-    if not isinstance(value, str) or not _SHAPES[name].fullmatch(value):
-        raise ValueError(f"{name} is missing or malformed")
-    return value
 
 
 def _amount(baht: str) -> int:

@@ -3,13 +3,16 @@
 import hmac
 import logging
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import orjson
 import requests
 from requests.exceptions import ConnectTimeout, RequestException
 from urllib3.exceptions import NewConnectionError
 
-from banks.base import Fate, Order, Purpose, Word
+from banks import texts
+from banks.base import Fate, LastFate, Order, OrderNotice, Purpose, Word
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 
@@ -19,17 +22,21 @@ PATH = "/sandbox/bank/v1/orders"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
 LONGEST_ANSWER = 65_536
 TYPES: dict[Purpose, str] = {"refund": "refund", "withdrawal": "payout"}
-FATES: dict[str, Fate] = {
-    "processing": "processing",
-    "succeeded": "succeeded",
-    "failed": "failed",
-    "returned": "returned",
-}
-# The bank's reasons in our words; others are `rejected_by_bank`.
-REASONS = {"account_not_found": "invalid_account", "returned": "returned_by_bank"}
-REJECTED = "rejected_by_bank"
+LAST_FATES: dict[str, LastFate] = {"succeeded": "succeeded", "failed": "failed", "returned": "returned"}
+FATES: dict[str, Fate] = {"processing": "processing", **LAST_FATES}
+# The bank's reasons for a failure in our words; others are `rejected_by_bank`.
+REASONS = {"account_not_found": "invalid_account"}
+REJECTED, RETURNED = "rejected_by_bank", "returned_by_bank"
 UNKNOWN = Word("unknown")
-_REFERENCE = re.compile("[!-~]{1,64}")
+_SHAPES = {
+    "reference": re.compile("[!-~]{1,64}"),
+    "bank_reference": re.compile("[!-~]{1,64}"),
+    "amount": re.compile("[0-9.]{1,13}"),
+    "currency": re.compile(money.CURRENCY),
+    "status": re.compile("|".join(FATES)),
+    "reason": re.compile("[a-z_]{0,30}"),
+}
+_LAST_SHAPES = _SHAPES | {"status": re.compile("|".join(LAST_FATES))}
 # Statuses that say of an order that it will never be carried out, and that it was not even looked at.
 REFUSED, NOT_TAKEN = {400, 422}, {401, 403, 404, 429}
 
@@ -73,12 +80,22 @@ class SandboxSender:
                 allow_redirects=False,
                 stream=True,
             )
-            return answer.status_code, next(answer.iter_content(LONGEST_ANSWER), b"")
+            return answer.status_code, _body(answer)
 
     def _sign(self, method: str, path: str, body: bytes) -> str:
         sent_at = str(int(clock.now().timestamp()))
         signed = f"{sent_at}.{method} {path}.".encode() + body
         return f"t={sent_at},v1={hmac.digest(self._secret, signed, 'sha256').hex()}"
+
+
+def _body(answer: requests.Response) -> bytes:
+    """The body up to a little over the limit, whatever pieces it comes in."""
+    body = b""
+    for piece in answer.iter_content(LONGEST_ANSWER):
+        body += piece
+        if len(body) > LONGEST_ANSWER:
+            break
+    return body
 
 
 def _told(order: Order) -> dict[str, str]:
@@ -99,19 +116,27 @@ def _never_left(error: RequestException) -> bool:
     return isinstance(error, ConnectTimeout) or isinstance(reason, NewConnectionError)
 
 
+def notice(told: Mapping[str, Any]) -> OrderNotice:
+    """What the bank says of an order of its own accord. Raises ValueError."""
+    text = texts.shaped(told, _LAST_SHAPES)
+    fate = LAST_FATES[text["status"]]
+    return OrderNotice(text["reference"], fate, text["bank_reference"], _failure_code(text))
+
+
 def _word(status: int, body: bytes, order: Order) -> Word:
     """What an answer says, if it is one and speaks of this order."""
+    if status != 200:
+        return UNKNOWN
     try:
-        told = strict_json.loads(body) if status == 200 else {}
-    except InvalidRequest:
+        text = texts.shaped(strict_json.loads(body), _SHAPES)
+    except (InvalidRequest, ValueError):
         return UNKNOWN
-    fate, reference = FATES.get(str(told.get("status"))), told.get("bank_reference")
-    asked = (order.order_id, money.baht(order.amount))
-    if fate is None or (told.get("reference"), told.get("amount")) != asked or not _is_reference(reference):
+    if (text["reference"], text["amount"]) != (order.order_id, money.baht(order.amount)):
         return UNKNOWN
-    code = REASONS.get(str(told.get("reason")), REJECTED) if fate in ("failed", "returned") else ""
-    return Word(fate, str(reference), code)
+    return Word(FATES[text["status"]], text["bank_reference"], _failure_code(text))
 
 
-def _is_reference(value: object) -> bool:
-    return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
+def _failure_code(text: Mapping[str, str]) -> str:
+    if text["status"] == "returned":
+        return RETURNED
+    return REASONS.get(text["reason"], REJECTED) if text["status"] == "failed" else ""

@@ -67,6 +67,8 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(PROBES)}."))
     if settings.WEBHOOK_SECONDS <= 0 or settings.WEBHOOK_PACE <= 0:
         found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
+    if settings.TRANSFER_PACE <= 0:
+        found.append(_error(17, "TRANSFER_PACE must be positive.", "1 by default."))
     if settings.WEBHOOK_THREADS < 2:
         hint = "64 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))

@@ -11,6 +11,7 @@ from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
+from sandbox.order_views import OrderViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
 from webhooks.journal_views import DeliveryViewSet, EventViewSet
@@ -63,6 +64,8 @@ urlpatterns = [
     # Doors of others: banks, the simulated bank, staff, machines.
     path("banks/<str:bank>/notices", NoticeViewSet.as_view({"post": "create"})),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
+    path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
+    path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
     path("admin", RedirectView.as_view(url="/admin/")),

@@ -50,4 +50,5 @@ PATH: Json = {
     "delivery_id": answers.id_shape("dlv_"),
     "event_id": answers.id_shape("evt_"),
     "bank": {"type": "string", "examples": ["sandbox"]},
+    "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
 }

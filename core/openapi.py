@@ -31,7 +31,7 @@ TAGS = {
     Tag.WEBHOOKS: "Be told of every change by a signed message.",
     Tag.TRANSACTIONS: "The history of what was paid, what failed and what went back.",
     Tag.SANDBOX: "Pay with test keys, well or badly.",
-    Tag.BANKS: "Where banks report what arrived. Not for merchants.",
+    Tag.BANKS: "Where the service and banks speak to each other. Not for merchants.",
     Tag.SERVICE: "Is it up, how is it doing, what can it do?",
 }
 

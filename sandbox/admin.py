@@ -1,7 +1,8 @@
 from django.contrib import admin
 
+from core import clock, vault
 from core.admin import ReadOnlyAdmin
-from sandbox.models import SandboxCall, SandboxPayment
+from sandbox.models import SandboxCall, SandboxOrder, SandboxPayment
 
 
 @admin.register(SandboxPayment)
@@ -12,10 +13,27 @@ class SandboxPaymentAdmin(ReadOnlyAdmin):
     ordering = ["-created_at"]
 
 
+@admin.register(SandboxOrder)
+class SandboxOrderAdmin(ReadOnlyAdmin):
+    list_display = ["id", "reference", "type", "amount_shown", "status", "reason", "created_at"]
+    list_filter = ["type", "reason"]
+    search_fields = ["=id", "=reference"]
+    ordering = ["-created_at"]
+    readonly_fields = ["status", "account_masked"]
+
+    @admin.display
+    def status(self, order: SandboxOrder) -> str:
+        return order.status_at(clock.now()).label
+
+    @admin.display(description="account")
+    def account_masked(self, order: SandboxOrder) -> str | None:
+        return vault.masked(order.account)
+
+
 @admin.register(SandboxCall)
 class SandboxCallAdmin(ReadOnlyAdmin):
-    list_display = ["payment", "state", "attempts", "due_at", "last_status", "last_error"]
+    list_display = ["id", "payment", "order", "state", "attempts", "due_at", "last_status", "last_error"]
     list_filter = ["state"]
-    search_fields = ["payment__id"]
-    list_select_related = ["payment"]
+    search_fields = ["=payment__id", "=order__id"]
+    list_select_related = ["payment", "order"]
     ordering = ["-created_at"]

@@ -1,4 +1,4 @@
-from core.errors import NotPermitted, invalid_field
+from core.errors import AuthenticationError, IdempotencyError, Invalid, NotFound, NotPermitted, invalid_field
 
 InvalidQrData = invalid_field("qr_data", "This is not a Thai QR bill payment with an amount.")
 InvalidScenario = invalid_field("scenario", "The sandbox bank knows no such scenario.")
@@ -9,3 +9,23 @@ InvalidReportAt = invalid_field("report_at", "Give a time with its offset, withi
 class TestModeOnly(NotPermitted):
     code = "test_mode_only"
     message = "The sandbox bank is for test keys only."
+
+
+class InvalidOrder(Invalid):
+    code = "invalid_order"
+    message = "A field of the order is missing or malformed."
+
+
+class OrderReferenceReused(IdempotencyError):
+    code = "order_reference_reused"
+    message = "Another order has this reference."
+
+
+class OrderNotFound(NotFound):
+    code = "order_not_found"
+    message = "The bank knows no such order."
+
+
+class InvalidOrderSignature(AuthenticationError):
+    code = "invalid_order_signature"
+    message = "The signature of the order is missing, wrong or too old."

@@ -1,12 +1,13 @@
 """The sandbox bank's own books: what was paid there, and the calls by which it tells."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from core import money
+from core import money, vault
 from core.columns import PublicIdKey
 
 
@@ -35,6 +36,48 @@ class SandboxPayment(models.Model):
         return money.display(self.amount)
 
 
+class OrderStatus(models.TextChoices):
+    PROCESSING = "processing"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETURNED = "returned"  # it had succeeded, and then the money came back
+
+
+class SandboxOrder(models.Model):
+    """An order of the service to pay somebody; its id is the bank's reference. What happens when is fixed
+    at birth, so the clock alone carries it out."""
+
+    id = PublicIdKey()
+    reference = models.CharField(max_length=64, unique=True, help_text="The service's own id of the order.")
+    type = models.CharField(max_length=6, choices=[("refund", "Refund"), ("payout", "Payout")])
+    amount = models.BigIntegerField(help_text="Satang.")
+    bank_code = models.CharField(max_length=3)
+    account_sealed = models.TextField(editable=False)
+    account_name = models.CharField(max_length=140)
+    reason = models.CharField(max_length=30, blank=True, default="", help_text="Why it fails or comes back.")
+    settles_at = models.DateTimeField()
+    returns_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.reference)
+
+    @property
+    def account(self) -> str:
+        return vault.open_sealed(self.account_sealed, context=self.id)
+
+    @property
+    def amount_shown(self) -> str:
+        return money.display(self.amount)
+
+    def status_at(self, now: datetime) -> OrderStatus:
+        if now < self.settles_at:
+            return OrderStatus.PROCESSING
+        if self.returns_at is not None:
+            return OrderStatus.RETURNED if self.returns_at <= now else OrderStatus.SUCCEEDED
+        return OrderStatus.FAILED if self.reason else OrderStatus.SUCCEEDED
+
+
 class State(models.TextChoices):
     WAITING = "waiting"  # to be sent at `due_at`, for the first time or again
     DELIVERED = "delivered"  # the service said 2xx
@@ -50,7 +93,8 @@ class CallQuerySet(models.QuerySet["SandboxCall"]):
 class SandboxCall(models.Model):
     """A callback to the service. The body is fixed at birth; each sending is signed anew."""
 
-    payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="calls")
+    payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, null=True, related_name="calls")
+    order = models.ForeignKey(SandboxOrder, on_delete=models.CASCADE, null=True, related_name="calls")
     body = models.TextField()
     state = models.CharField(max_length=9, choices=State.choices, default=State.WAITING)
     due_at = models.DateTimeField(help_text="Next sending; while one runs, the end of its lease.")
@@ -67,8 +111,13 @@ class SandboxCall(models.Model):
             models.Index(fields=["due_at", "id"], condition=Q(state="waiting"), name="sandboxcall_next_due")
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=State.values), name="sandboxcall_state_known")
+            models.CheckConstraint(condition=Q(state__in=State.values), name="sandboxcall_state_known"),
+            models.CheckConstraint(
+                condition=Q(payment__isnull=True, order__isnull=False)
+                | Q(payment__isnull=False, order__isnull=True),
+                name="sandboxcall_of_one_thing",
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.payment_id} {self.state}"
+        return f"{self.payment_id or self.order_id} {self.state}"

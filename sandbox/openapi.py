@@ -1,8 +1,19 @@
 """The sandbox bank's API, as the OpenAPI document tells it."""
 
-from core.errors import PathNotFound
+from typing import Any
+
+from core import money
+from core.answers import id_shape
+from core.errors import InvalidRequest, PathNotFound, UnsupportedMediaType
 from core.openapi import Operation, Shown, Tag
-from sandbox.errors import TestModeOnly
+from sandbox.errors import (
+    InvalidOrder,
+    InvalidOrderSignature,
+    OrderNotFound,
+    OrderReferenceReused,
+    TestModeOnly,
+)
+from sandbox.models import OrderStatus
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentObject, SandboxPaymentRequest
 
@@ -29,4 +40,46 @@ create = Operation(
         },
     ),
     refusals=(PathNotFound, TestModeOnly),
+)
+
+_ORDER: dict[str, Any] = {
+    "reference": {"type": "string", "description": "The service's own id of the order."},
+    "bank_reference": id_shape("sbo_"),
+    "amount": {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."},
+    "currency": {"type": "string", "const": money.CURRENCY},
+    "status": {"type": "string", "enum": OrderStatus.values},
+    "reason": {"type": "string", "description": "Why it failed or came back; else empty."},
+}
+_STANDING = {
+    "application/json": {
+        "type": "object",
+        "required": list(_ORDER),
+        "properties": _ORDER,
+        "additionalProperties": False,
+    }
+}
+order = Operation(
+    name="order_from_sandbox_bank",
+    tag=Tag.BANKS,
+    summary="Order a payment from the sandbox bank",
+    description="Here the service orders refunds and withdrawals of test merchants, and signs what it asks "
+    "for in `Sandbox-Bank-Signature`. The same order again gets the answer of the first.",
+    accepts={"application/json": {"type": "object"}},
+    contents={200: _STANDING},
+    refusals=(
+        PathNotFound,
+        InvalidOrderSignature,
+        InvalidRequest,
+        UnsupportedMediaType,
+        InvalidOrder,
+        OrderReferenceReused,
+    ),
+)
+inquire = Operation(
+    name="inquire_at_sandbox_bank",
+    tag=Tag.BANKS,
+    summary="Ask the sandbox bank about an order",
+    description="By the service's own reference; signed like the order.",
+    contents={200: _STANDING},
+    refusals=(PathNotFound, InvalidOrderSignature, OrderNotFound),
 )

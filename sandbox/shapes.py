@@ -1,12 +1,12 @@
 """Objects of the sandbox bank as plain data."""
 
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
 
 from core import money
-from sandbox.models import SandboxPayment
+from sandbox.models import OrderStatus, SandboxOrder, SandboxPayment
 
 BANGKOK = timezone(timedelta(hours=7))
 
@@ -32,3 +32,25 @@ def notice(payment: SandboxPayment, kind: str) -> str:
         "payer_account": payment.payer_account,
     }
     return orjson.dumps(told).decode()
+
+
+def order_at(order: SandboxOrder, now: datetime) -> dict[str, Any]:
+    """What the bank says of an order when asked at `now`."""
+    return _order(order, order.status_at(now))
+
+
+def order_notice(order: SandboxOrder, status: OrderStatus) -> str:
+    """The body of a callback about an order."""
+    return orjson.dumps({"type": "order"} | _order(order, status)).decode()
+
+
+def _order(order: SandboxOrder, status: OrderStatus) -> dict[str, Any]:
+    is_told_why = status in (OrderStatus.FAILED, OrderStatus.RETURNED)
+    return {
+        "reference": order.reference,
+        "bank_reference": order.id,
+        "amount": money.baht(order.amount),
+        "currency": money.CURRENCY,
+        "status": status.value,
+        "reason": order.reason if is_told_why else "",
+    }

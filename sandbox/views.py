@@ -34,7 +34,7 @@ class SandboxPaymentViewSet(MerchantViewSet):
     """Pay a QR code at the sandbox bank, well or badly."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        _check_open()
+        check_open()
         super().initial(request, *args, **kwargs)
 
     @docs.create
@@ -51,7 +51,7 @@ class BankPage(View):
     """Paste a code, see what a bank app shows of it, and choose what happens. Open to anybody."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        _check_open()
+        check_open()
         response = super().dispatch(request, *args, **kwargs)
         response.headers["Content-Security-Policy"] = PAGE_POLICY
         response.headers["Cache-Control"] = "no-store"
@@ -86,7 +86,8 @@ class BankPayment(BankPage):
         return render(request, "sandbox/payment.html", context)
 
 
-def _check_open() -> None:
+def check_open() -> None:
+    """Raises Http404 where this deployment has no sandbox bank."""
     if not settings.SANDBOX_BANK_SECRET:
         raise Http404
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banks.base import BadSignature, Notice, Unreadable
+from banks.base import BadSignature, Notice, OrderNotice, Unreadable
 from banks.sandbox import SandboxBank
 
 SECRET = "the-secret-that-both-sides-know"
@@ -31,6 +31,12 @@ TOLD: dict[str, Any] = {
 
 def body(**changes: Any) -> bytes:
     return json.dumps(TOLD | changes).encode()
+
+
+def read(sent: bytes) -> Notice:
+    notice = BANK.parse_notice(sent)
+    assert isinstance(notice, Notice)
+    return notice
 
 
 def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, str]:
@@ -57,7 +63,7 @@ def test_a_notice_is_read_into_satang_and_utc() -> None:
 
 @pytest.mark.parametrize("kind", ["credit", "decline", "reversal"])
 def test_every_kind_of_word_is_known(kind: str) -> None:
-    assert BANK.parse_notice(body(type=kind)).kind == kind
+    assert read(body(type=kind)).kind == kind
 
 
 def test_fields_of_tomorrow_are_ignored() -> None:
@@ -65,7 +71,7 @@ def test_fields_of_tomorrow_are_ignored() -> None:
 
 
 def test_a_time_may_lack_milliseconds() -> None:
-    notice = BANK.parse_notice(body(paid_at="2026-11-21T10:04:05+07:00"))
+    notice = read(body(paid_at="2026-11-21T10:04:05+07:00"))
     assert notice.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
@@ -170,7 +176,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | s
 @given(st.dictionaries(st.sampled_from(list(TOLD)), VALUES))
 def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
     try:
-        notice = BANK.parse_notice(body(**changes))
+        notice = read(body(**changes))
     except Unreadable:
         return
     assert notice.amount > 0
@@ -183,6 +189,54 @@ def test_any_time_is_read_or_unreadable(paid_at: str) -> None:
         BANK.parse_notice(body(paid_at=paid_at))
     except Unreadable:
         return
+
+
+ORDER: dict[str, Any] = {
+    "type": "order",
+    "reference": "wd_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
+    "bank_reference": "sbo_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
+    "amount": "1500.00",
+    "currency": "THB",
+    "status": "returned",
+    "reason": "account_closed",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "code"),
+    [
+        ("succeeded", "", ""),
+        ("failed", "account_not_found", "invalid_account"),
+        ("failed", "sanctions", "rejected_by_bank"),
+        ("returned", "account_closed", "returned_by_bank"),
+    ],
+)
+def test_a_notice_of_an_order_is_read_as_such(status: str, reason: str, code: str) -> None:
+    sent = json.dumps(ORDER | {"status": status, "reason": reason}).encode()
+    notice = BANK.parse_notice(sent)
+    assert isinstance(notice, OrderNotice)
+    assert (notice.order_id, notice.reference) == (ORDER["reference"], ORDER["bank_reference"])
+    assert (notice.fate, notice.failure_code) == (status, code)
+    assert BANK.answer(notice) == {"status": "received"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reference", ""),
+        ("reference", None),
+        ("reference", "wd 17"),
+        ("bank_reference", "x" * 65),
+        ("amount", 1500),
+        ("currency", "USD"),
+        ("status", "processing"),
+        ("status", "lost"),
+        ("reason", "DROP TABLE"),
+    ],
+)
+def test_a_malformed_notice_of_an_order_is_unreadable(name: str, value: Any) -> None:
+    with pytest.raises(Unreadable):
+        BANK.parse_notice(json.dumps(ORDER | {name: value}).encode())
 
 
 def test_the_answer_says_whether_the_message_was_understood() -> None:

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("IDEMPOTENCY_TTL_HOURS", 0.0, "24"),
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
         ("WEBHOOK_SECONDS", 0.0, "15"),
+        ("TRANSFER_PACE", 0.0, "1 by default"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
     ],
 )

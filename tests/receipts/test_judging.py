@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.db import DatabaseError, connection, transaction
 
+import banks
 from banks.sandbox import SandboxBank
 from core import clock as our_clock
 from merchants.models import Merchant
@@ -173,10 +174,17 @@ def test_an_unknown_bank_is_not_found(bank: BankCaller) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "bank_not_found")
 
 
+def accept(body: bytes, now: datetime) -> None:
+    """Store what the bank says, as if the request ended there."""
+    notice = SandboxBank("x").parse_notice(body)
+    assert isinstance(notice, banks.Notice)
+    inbox.accept(bank="sandbox", body=body, notice=notice, now=now)
+
+
 def test_what_a_crash_left_is_applied_by_the_sweep(shop: Shop, bank: BankCaller) -> None:
     body = json.dumps(bank.notice(shop.qr_code())).encode()
     now = our_clock.now()
-    inbox.accept(bank="sandbox", body=body, notice=SandboxBank("x").parse_notice(body), now=now)
+    accept(body, now)
     assert Payment.objects.get().status == "pending"
     assert services.apply_left(now=now) == 0, "the request that stored it still has its moment"
     assert services.apply_left(now=now + timedelta(seconds=5)) == 1
@@ -202,10 +210,10 @@ def test_the_word_of_a_bank_is_kept_as_it_was_said(shop: Shop, bank: BankCaller,
 
 
 def test_a_receipt_that_cannot_be_applied_holds_up_no_other_and_is_kept(shop: Shop, bank: BankCaller) -> None:
-    adapter, now = SandboxBank("x"), our_clock.now()
+    now = our_clock.now()
     for code in (shop.qr_code(), shop.qr_code()):
         body = json.dumps(bank.notice(code)).encode()
-        inbox.accept(bank="sandbox", body=body, notice=adapter.parse_notice(body), now=now)
+        accept(body, now)
     first = Receipt.objects.order_by("received_at", "id")[0]
     with connection.cursor() as cursor:  # as if the key to its account were lost
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -1,0 +1,234 @@
+"""The sandbox bank's doors for money out, as the service knocks there."""
+
+import hmac
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings
+
+from core import clock
+from sandbox.models import SandboxCall, SandboxOrder
+from tests.conftest import new_client
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db
+DOOR = "/sandbox/bank/v1/orders"
+REFERENCE = "wd_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF"
+ORDER = {
+    "reference": REFERENCE,
+    "type": "payout",
+    "amount": "1500.00",
+    "currency": "THB",
+    "bank_code": "014",
+    "account": "4051234567",
+    "account_name": "สมชาย ใจดี",
+}
+
+
+def sign(method: str, path: str, body: bytes, seconds: int = 0, secret: str = "") -> str:
+    at = str(int(clock.now().timestamp()) + seconds)
+    signed = f"{at}.{method} {path}.".encode() + body
+    return (
+        f"t={at},v1={hmac.digest((secret or settings.SANDBOX_BANK_SECRET).encode(), signed, 'sha256').hex()}"
+    )
+
+
+def post(body: bytes, signature: str | None = None, content_type: str = "application/json") -> Any:
+    headers = {"Sandbox-Bank-Signature": signature or sign("POST", DOOR, body)}
+    return new_client().post(DOOR, body, content_type=content_type, headers=headers)
+
+
+def order(**changes: Any) -> Any:
+    return post(json.dumps(ORDER | changes).encode())
+
+
+def ask(reference: str = REFERENCE, signature: str | None = None) -> Any:
+    path = f"{DOOR}/{reference}"
+    return new_client().get(path, headers={"Sandbox-Bank-Signature": signature or sign("GET", path, b"")})
+
+
+def error_of(answer: Any) -> tuple[int, str, str | None]:
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error.get("param")
+
+
+def test_an_order_is_processing_at_once_and_succeeds_a_moment_later() -> None:
+    with time_machine.travel(clock.now(), tick=False) as watch:
+        answers = [order(), ask()]
+        watch.shift(timedelta(seconds=0.5))
+        answers.append(ask())
+    assert [answer.json()["status"] for answer in answers] == ["processing", "processing", "succeeded"]
+    kept = SandboxOrder.objects.get()
+    assert answers[2].json() == {
+        "reference": REFERENCE,
+        "bank_reference": kept.id,
+        "amount": "1500.00",
+        "currency": "THB",
+        "status": "succeeded",
+        "reason": "",
+    }
+    assert not SandboxCall.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits", "status", "reason"),
+    [
+        ("refund", "0001", "failed", "account_closed"),
+        ("refund", "0002", "succeeded", ""),
+        ("payout", "0001", "succeeded", ""),
+        ("payout", "0002", "failed", "account_not_found"),
+        ("refund", "0004", "succeeded", ""),
+    ],
+)
+def test_the_last_digits_choose_what_becomes_of_it(kind: str, digits: str, status: str, reason: str) -> None:
+    with time_machine.travel(clock.now(), tick=False) as watch:
+        order(type=kind, account=f"405123{digits}")
+        watch.shift(timedelta(minutes=1))
+        told = ask().json()
+    assert (told["status"], told["reason"]) == (status, reason)
+
+
+def test_an_answer_that_is_cut_tells_nothing_but_the_order_is_carried_out() -> None:
+    with time_machine.travel(clock.now(), tick=False) as watch:
+        answer = order(account="4051230003")
+        watch.shift(timedelta(seconds=1))
+        told = ask().json()
+    assert answer.status_code == 200
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(answer.content)
+    assert told["status"] == "succeeded"
+
+
+def test_money_that_comes_back_was_there_before_and_is_told_of() -> None:
+    with time_machine.travel(clock.now(), tick=False) as watch:
+        order(account="4051230004")
+        seen = []
+        for seconds in (1, 4):
+            watch.shift(timedelta(seconds=seconds))
+            seen.append(ask().json()["status"])
+    call = SandboxCall.objects.get()
+    kept = SandboxOrder.objects.get()
+    assert seen == ["succeeded", "returned"]
+    assert (call.order, call.payment, call.due_at) == (kept, None, kept.returns_at)
+    assert json.loads(call.body) == {
+        "type": "order",
+        "reference": REFERENCE,
+        "bank_reference": kept.id,
+        "amount": "1500.00",
+        "currency": "THB",
+        "status": "returned",
+        "reason": "account_closed",
+    }
+
+
+def test_the_same_order_again_is_the_same_order() -> None:
+    first, second = order(account="4051230004"), order(account="4051230004")
+    assert first.json() == second.json()
+    assert SandboxOrder.objects.count() == SandboxCall.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("type", "refund"),
+        ("amount", "1500.01"),
+        ("bank_code", "004"),
+        ("account", "4051234568"),
+        ("account_name", "SOMEBODY ELSE"),
+    ],
+)
+def test_another_order_under_the_same_reference_is_refused(name: str, value: str) -> None:
+    order()
+    assert error_of(order(**{name: value})) == (409, "order_reference_reused", None)
+    assert SandboxOrder.objects.get().amount == 150_000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_order_many_times_at_once_is_one() -> None:
+    answers = at_once(*[lambda: order(account="4051230004")] * 8)
+    assert len({answer.content for answer in answers}) == 1
+    assert SandboxOrder.objects.count() == SandboxCall.objects.count() == 1
+
+
+def test_an_account_is_sealed_where_it_is_kept() -> None:
+    order()
+    kept = SandboxOrder.objects.get()
+    assert "4051234567" not in kept.account_sealed
+    assert kept.account == "4051234567"
+
+
+@pytest.mark.parametrize("reference", ["wd_1Kq1vJZ3d8rT5wY7uI9oP2aS4dF", "x" * 65, "%00", "%F0%9F%92%B8"])
+def test_an_order_that_nobody_gave_is_not_found(reference: str) -> None:
+    assert error_of(ask(reference)) == (404, "order_not_found", None)
+
+
+BODY = json.dumps(ORDER).encode()
+WRONG: dict[str, Callable[[], str]] = {
+    "none": lambda: " ",
+    "malformed": lambda: "sesame",
+    "another body": lambda: sign("POST", DOOR, b"{}"),
+    "another method": lambda: sign("PUT", DOOR, BODY),
+    "another path": lambda: sign("POST", "/banks/sandbox/notices", BODY),
+    "another secret": lambda: sign("POST", DOOR, BODY, secret="guessed"),
+    "too old": lambda: sign("POST", DOOR, BODY, seconds=-301),
+    "too new": lambda: sign("POST", DOOR, BODY, seconds=301),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_what_the_service_did_not_sign_is_refused(why: str) -> None:
+    assert error_of(post(BODY, WRONG[why]())) == (401, "invalid_order_signature", None)
+    assert not SandboxOrder.objects.exists()
+
+
+def test_an_inquiry_has_to_be_signed_too() -> None:
+    order()
+    other = sign("GET", f"{DOOR}/wd_other", b"")
+    assert error_of(ask(signature=other)) == (401, "invalid_order_signature", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reference", None),
+        ("reference", ""),
+        ("reference", "with space"),
+        ("reference", "x" * 65),
+        ("type", "loan"),
+        ("amount", "0.00"),
+        ("amount", "1500.0"),
+        ("amount", 1500),
+        ("amount", "2000000.01"),
+        ("amount", "-1.00"),
+        ("currency", "USD"),
+        ("bank_code", "14"),
+        ("account", "12-34567890"),
+        ("account", {"no": 1}),
+        ("account_name", ""),
+        ("account_name", "two\nlines"),
+        ("account_name", "ก" * 141),
+    ],
+)
+def test_a_malformed_field_is_named(name: str, value: Any) -> None:
+    assert error_of(order(**{name: value})) == (400, "invalid_order", name)
+    assert not SandboxOrder.objects.exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}', b"[" * 999])
+def test_garbage_is_refused_in_the_envelope(body: bytes) -> None:
+    assert error_of(post(body))[0] == 400
+
+
+def test_another_content_type_is_refused() -> None:
+    assert error_of(post(BODY, content_type="text/plain")) == (415, "unsupported_media_type", None)
+
+
+def test_a_deployment_without_the_bank_has_no_such_doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    signature = sign("POST", DOOR, BODY)
+    monkeypatch.setattr(settings, "SANDBOX_BANK_SECRET", "")
+    assert error_of(post(BODY, signature)) == (404, "not_found", None)
+    assert error_of(ask(signature=signature)) == (404, "not_found", None)
