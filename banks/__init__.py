@@ -2,6 +2,7 @@
 
 from django.conf import settings
 
+from banks.acquirers import Acquirer, Charge, Said
 from banks.base import (
     BadSignature,
     Bank,
@@ -16,22 +17,28 @@ from banks.base import (
     Unreadable,
     Word,
 )
+from banks.omise import Omise
 from banks.sandbox import SandboxBank
+from banks.sandbox_cards import SandboxAcquirer
 from banks.sandbox_orders import SandboxSender
 
 __all__ = [
+    "Acquirer",
     "BadSignature",
     "Bank",
+    "Charge",
     "Fate",
     "Kind",
     "Notice",
     "Order",
     "OrderNotice",
     "Purpose",
+    "Said",
     "Sender",
     "UnknownBank",
     "Unreadable",
     "Word",
+    "acquirer",
     "get",
     "sender",
 ]
@@ -44,8 +51,20 @@ def get(name: str) -> Bank:
     raise UnknownBank(name=name)
 
 
+def acquirer(name: str) -> Acquirer:
+    """Who charges cards. Raises UnknownBank like `get`."""
+    if name == "sandbox" and settings.SANDBOX_ACQUIRER_URL and settings.SANDBOX_BANK_SECRET:
+        return SandboxAcquirer(settings.SANDBOX_BANK_SECRET, settings.SANDBOX_ACQUIRER_URL)
+    if name == "omise" and settings.OMISE_SECRET_KEY:
+        return Omise(settings.OMISE_SECRET_KEY, settings.OMISE_API_URL)
+    raise UnknownBank(name=name)
+
+
 def sender(route: str) -> Sender:
     """Who sends money out by `route`, such as "bank:sandbox". Raises UnknownBank like `get`."""
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
+    kind, _, name = route.partition(":")
+    if kind == "acquirer":
+        return acquirer(name)
     raise UnknownBank(name=route)

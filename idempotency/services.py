@@ -55,7 +55,7 @@ class TwoPhases(Generic[S]):
 
     subject_id: str
     seconds: float
-    prepare: Callable[[], None]
+    prepare: Callable[[], object]
     perform: Callable[[], S]
     finish: Callable[[S], Answer]
     resume: Callable[[str], Answer]

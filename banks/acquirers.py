@@ -1,0 +1,61 @@
+"""What an adapter to an acquirer of card payments can do. Card numbers never come here, only tokens."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from banks.base import Sender
+
+Outcome = Literal["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"]
+Decline = Literal["insufficient_funds", "card_declined", "expired_card", "processing_error"]
+Refusal = Literal["invalid_token_id", "token_already_used"]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Money to be taken from a card. `order_id` is ours, and the acquirer's key to do it only once.
+
+    token: what the customer's browser got for the card, used once. amount: satang.
+    """
+
+    order_id: str
+    token: str = field(repr=False)
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the acquirer says of a charge.
+
+    `declined`: it was tried and failed, for the reason `failure_code`. `refused`: the token is not good, so
+    nothing was tried. `pending`: the acquirer has it and does not know yet. `unknown`: nobody can tell (no
+    answer in time, or none that can be read), so it is asked again and never charged again. `not_sent`: it
+    surely never got there. `missing`: the acquirer knows no such charge.
+    charge_id: the acquirer's own. brand: lower case. paid_at: the acquirer's time, with `succeeded`.
+    """
+
+    outcome: Outcome
+    charge_id: str = ""
+    failure_code: Decline | Refusal | None = None
+    brand: str = ""
+    last4: str = ""
+    paid_at: datetime | None = None
+
+
+class Acquirer(Sender, Protocol):
+    """One acquirer, configured. As a Sender it gives money back to cards.
+
+    Trouble on the way is something `Said`, never an exception.
+    """
+
+    seconds: float
+    """The longest that `charge` takes."""
+
+    def charge(self, charge: Charge) -> Said:
+        """Take the money, once for an `order_id`."""
+
+    def find(self, order_id: str, *, charge_id: str, since: datetime) -> Said:
+        """What became of a charge that was asked for after `since`. Never charges.
+
+        charge_id: the acquirer's, empty where we never heard it.
+        """

@@ -1,0 +1,48 @@
+"""One question to an acquirer over HTTP, and what can be known when the answer does not come."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+from requests.exceptions import ConnectTimeout, RequestException
+from urllib3.exceptions import NewConnectionError
+
+from core import strict_json
+from core.errors import InvalidRequest
+
+LONGEST_ANSWER = 1_048_576
+
+
+class NotSent(Exception):
+    """There was no connection by which the question could have left."""
+
+
+class NoAnswer(Exception):
+    """It may have arrived; no answer came in time, or none that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    told: dict[str, Any]
+
+
+def ask(
+    method: str, url: str, *, timeout: tuple[float, float], is_neighbour: bool = False, **how: Any
+) -> Answer:
+    """Ask once. timeout: seconds to connect, and of silence. Raises NotSent, NoAnswer."""
+    with requests.Session() as session:
+        session.trust_env = not is_neighbour  # a proxy of the environment is for the outside
+        try:
+            answer = session.request(method, url, timeout=timeout, allow_redirects=False, stream=True, **how)
+            body = next(answer.iter_content(LONGEST_ANSWER), b"")
+            return Answer(answer.status_code, strict_json.loads(body))
+        except RequestException as error:
+            raise NotSent() if _never_left(error) else NoAnswer() from None
+        except InvalidRequest:
+            raise NoAnswer() from None
+
+
+def _never_left(error: RequestException) -> bool:
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(error, ConnectTimeout) or isinstance(reason, NewConnectionError)
