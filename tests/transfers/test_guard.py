@@ -1,0 +1,143 @@
+"""What the database refuses, whoever asks: plain SQL."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from core import clock
+from tests.transfers.cast import queued
+from transfers.models import MOVES, IllegalMove, State, Transfer
+
+pytestmark = pytest.mark.django_db
+ROAD = {
+    State.QUEUED: [],
+    State.TOLD: [State.TOLD],
+    State.SUCCEEDED: [State.TOLD, State.SUCCEEDED],
+    State.FAILED: [State.TOLD, State.FAILED],
+    State.RETURNED: [State.TOLD, State.SUCCEEDED, State.RETURNED],
+    State.CANCELED: [State.CANCELED],
+}
+
+
+def fields_of(state: State) -> dict[str, Any]:
+    """What goes with a state."""
+    now, fields = clock.now(), dict[str, Any](ended_at=None, failure_code="")
+    if state == State.TOLD:
+        fields["told_at"] = now
+    if state not in (State.QUEUED, State.TOLD):
+        fields["ended_at"] = now
+    if state in (State.FAILED, State.RETURNED):
+        fields["failure_code"] = "rejected_by_bank"
+    return fields
+
+
+def transfer_in(state: State) -> Transfer:
+    transfer = queued()
+    for step in ROAD[state]:
+        transfer.become(step, **fields_of(step))
+    return transfer
+
+
+def run(sql: str, *values: Any) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql, values)
+
+
+def update(transfer: Transfer, assignment: str, *values: Any) -> None:
+    run(f"UPDATE transfers_transfer SET {assignment} WHERE id = %s", *values, transfer.id)
+
+
+@pytest.mark.parametrize(("start", "target"), [pair for pair in product(State, State) if pair[0] != pair[1]])
+def test_code_and_database_allow_the_same_moves(start: State, target: State) -> None:
+    transfer = transfer_in(start)
+    fields = fields_of(target)
+    names = ", ".join(f"{name} = %s" for name in fields)
+    if target in MOVES.get(start, set()):
+        update(transfer, f"state = '{target}', {names}", *fields.values())
+        return
+    with pytest.raises(DatabaseError, match="cannot go from"):
+        update(transfer, f"state = '{target}', {names}", *fields.values())
+    with pytest.raises(IllegalMove):
+        transfer.become(target, **fields)
+
+
+def test_what_was_inquired_is_not_queued_again() -> None:
+    transfer = transfer_in(State.TOLD)
+    update(transfer, "inquiries = 1")
+    with pytest.raises(DatabaseError, match="not sent again"):
+        update(transfer, "state = 'queued'")
+    with pytest.raises(DatabaseError, match="not sent again"):
+        update(transfer, "state = 'queued', inquiries = 0")
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "amount = amount + 1",
+        "account_sealed = 'another'",
+        "account_name = 'SOMEBODY ELSE'",
+        "bank_code = '004'",
+        "route = 'bank:other'",
+        "purpose = 'refund'",
+        "charge_id = 'chrg_1'",
+        "id = 'wd_000000000000000000000000000'",
+        "created_at = created_at - interval '1 day'",
+        "state = 'lost'",
+        "state = 'succeeded', ended_at = now()",
+        "state = 'told'",
+        "ended_at = now()",
+        "failure_code = 'rejected_by_bank'",
+    ],
+)
+def test_the_database_refuses(attack: str) -> None:
+    transfer = transfer_in(State.QUEUED)
+    with pytest.raises(DatabaseError):
+        update(transfer, attack)
+
+
+@pytest.mark.parametrize("attack", ["DELETE FROM transfers_transfer", "TRUNCATE transfers_transfer"])
+def test_a_transfer_is_never_deleted(attack: str) -> None:
+    transfer_in(State.FAILED)
+    with pytest.raises(DatabaseError, match="never deleted"):
+        run(attack)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state != State.QUEUED])
+def test_a_transfer_is_born_queued(state: State) -> None:
+    now = clock.now()
+    transfer = queued()
+    transfer.pk, transfer.state, transfer.told_at = "wd_000000000000000000000000000", state, now
+    for name, value in (fields_of(state) | {"told_at": now}).items():
+        setattr(transfer, name, value)
+    with pytest.raises(DatabaseError, match="not born"), transaction.atomic():
+        transfer.save(force_insert=True)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"amount": 0},
+        {"amount": -1},
+        {"bank_code": ""},
+        {"account": ""},
+        {"charge_id": "chrg_1"},
+        {"charge_id": "chrg_1", "bank_code": "", "account": ""},
+    ],
+)
+def test_an_order_that_makes_no_sense_is_not_stored(fields: dict[str, Any]) -> None:
+    with pytest.raises(DatabaseError), transaction.atomic():
+        queued("withdrawal", **fields)
+
+
+def test_a_card_is_refunded_by_its_charge() -> None:
+    transfer = queued("refund", charge_id="chrg_1", bank_code="", account="", account_name="")
+    assert (transfer.order.charge_id, transfer.order.account) == ("chrg_1", "")
+
+
+def test_an_account_is_sealed_and_kept_out_of_what_is_printed() -> None:
+    transfer = queued()
+    assert "4051234567" not in transfer.account_sealed
+    assert transfer.order.account == "4051234567"
+    assert "4051234567" not in repr(transfer.order)

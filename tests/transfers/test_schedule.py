@@ -1,0 +1,87 @@
+"""How often a bank is asked."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from banks import Word
+from core import clock
+from tests.transfers.cast import Bank, Recorder, pass_time, queued, work
+from transfers import calling, schedule, services
+from transfers.models import Transfer
+
+Serving = Callable[..., Bank]
+pytestmark = pytest.mark.django_db
+
+
+def test_the_waits_grow_to_an_hour_and_stay(owner: Recorder, served_by: Serving) -> None:
+    served_by(inquiries=[Word("processing")])
+    transfer = queued()
+    waits = []
+    for _ in range(11):
+        before = clock.now()
+        work(owner)
+        transfer.refresh_from_db()
+        waits.append(round((transfer.due_at - before).total_seconds()))
+        pass_time(4000)
+    assert waits == [1, 2, 5, 10, 30, 60, 300, 900, 3600, 3600, 3600]
+    assert transfer.inquiries == 10
+
+
+def test_tests_may_go_faster(settings: Any) -> None:
+    settings.TRANSFER_PACE = 100
+    assert schedule.next_inquiry(5) == timedelta(seconds=0.6)
+    assert schedule.next_sending() == timedelta(seconds=0.05)
+
+
+def test_a_bank_that_hangs_is_left_after_its_time_and_its_order_is_unknown(
+    owner: Recorder, served_by: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "CALL_SECONDS", 0.1)
+    release = threading.Event()
+    served_by(sends=[lambda: Word("succeeded") if release.wait(30) else Word("failed")])
+    transfer = queued()
+    work(owner)
+    transfer.refresh_from_db()
+    release.set()
+    assert (transfer.state, owner.settled) == ("told", [])
+    pass_time()
+    work(owner)
+    assert owner.fates == ["succeeded"]
+
+
+def test_no_new_round_begins_when_patience_is_out(
+    owner: Recorder, served_by: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "PATIENCE_SECONDS", 0)
+    served_by()
+    queued()
+    assert work(owner) == 0
+
+
+def test_a_round_takes_no_more_than_it_may(owner: Recorder, served_by: Serving) -> None:
+    bank = served_by()
+    for _ in range(12):
+        queued()
+    assert services.work("withdrawal", owner, now=clock.now, limit=10) == 10
+    assert len(bank.sent) == 10
+
+
+def test_staff_find_those_whose_bank_is_silent(
+    owner: Recorder, served_by: Serving, client: Client, admin_user: User
+) -> None:
+    served_by(sends=[Word("unknown")], inquiries=[Word("unknown")])
+    silent, fresh = queued(), queued()
+    work(owner)
+    long_ago = clock.now() - schedule.OVERDUE - timedelta(seconds=1)
+    Transfer.objects.filter(pk=silent.id).update(told_at=long_ago)
+    client.force_login(admin_user)
+    page = client.get("/admin/transfers/transfer/?word=overdue").content.decode()
+    assert silent.id in page
+    assert fresh.id not in page
+    assert "xxxxxx4567" in client.get(f"/admin/transfers/transfer/{silent.id}/change/").content.decode()
