@@ -22,6 +22,7 @@ BEAT = [
         "default",
         "reads are right without it; this sends the event",
     ),
+    ("carry out withdrawals", "withdrawals.run_due", 1.0, "default", "money out: told to banks, inquired"),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
     (
         "fold ledger",

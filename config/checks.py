@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connections
 
 from config.reading import NO_DATABASE, unreadable
+from core import money
 
 LONGEST_TTL_HOURS = 8784
 PROBES = ("off", "reachable", "2xx")
@@ -69,6 +70,9 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
     if settings.TRANSFER_PACE <= 0:
         found.append(_error(17, "TRANSFER_PACE must be positive.", "1 by default."))
+    if not 0 <= settings.WITHDRAWAL_APPROVAL_ABOVE < money.MAX_AMOUNT:
+        hint = f"Satang below {money.MAX_AMOUNT}, the most that is withdrawn at once; 0 turns it off."
+        found.append(_error(18, "WITHDRAWAL_APPROVAL_ABOVE is out of range.", hint))
     if settings.WEBHOOK_THREADS < 2:
         hint = "64 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))

@@ -37,6 +37,7 @@ WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attem
 WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 64)  # posts under way at once, in each worker
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
 TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
+WITHDRAWAL_APPROVAL_ABOVE = read("WITHDRAWAL_APPROVAL_ABOVE", env.int, 0)  # satang; 0: none waits for staff
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 
@@ -84,6 +85,7 @@ INSTALLED_APPS = [
     "sandbox",
     "receipts",
     "qrcodes",
+    "withdrawals",
     "payments",
     "transactions",
     "webhooks",

@@ -16,6 +16,7 @@ from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
 from webhooks.journal_views import DeliveryViewSet, EventViewSet
 from webhooks.views import WebhookViewSet
+from withdrawals.views import WithdrawalViewSet
 
 THAI, PLAIN = "Thai/v1/", "v1/"
 
@@ -46,6 +47,9 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
     ("balance", BalanceViewSet, {"get": "retrieve"}),
+    ("withdrawals", WithdrawalViewSet, {"get": "list", "post": "create"}),
+    ("withdrawals/<str:withdrawal_id>", WithdrawalViewSet, {"get": "retrieve"}),
+    ("withdrawals/<str:withdrawal_id>/cancel", WithdrawalViewSet, {"post": "cancel"}),
 ]
 
 

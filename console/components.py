@@ -49,6 +49,7 @@ PATH: Json = {
     "webhook_id": answers.id_shape("wh_"),
     "delivery_id": answers.id_shape("dlv_"),
     "event_id": answers.id_shape("evt_"),
+    "withdrawal_id": answers.id_shape("wd_"),
     "bank": {"type": "string", "examples": ["sandbox"]},
     "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
 }

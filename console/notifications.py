@@ -11,6 +11,9 @@ from payments.openapi import QR_PAYMENT
 from payments.serializers import PaymentEventData
 from webhooks.event_types import PING, EventType
 from webhooks.serializers import PingData
+from withdrawals.models import RETURNED_BY_BANK
+from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
+from withdrawals.serializers import WithdrawalObject
 
 Json = dict[str, Any]
 PAYMENT: Json = {name: QR_PAYMENT[name] for name in map(str, PaymentEventData().fields)}
@@ -21,6 +24,16 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
         EventType.PAYMENT_FAILED,
         "A payment was declined (status failed) or not paid in time (status expired)",
         {"status": "failed", "failure_code": "declined"},
+    ),
+]
+WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.WITHDRAWAL_PENDING, "A withdrawal was made and its amount is reserved", WITHDRAWAL),
+    (EventType.WITHDRAWAL_PROCESSED, "The bank is told", WITHDRAWAL | {"status": "processing"}),
+    (EventType.WITHDRAWAL_SUCCEEDED, "The money arrived", SUCCEEDED),
+    (
+        EventType.WITHDRAWAL_FAILED,
+        "The money did not arrive, or came back; it is in the balance again",
+        SUCCEEDED | {"status": "failed", "failure_code": RETURNED_BY_BANK},
     ),
 ]
 PINGED = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
@@ -49,6 +62,10 @@ def describe(schema: AutoSchema) -> Json:
         **{
             str(kind): _message(schema, kind, summary, PaymentEventData, PAYMENT | changes)
             for kind, summary, changes in PAYMENT_EVENTS
+        },
+        **{
+            str(kind): _message(schema, kind, summary, WithdrawalObject, data)
+            for kind, summary, data in WITHDRAWAL_EVENTS
         },
     }
 

@@ -22,9 +22,8 @@ WITH_KEY: list[Refusal] = [AuthenticationFailed, RateLimitExceeded]
 WITH_BODY: list[Refusal] = [errors.RequestTooLarge, errors.RequestTimeout]
 WITH_JSON: list[Refusal] = [errors.InvalidRequest, errors.UnsupportedMediaType]
 ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
-# Codes that no operation answers: that of methods that are not described, that of money out, for which there
-# is no operation yet, and those of commands.
-OF_NO_OPERATION = {"method_not_allowed", "insufficient_funds"}
+# Codes that no operation answers: that of methods that are not described, and those of commands.
+OF_NO_OPERATION = {"method_not_allowed"}
 OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
 SAMPLES = {"status": "expired", "method": "PUT", "retry_after": "1", "name": "somebank"}
@@ -34,6 +33,7 @@ SAMPLE_IDS = {
     "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
     "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
     "event_not_found": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
+    "withdrawal_not_found": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
 }
 WAIT = {409, 429, 503}
 

@@ -20,6 +20,7 @@ class Tag(StrEnum):
     PAYMENTS = "Payments"
     WEBHOOKS = "Webhooks"
     TRANSACTIONS = "Transactions"
+    WITHDRAWALS = "Withdrawals"
     SANDBOX = "Sandbox bank"
     BANKS = "Banks"
     SERVICE = "Service"
@@ -30,6 +31,7 @@ TAGS = {
     Tag.PAYMENTS: "Has it been paid? Poll here, or be told by a webhook.",
     Tag.WEBHOOKS: "Be told of every change by a signed message.",
     Tag.TRANSACTIONS: "The history of what was paid, what failed and what went back.",
+    Tag.WITHDRAWALS: "Take money out, to an account at any bank in Thailand.",
     Tag.SANDBOX: "Pay with test keys, well or badly.",
     Tag.BANKS: "Where the service and banks speak to each other. Not for merchants.",
     Tag.SERVICE: "Is it up, how is it doing, what can it do?",

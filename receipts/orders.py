@@ -7,9 +7,10 @@ from receipts import inbox
 from receipts.models import Verdict
 from transfers import services as transfers
 from transfers.services import Owner
+from withdrawals import services as withdrawals
 
 # Who is told, by the prefix of the order's id.
-OWNERS: dict[str, Owner] = {}
+OWNERS: dict[str, Owner] = {"wd": withdrawals.OWNER}
 
 
 def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> None:

@@ -1,2 +1,9 @@
+from core.errors import invalid_field
+
+InvalidBankCode = invalid_field("bank_code", "bank_code is a bank's 3-digit code or short name.")
+InvalidBankAccount = invalid_field("bank_account", "bank_account is an account number of that bank.")
+InvalidAccountName = invalid_field("account_name", "account_name has 1 to 140 characters.")
+
+
 class AlreadyTold(Exception):
     """The bank was told of the order, or may have been: it cannot be canceled."""

@@ -16,10 +16,11 @@ NAMED = [
     ("KKP", "069"),
     ("098", "098"),
 ]
-# The last two are other scripts: Arabic digits, and the sign of kelvin, which folds into a k.
+# The last two are of other scripts: Arabic digits, and the sign of kelvin, which becomes a k in lower case.
 UNKNOWN = [
-    "", "2", "02", "0002", "000", "999", "005", "065", "tbank", " 002", "002 ", "\u0660\u0660\u0662", "\u212abank",
-]  # fmt: skip
+    *("", "2", "02", "0002", "000", "999", "005", "065", "tbank", " 002", "002 "),
+    *("\u0660\u0660\u0662", "\u212abank"),
+]
 GOOD = [
     ("002", "1234567890"),
     ("scb", "0000000000"),

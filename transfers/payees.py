@@ -1,0 +1,40 @@
+"""Whose account money is sent to, as a merchant names it."""
+
+import unicodedata
+from typing import Any
+
+from rest_framework import serializers
+
+from core import fields, thaibanks
+
+LONGEST_NAME = 140
+
+
+class Payee(serializers.Serializer[Any]):
+    """An account at a bank in Thailand. `bank_code` becomes the 3-digit code whatever was given."""
+
+    bank_code = fields.Text(
+        min_length=2, max_length=10, help_text="The bank's 3-digit code, or its short name such as SCB."
+    )
+    bank_account = fields.Text(
+        min_length=thaibanks.SHORTEST, max_length=thaibanks.LONGEST, help_text="Digits and nothing else."
+    )
+    account_name = fields.Text(max_length=LONGEST_NAME, help_text="The holder, as the bank knows them.")
+
+    def validate_bank_code(self, given: str) -> str:
+        bank = thaibanks.find(given)
+        if bank is None:
+            raise serializers.ValidationError("There is no such bank.")
+        return bank.code
+
+    def validate_account_name(self, given: str) -> str:
+        if not given.strip() or any(unicodedata.category(character) == "Cc" for character in given):
+            raise serializers.ValidationError("Write the name in one line.")
+        return given
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            thaibanks.check_account(attrs["bank_code"], attrs["bank_account"])
+        except ValueError as refusal:
+            raise serializers.ValidationError({"bank_account": [str(refusal)]}) from None
+        return attrs

@@ -1,0 +1,15 @@
+from core.errors import Invalid, NotFound
+
+
+class WithdrawalNotFound(NotFound):
+    code = "withdrawal_not_found"
+    message = "No withdrawal {id}."
+
+
+class WithdrawalNotCancelable(Invalid):
+    code = "withdrawal_not_cancelable"
+    message = "This withdrawal is {status}; only a pending one can be canceled."
+
+
+class AlreadyDecided(Exception):
+    """Staff cannot approve or reject this withdrawal: it needs no approval, or it is past it."""

@@ -1,0 +1,153 @@
+"""A withdrawal, what may become of it, and whether staff must approve it first."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from core import vault
+from core.columns import PublicIdKey, RawJson
+from merchants.models import Merchant
+from withdrawals.errors import WithdrawalNotFound
+
+
+class Status(models.TextChoices):
+    PENDING = "pending"  # the money is reserved; no bank was told
+    PROCESSING = "processing"  # the bank is told, and asked until it knows
+    SUCCEEDED = "succeeded"  # the money arrived
+    FAILED = "failed"  # it did not, or it came back
+    CANCELED = "canceled"  # before any bank was told
+
+
+MOVES = {
+    Status.PENDING: {Status.PROCESSING, Status.CANCELED, Status.FAILED},  # failed: rejected by staff
+    Status.PROCESSING: {Status.SUCCEEDED, Status.FAILED},
+    Status.SUCCEEDED: {Status.FAILED},  # banks send back what they cannot book
+}
+REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
+
+
+class IllegalMove(Exception):
+    """A withdrawal cannot go from where it is to where it was sent."""
+
+
+class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
+    def of(self, merchant: Merchant) -> "WithdrawalQuerySet":
+        return self.filter(merchant=merchant)
+
+    def for_staff(self) -> "WithdrawalQuerySet":
+        """Those that wait for somebody's yes or no."""
+        return self.filter(status=Status.PENDING, needs_approval=True, decided_at=None)
+
+    def locked(self, withdrawal_id: str) -> "Withdrawal":
+        """The row under its lock, which every change needs. Raises WithdrawalNotFound."""
+        try:
+            return self.select_for_update(no_key=True).get(pk=withdrawal_id)
+        except self.model.DoesNotExist:
+            raise WithdrawalNotFound(id=withdrawal_id) from None
+
+
+class Withdrawal(models.Model):
+    """Money a merchant takes out. Amounts are satang; only `withdrawals` changes a row."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
+    amount = models.BigIntegerField(help_text="Satang.")
+    currency = models.CharField(max_length=3)
+    bank = models.CharField(max_length=20, help_text="Who sends it: name of the adapter in `banks`.")
+    bank_code = models.CharField(max_length=3, help_text="Of the account it goes to.")
+    account_sealed = models.TextField(editable=False)
+    account_last4 = models.CharField(max_length=4)
+    account_name = models.CharField(max_length=140)
+    reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
+    metadata = RawJson(null=True)
+    failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
+    bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001
+    needs_approval = models.BooleanField(default=False)
+    decided_by = models.CharField(max_length=150, blank=True, default="", help_text="Approved or rejected.")
+    decided_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True, help_text="When it arrived, also if it came back.")
+
+    objects: Any = WithdrawalQuerySet.as_manager()
+
+    class Meta:
+        permissions = [
+            ("decide_withdrawal", "Can approve and reject withdrawals"),
+            ("cancel_withdrawal", "Can cancel withdrawals"),
+        ]
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
+            models.Index(
+                fields=["merchant", "reference"],
+                condition=Q(reference__isnull=False),
+                name="withdrawal_by_reference",
+            ),
+            models.Index(
+                fields=["created_at"],
+                condition=Q(status="pending", needs_approval=True, decided_at__isnull=True),
+                name="withdrawal_for_staff",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="withdrawal_status_known"),
+            models.CheckConstraint(
+                condition=Q(amount__gte=100, amount__lte=200_000_000), name="withdrawal_amount_in_range"
+            ),
+            models.CheckConstraint(condition=Q(currency="THB"), name="withdrawal_currency_is_thb"),
+            models.CheckConstraint(
+                condition=Q(bank_code__regex="^[0-9]{3}$", account_last4__regex="^[0-9]{4}$")
+                & ~Q(bank="")
+                & ~Q(account_sealed="")
+                & ~Q(account_name=""),
+                name="withdrawal_goes_to_an_account",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="failed", failure_code__isnull=False)
+                | ~Q(status="failed") & Q(failure_code__isnull=True),
+                name="withdrawal_reason_iff_failed",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="succeeded", completed_at__isnull=False)
+                | Q(status="failed", failure_code=RETURNED_BY_BANK, completed_at__isnull=False)
+                | Q(status="failed", completed_at__isnull=True) & ~Q(failure_code=RETURNED_BY_BANK)
+                | Q(status__in=["pending", "processing", "canceled"], completed_at__isnull=True),
+                name="withdrawal_completed_iff_arrived",
+            ),
+            models.CheckConstraint(
+                condition=Q(decided_by="", decided_at__isnull=True)
+                | ~Q(decided_by="") & Q(decided_at__isnull=False, needs_approval=True),
+                name="withdrawal_decided_by_somebody",
+            ),
+            models.CheckConstraint(
+                condition=Q(needs_approval=False)
+                | Q(decided_at__isnull=False)
+                | Q(status__in=["pending", "canceled"]),
+                name="withdrawal_not_sent_unapproved",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    def become(self, target: Status, **fields: Any) -> None:
+        """Change status, or raise IllegalMove. The caller holds the row lock."""
+        if target not in MOVES.get(Status(self.status), set()):
+            raise IllegalMove(f"{self.id}: {self.status} to {target}")
+        self.note(status=target, **fields)
+
+    def note(self, **fields: Any) -> None:
+        """Write fields down. The caller holds the row lock."""
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=list(fields))
+
+    @property
+    def waits_for_staff(self) -> bool:
+        return self.status == Status.PENDING and self.needs_approval and self.decided_at is None
+
+    @property
+    def account(self) -> str:
+        return vault.open_sealed(self.account_sealed, context=self.id)

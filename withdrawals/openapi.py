@@ -1,0 +1,81 @@
+"""The operations on withdrawals, as the OpenAPI document tells them."""
+
+from typing import Any
+
+from core.openapi import Link, Operation, Shown, Tag
+from merchants.errors import BankNotConfigured
+from transactions.errors import InsufficientFunds
+from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
+from withdrawals.serializers import (
+    WithdrawalList,
+    WithdrawalObject,
+    WithdrawalQuery,
+    WithdrawalRequest,
+)
+
+_GIVEN: dict[str, Any] = {
+    "amount": 150_000,
+    "currency": "THB",
+    "bank_code": "014",
+    "account_name": "Somtam House Co., Ltd.",
+    "reference": "PAYOUT-2026-11",
+    "metadata": {"week": 47},
+}
+WITHDRAWAL = _GIVEN | {
+    "withdrawal_id": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
+    "status": "pending",
+    "bank_name": "Siam Commercial Bank",
+    "bank_account": "4567",
+    "failure_code": None,
+    "bank_reference": None,
+    "created_at": "2026-11-21T03:04:05.123Z",
+    "updated_at": "2026-11-21T03:04:05.123Z",
+    "completed_at": None,
+}
+SUCCEEDED = WITHDRAWAL | {
+    "status": "succeeded",
+    "bank_reference": "sbo_0oDFPY9mXrB7dMvLkeN1w5QhRtc",
+    "updated_at": "2026-11-21T03:04:07.900Z",
+    "completed_at": "2026-11-21T03:04:07.900Z",
+}
+_BY_ID = {"withdrawal_id": "$response.body#/withdrawal_id"}
+
+create = Operation(
+    name="create_withdrawal",
+    tag=Tag.WITHDRAWALS,
+    summary="Withdraw money",
+    description="Reserves the amount, which the balance must cover, and sends it to an account in Thailand. "
+    "The bank is told in a moment; until then the withdrawal can be canceled. Large ones may wait for the "
+    "operator's approval first. With the sandbox bank an account that ends in 0002 fails, one in 0003 is "
+    "known only after an inquiry, and one in 0004 comes back after it had arrived.",
+    body=Shown(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
+    answer=Shown(WithdrawalObject, WITHDRAWAL),
+    refusals=(BankNotConfigured, InsufficientFunds),
+    links=(Link("get_withdrawal", _BY_ID), Link("cancel_withdrawal", _BY_ID)),
+)
+list_ = Operation(
+    name="list_withdrawals",
+    tag=Tag.WITHDRAWALS,
+    summary="List withdrawals",
+    description="Newest first.",
+    query=WithdrawalQuery,
+    answer=Shown(WithdrawalList, {"withdrawals": [SUCCEEDED], "total": 1, "limit": 20, "offset": 0}),
+)
+retrieve = Operation(
+    name="get_withdrawal",
+    tag=Tag.WITHDRAWALS,
+    summary="Retrieve a withdrawal",
+    description="`pending` until the bank is told, then `processing` until it says what became of it. Banks "
+    "may send money back after it had arrived: then it is `failed` with `returned_by_bank`.",
+    answer=Shown(WithdrawalObject, SUCCEEDED),
+    refusals=(WithdrawalNotFound,),
+)
+cancel = Operation(
+    name="cancel_withdrawal",
+    tag=Tag.WITHDRAWALS,
+    summary="Cancel a pending withdrawal",
+    description="Possible until the bank is told. What was reserved is free again.",
+    answer=Shown(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
+    refusals=(WithdrawalNotFound, WithdrawalNotCancelable),
+    links=(Link("get_withdrawal", _BY_ID),),
+)

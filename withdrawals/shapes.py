@@ -1,0 +1,27 @@
+from typing import Any
+
+from core import thaibanks
+from core.clock import iso, iso_or_none
+from withdrawals.models import Withdrawal
+
+
+def withdrawal_object(withdrawal: Withdrawal) -> dict[str, Any]:
+    """The withdrawal object, which is also the `data` of its events. Of the account: the last 4 digits."""
+    bank = thaibanks.find(withdrawal.bank_code)
+    return {
+        "withdrawal_id": withdrawal.id,
+        "status": withdrawal.status,
+        "amount": withdrawal.amount,
+        "currency": withdrawal.currency,
+        "bank_code": withdrawal.bank_code,
+        "bank_name": withdrawal.bank_code if bank is None else bank.name,
+        "bank_account": withdrawal.account_last4,
+        "account_name": withdrawal.account_name,
+        "reference": withdrawal.reference,
+        "failure_code": withdrawal.failure_code,
+        "bank_reference": withdrawal.bank_reference,
+        "metadata": withdrawal.metadata,
+        "created_at": iso(withdrawal.created_at),
+        "updated_at": iso(withdrawal.updated_at),
+        "completed_at": iso_or_none(withdrawal.completed_at),
+    }
