@@ -2,7 +2,7 @@ from django.contrib import admin
 
 from core import clock, vault
 from core.admin import ReadOnlyAdmin
-from sandbox.models import SandboxCall, SandboxOrder, SandboxPayment
+from sandbox.models import SandboxCall, SandboxCardRefund, SandboxCharge, SandboxOrder, SandboxPayment
 
 
 @admin.register(SandboxPayment)
@@ -36,4 +36,18 @@ class SandboxCallAdmin(ReadOnlyAdmin):
     list_filter = ["state"]
     search_fields = ["=payment__id", "=order__id"]
     list_select_related = ["payment", "order"]
+    ordering = ["-created_at"]
+
+
+@admin.register(SandboxCharge)
+class SandboxChargeAdmin(ReadOnlyAdmin):
+    list_display = ["id", "order_id", "amount_shown", "brand", "last4", "failure_code", "created_at"]
+    search_fields = ["=id", "=order_id"]
+    ordering = ["-created_at"]
+
+
+@admin.register(SandboxCardRefund)
+class SandboxCardRefundAdmin(ReadOnlyAdmin):
+    list_display = ["id", "order_id", "charge", "amount", "created_at"]
+    search_fields = ["=id", "=order_id"]
     ordering = ["-created_at"]

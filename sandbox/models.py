@@ -9,6 +9,18 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.columns import PublicIdKey
+from sandbox.card_models import SandboxCardRefund, SandboxCharge
+
+__all__ = [
+    "CallQuerySet",
+    "OrderStatus",
+    "SandboxCall",
+    "SandboxCardRefund",
+    "SandboxCharge",
+    "SandboxOrder",
+    "SandboxPayment",
+    "State",
+]
 
 
 class SandboxPayment(models.Model):

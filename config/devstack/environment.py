@@ -6,6 +6,7 @@ import secrets
 from cryptography.fernet import Fernet
 
 from config.devstack.instance import Instance
+from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
 
 # A merchant's first webhook receiver is a program on the same machine.
@@ -31,6 +32,7 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
             "FIELD_ENCRYPTION_KEYS", lambda: Fernet.generate_key().decode()
         ),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
+        "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         **LOCAL_WEBHOOKS,
     }
     given = {name: os.environ[name] for name in settings if name in os.environ}

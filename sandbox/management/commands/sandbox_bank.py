@@ -1,16 +1,18 @@
-"""`manage.py sandbox_bank`: the sandbox bank at work, sending its callbacks."""
+"""`manage.py sandbox_bank`: the sandbox bank at work, sending its callbacks and charging test cards."""
 
 import signal
+from contextlib import nullcontext
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from sandbox.counter import open_counter
 from sandbox.switchboard import Switchboard
 
 
 class Command(BaseCommand):
-    help = "Send the sandbox bank's callbacks until SIGTERM or SIGINT. May run several times at once."
+    help = "Be the sandbox bank until SIGTERM or SIGINT. May run several times at once."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         if not settings.SANDBOX_BANK_SECRET:
@@ -18,4 +20,5 @@ class Command(BaseCommand):
         switchboard = Switchboard()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: switchboard.stop())
-        switchboard.run()
+        with open_counter() if settings.SANDBOX_ACQUIRER_URL else nullcontext():
+            switchboard.run()
