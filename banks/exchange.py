@@ -35,12 +35,21 @@ def ask(
         session.trust_env = not is_neighbour  # a proxy of the environment is for the outside
         try:
             answer = session.request(method, url, timeout=timeout, allow_redirects=False, stream=True, **how)
-            body = next(answer.iter_content(LONGEST_ANSWER), b"")
-            return Answer(answer.status_code, strict_json.loads(body))
+            return Answer(answer.status_code, strict_json.loads(_body(answer)))
         except RequestException as error:
             raise NotSent() if _never_left(error) else NoAnswer() from None
         except InvalidRequest:
             raise NoAnswer() from None
+
+
+def _body(answer: requests.Response) -> bytes:
+    """The body, whatever pieces it comes in; what is longer than any answer is cut and means nothing."""
+    body = b""
+    for piece in answer.iter_content(LONGEST_ANSWER):
+        body += piece
+        if len(body) > LONGEST_ANSWER:
+            break
+    return body[:LONGEST_ANSWER]
 
 
 def _never_left(error: RequestException) -> bool:

@@ -7,20 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import requests
-from requests.exceptions import ConnectTimeout, RequestException
-from urllib3.exceptions import NewConnectionError
 
-from banks import texts
+from banks import exchange, texts
 from banks.base import Fate, LastFate, Order, OrderNotice, Purpose, Word
-from core import clock, money, strict_json
-from core.errors import InvalidRequest
+from banks.exchange import Answer, NoAnswer, NotSent
+from core import clock, money
 
 log = logging.getLogger("banks")
 SIGNATURE = "Sandbox-Bank-Signature"
 PATH = "/sandbox/bank/v1/orders"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
-LONGEST_ANSWER = 65_536
 TYPES: dict[Purpose, str] = {"refund": "refund", "withdrawal": "payout"}
 LAST_FATES: dict[str, LastFate] = {"succeeded": "succeeded", "failed": "failed", "returned": "returned"}
 FATES: dict[str, Fate] = {"processing": "processing", **LAST_FATES}
@@ -49,53 +45,39 @@ class SandboxSender:
     def send(self, order: Order) -> Word:
         """The bank does an order once, however often it is told: it knows it by our id."""
         try:
-            status, body = self._ask("POST", PATH, orjson.dumps(_told(order)))
-        except RequestException as error:
-            return Word("not_sent") if _never_left(error) else UNKNOWN
-        if status in REFUSED:
+            answer = self._ask("POST", PATH, orjson.dumps(_told(order)))
+        except NotSent:
+            return Word("not_sent")
+        except NoAnswer:
+            return UNKNOWN
+        if answer.status in REFUSED:
             return Word("failed", failure_code=REJECTED)
-        return Word("not_sent") if status in NOT_TAKEN else _word(status, body, order)
+        return Word("not_sent") if answer.status in NOT_TAKEN else _word(answer, order)
 
     def inquire(self, order: Order) -> Word:
         """A bank that knows nothing of the order proves nothing: it may still be on its way."""
         try:
-            status, body = self._ask("GET", f"{PATH}/{order.order_id}", b"")
-        except RequestException:
+            answer = self._ask("GET", f"{PATH}/{order.order_id}", b"")
+        except (NotSent, NoAnswer):
             return UNKNOWN
-        if status == 404:
+        if answer.status == 404:
             log.warning("the sandbox bank does not know order %s", order.order_id)
-        return _word(status, body, order)
+        return _word(answer, order)
 
-    def _ask(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        headers = {"Content-Type": "application/json", SIGNATURE: self._sign(method, path, body)}
-        with requests.Session() as session:
-            # A proxy of the environment is for the outside; the sandbox bank is our neighbour.
-            session.trust_env = False
-            answer = session.request(
-                method,
-                self._base_url + path,
-                data=body,
-                headers=headers,
-                timeout=(CONNECT_SECONDS, READ_SECONDS),
-                allow_redirects=False,
-                stream=True,
-            )
-            return answer.status_code, _body(answer)
+    def _ask(self, method: str, path: str, body: bytes) -> Answer:
+        return exchange.ask(
+            method,
+            self._base_url + path,
+            data=body,
+            headers={"Content-Type": "application/json", SIGNATURE: self._sign(method, path, body)},
+            timeout=(CONNECT_SECONDS, READ_SECONDS),
+            is_neighbour=True,
+        )
 
     def _sign(self, method: str, path: str, body: bytes) -> str:
         sent_at = str(int(clock.now().timestamp()))
         signed = f"{sent_at}.{method} {path}.".encode() + body
         return f"t={sent_at},v1={hmac.digest(self._secret, signed, 'sha256').hex()}"
-
-
-def _body(answer: requests.Response) -> bytes:
-    """The body, whatever pieces it comes in; what is longer than any answer is cut and means nothing."""
-    body = b""
-    for piece in answer.iter_content(LONGEST_ANSWER):
-        body += piece
-        if len(body) > LONGEST_ANSWER:
-            break
-    return body[:LONGEST_ANSWER]
 
 
 def _told(order: Order) -> dict[str, str]:
@@ -110,12 +92,6 @@ def _told(order: Order) -> dict[str, str]:
     }
 
 
-def _never_left(error: RequestException) -> bool:
-    """Whether there was no connection by which the order could have been sent."""
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    return isinstance(error, ConnectTimeout) or isinstance(reason, NewConnectionError)
-
-
 def notice(told: Mapping[str, Any]) -> OrderNotice:
     """What the bank says of an order of its own accord. Raises ValueError."""
     text = texts.shaped(told, _LAST_SHAPES)
@@ -123,13 +99,13 @@ def notice(told: Mapping[str, Any]) -> OrderNotice:
     return OrderNotice(text["reference"], fate, text["bank_reference"], _failure_code(text))
 
 
-def _word(status: int, body: bytes, order: Order) -> Word:
+def _word(answer: Answer, order: Order) -> Word:
     """What an answer says, if it is one and speaks of this order."""
-    if status != 200:
+    if answer.status != 200:
         return UNKNOWN
     try:
-        text = texts.shaped(strict_json.loads(body), _SHAPES)
-    except (InvalidRequest, ValueError):
+        text = texts.shaped(answer.told, _SHAPES)
+    except ValueError:
         return UNKNOWN
     if (text["reference"], text["amount"]) != (order.order_id, money.baht(order.amount)):
         return UNKNOWN

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from banks import sandbox_orders, sender
+from banks import exchange, sandbox_orders, sender
 from banks.base import Order, UnknownBank, Word
 from banks.sandbox_orders import SandboxSender
 from tests import receiver
@@ -104,7 +104,7 @@ def test_what_the_bank_says_is_understood(
         Reply(200, body=b"<html>"),
         Reply(200, body=b"[]"),
         Reply(200, body=orjson.dumps(TOLD)[:-9]),
-        Reply(200, body=b" " * 70_000 + orjson.dumps(TOLD)),
+        Reply(200, body=b" " * exchange.LONGEST_ANSWER + orjson.dumps(TOLD)),
         Reply(200, headers={"Content-Length": "1000"}, body=orjson.dumps(TOLD), closes=True),
         Reply(closes=True),
         reply(status="lost"),
