@@ -23,6 +23,13 @@ BEAT = [
         "reads are right without it; this sends the event",
     ),
     ("carry out withdrawals", "withdrawals.run_due", 1.0, "default", "money out: told to banks, inquired"),
+    (
+        "inquire card payments",
+        "payments.inquire_due",
+        1.0,
+        "default",
+        "what an acquirer did not answer, or a crash left over",
+    ),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
     (
         "fold ledger",

@@ -25,7 +25,7 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes", QrCodeViewSet, {"post": "create"}),
     ("qr-codes/<str:qr_code_id>", QrCodeViewSet, {"get": "retrieve"}),
     ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
-    ("payments", PaymentViewSet, {"get": "list"}),
+    ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
     (

@@ -7,12 +7,13 @@ from typing import Any
 
 from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 
-from core import errors
+from core import answers, errors
 from core.errors import CATALOGUE, ApiError
 from core.http import JSON
 from core.openapi import Operation
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
 from merchants.errors import AuthenticationFailed, RateLimitExceeded
+from payments.errors import CardDeclined
 
 Json = dict[str, Any]
 Refusal = type[ApiError]
@@ -127,6 +128,8 @@ def _envelope(kinds: Sequence[Refusal]) -> Json:
         optional: Json = {"request_id": {"type": "string"}}
     else:
         optional = {"param": {"type": "string", "description": "The field at fault."}}
+    if CardDeclined in kinds:
+        optional["payment_id"] = answers.id_shape("pay_") | {"description": "The payment that failed."}
     return _closed({"error": _closed(error, optional)})
 
 

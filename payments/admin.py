@@ -4,7 +4,7 @@ from django.contrib import admin
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from payments.models import Payment, Status
+from payments.models import CardCharge, Payment, Status
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -46,3 +46,11 @@ class PaymentAdmin(ReadOnlyAdmin):
         hidden = {"status", "client_bank_account_sealed", "payer_account_sealed"}
         plain = [field.name for field in Payment._meta.concrete_fields if field.name not in hidden]
         return ["status_now", *plain, "client_account", "payer_account_masked"]
+
+
+@admin.register(CardCharge)
+class CardChargeAdmin(ReadOnlyAdmin):
+    list_display = ["payment", "acquirer", "charge_id", "state", "inquiries", "due_at", "created_at"]
+    list_filter = ["state", "acquirer"]
+    list_select_related = ["payment"]
+    search_fields = ["=payment__id", "=charge_id"]

@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, invalid_field
+from core.errors import Invalid, NotFound, PaymentError, invalid_field
 
 
 class PaymentNotFound(NotFound):
@@ -14,3 +14,25 @@ class InvalidAmount(Invalid):
 InvalidCurrency = invalid_field("currency", "The currency must be THB.")
 InvalidReference = invalid_field("reference", "The reference has 1 to 35 characters.")
 InvalidMetadata = invalid_field("metadata", "metadata is a JSON object of at most 50 keys and 8 kB.")
+InvalidDescription = invalid_field("description", "The description has 1 to 255 characters.")
+InvalidTokenId = invalid_field("token_id", "The acquirer knows no such token.")
+
+
+class TokenAlreadyUsed(Invalid):
+    code = "token_already_used"
+    message = "This token was used before. Get a new one for the card."
+
+
+class CardDeclined(PaymentError):
+    code = "card_declined"
+    message = "The card was declined."
+
+
+class ExpiredCard(PaymentError):
+    code = "expired_card"
+    message = "The card has expired."
+
+
+class ProcessingError(PaymentError):
+    code = "processing_error"
+    message = "The acquirer could not process the card."

@@ -10,7 +10,10 @@ from django.db.models.functions import Coalesce
 from core import ids, vault
 from core.columns import PublicId, PublicIdKey, RawJson
 from merchants.models import Merchant
+from payments.card_models import CardCharge, ChargeState
 from payments.errors import PaymentNotFound
+
+__all__ = ["MOVES", "CardCharge", "ChargeState", "IllegalMove", "Payment", "PaymentQuerySet", "Status"]
 
 
 class Status(models.TextChoices):

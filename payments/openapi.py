@@ -3,14 +3,17 @@
 from typing import Any
 
 from core.openapi import Operation, Shown, Tag
-from payments.errors import PaymentNotFound
+from merchants.errors import BankNotConfigured
+from payments.errors import CardDeclined, ExpiredCard, PaymentNotFound, ProcessingError, TokenAlreadyUsed
 from payments.serializers import (
     CardPaymentList,
     CardPaymentObject,
     PaymentQuery,
+    PaymentRequest,
     QrPaymentList,
     QrPaymentObject,
 )
+from transactions.errors import InsufficientFunds
 
 _PAGE = {"total": 1, "limit": 20, "offset": 0}
 _SHARED: dict[str, Any] = {
@@ -31,6 +34,41 @@ QR_PAYMENT = _SHARED | {
 }
 CARD_PAYMENT = _SHARED | {"description": None, "updated_at": "2026-11-21T03:05:42.310Z", "card": None}
 
+PAID_BY_CARD = CARD_PAYMENT | {
+    "description": "Two tickets",
+    "expires_at": None,
+    "card": {"last4": "4242", "brand": "visa"},
+}
+
+create = Operation(
+    name="create_payment",
+    tag=Tag.PAYMENTS,
+    summary="Pay by card",
+    description="Charges the card behind a token. A decline is a 402 that names the failed payment. "
+    "`pending` means that the acquirer has not answered yet: poll, or wait for the webhook, and never pay "
+    "again without the same `Idempotency-Key`. Test tokens: `tok_test_visa`, `tok_test_mastercard`, "
+    "`tok_test_insufficient_funds`, `tok_test_declined`, `tok_test_expired`, `tok_test_used`, "
+    "`tok_test_timeout`.",
+    body=Shown(
+        PaymentRequest,
+        {
+            "token_id": "tok_test_visa",
+            "amount": 150_000,
+            "currency": "THB",
+            "description": "Two tickets",
+            "metadata": {"table": 4},
+        },
+    ),
+    answer=Shown(CardPaymentObject, PAID_BY_CARD),
+    refusals=(
+        InsufficientFunds,
+        CardDeclined,
+        ExpiredCard,
+        ProcessingError,
+        TokenAlreadyUsed,
+        BankNotConfigured,
+    ),
+)
 list_ = Operation(
     name="list_payments",
     tag=Tag.PAYMENTS,

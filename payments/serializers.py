@@ -1,10 +1,14 @@
+import re
 from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields
+from core import answers, fields, money
 from core.paging import PageQuery
+from payments import card_numbers
 from payments.models import Status
+
+_TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
 
 class PaymentQuery(PageQuery):
@@ -26,6 +30,33 @@ class PaymentQuery(PageQuery):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return fields.ordered_dates(attrs)
+
+
+class TokenId(fields.Text):
+    """A token for a card. What looks like the number of a card itself is refused, and repeated nowhere."""
+
+    default_error_messages = {"token": "Give the token that the acquirer made for the card."}
+
+    def to_internal_value(self, data: Any) -> str:
+        token = super().to_internal_value(data)
+        if not _TOKEN.fullmatch(token) or card_numbers.looks_like_one(token):
+            self.fail("token")
+        return token
+
+
+class PaymentRequest(serializers.Serializer[Any]):
+    """A payment by card."""
+
+    token_id = TokenId(help_text="What the acquirer made of the card in the customer's browser.")
+    amount = fields.Integer(
+        min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
+    )
+    currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
+    description = fields.Text(max_length=255, required=False, help_text="Comes back in answers.")
+    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    metadata = fields.Metadata(
+        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+    )
 
 
 class Card(serializers.Serializer[Any]):

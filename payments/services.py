@@ -58,6 +58,11 @@ def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
     _publish("payment.failed", payment, now)
 
 
+def tell_pending(payment: Payment, *, now: datetime) -> None:
+    """It is pending, and the merchant has been told nothing else of it yet. The caller holds the lock."""
+    _publish("payment.pending", payment, now)
+
+
 def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
     """Pending becomes expired, as of `expires_at`. The caller holds the lock."""
     payment.move_to(Status.EXPIRED, expires_at=expires_at, updated_at=expires_at)

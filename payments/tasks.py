@@ -1,9 +1,14 @@
 from celery import shared_task
 
 from core import clock
-from payments import services
+from payments import inquiries, services
 
 
 @shared_task(name="payments.expire_due")
 def expire_due() -> None:
     services.expire_due(now=clock.now())
+
+
+@shared_task(name="payments.inquire_due")
+def inquire_due() -> None:
+    inquiries.inquire_due(now=clock.now)

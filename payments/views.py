@@ -5,18 +5,21 @@ from rest_framework.request import Request
 
 from core import api, clock, ids, paging, rows
 from core.http import Answer
+from idempotency.services import Job
+from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from payments import card_answers, cards
 from payments import openapi as docs
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentQuerySet
-from payments.serializers import PaymentQuery
+from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import card_shape, qr_shape
 
-QUERY = PaymentQuery()
+QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
 
 class PaymentViewSet(MerchantViewSet):
-    """Read payments. The path form chooses the shape: the only place where the two differ."""
+    """Pay by card, read payments. The path form chooses the shape: the only place where the two differ."""
 
     thai = True
 
@@ -25,6 +28,15 @@ class PaymentViewSet(MerchantViewSet):
         query, now = api.read_query(QUERY, request), clock.now()
         found = _filtered(Payment.objects.of(merchant_of(request)), query, now)
         return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
+
+    @docs.create
+    @idempotent
+    def create(self, request: Request) -> Job:
+        """Answers the shape without the country under both path forms: a payment by card has a card."""
+        asked = api.read_body(REQUEST, request)
+        asked.pop("currency")
+        purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **asked)
+        return card_answers.job(purchase, clock.now)
 
     @docs.retrieve
     def retrieve(self, request: Request, payment_id: str) -> Answer:

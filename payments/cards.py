@@ -1,0 +1,146 @@
+"""Payments by card token: commit, ask the acquirer with no transaction open, commit what it says.
+
+Our payment id is the acquirer's key to charge once. Nobody charges again for it: what is not known is
+inquired (`payments.inquiries`).
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+import banks
+from banks import Acquirer, Charge, Said
+from core import clock, rows
+from merchants.errors import BankNotConfigured
+from merchants.models import Merchant, Mode
+from payments import services as payments
+from payments.models import CardCharge, ChargeState, Payment, Status
+from payments.services import Payer
+from transactions import accounts
+
+log = logging.getLogger("payments")
+# The first inquiry after a call that was not answered, the second and so on; then hourly.
+WAITS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
+LAST_WAIT = timedelta(hours=1)
+# A charge that its acquirer does not know by then was never asked for.
+LOST_AFTER = timedelta(minutes=10)
+# Nobody begins a charge later than this after writing it down: long before others take it for lost.
+BEGIN_WITHIN = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A card payment that passed every check of ours: the pending payment, and whom to ask for what."""
+
+    payment: Payment
+    charge: CardCharge
+    acquirer: Acquirer = field(repr=False)
+    token: str = field(repr=False)
+
+
+def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fields: Any) -> Purchase:
+    """Nothing is stored yet; amount in satang. Raises BankNotConfigured."""
+    name = acquirer_of(merchant)
+    acquirer = banks.acquirer(name)
+    payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
+    due_at = now + timedelta(seconds=acquirer.seconds)
+    charge = rows.new(CardCharge, payment=payment, acquirer=name, due_at=due_at, created_at=now)
+    return Purchase(payment, charge, acquirer, token_id)
+
+
+def acquirer_of(merchant: Merchant) -> str:
+    """The sandbox for test merchants, and the deployment's own for live ones. Raises BankNotConfigured."""
+    if merchant.mode == Mode.TEST and settings.SANDBOX_ACQUIRER_URL:
+        return "sandbox"
+    if merchant.mode == Mode.LIVE and settings.OMISE_SECRET_KEY:
+        return "omise"
+    raise BankNotConfigured("This merchant has no acquirer for cards configured yet.")
+
+
+def store(purchase: Purchase) -> None:
+    """Before the acquirer hears of it."""
+    rows.insert_together([purchase.payment, purchase.charge])
+
+
+def ask(purchase: Purchase) -> Said:
+    """Charge the card. Not in a transaction: it takes as long as the acquirer does."""
+    payment = purchase.payment
+    if clock.now() - payment.created_at > BEGIN_WITHIN:  # a process that stood still meanwhile
+        return Said("unknown")
+    return purchase.acquirer.charge(Charge(payment.id, purchase.token, payment.amount))
+
+
+def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
+    """What the acquirer says becomes the payment's fate, once, in the caller's transaction.
+
+    None when the acquirer refused to try, and so there is no payment any more.
+    """
+    payment: Payment = Payment.objects.locked(payment_id)
+    charge = CardCharge.objects.select_for_update().get(pk=payment_id)
+    if charge.is_open:
+        _SETTLING[said.outcome](payment, charge, said, now)
+    elif said.outcome == "succeeded" and payment.status == Status.FAILED:
+        log.error("payment %s failed here, and its acquirer charged it: refund it there", payment_id)
+    return payment if payment.pk else None
+
+
+def _succeed(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    _note(payment, charge, said)
+    source = accounts.acquirer(charge.acquirer)
+    paid_at = clock.to_millisecond(said.paid_at or now)
+    payments.succeed(payment, paid_at=paid_at, payer=Payer(), source=source, now=now)
+    charge.end(ChargeState.ENDED, now)
+
+
+def _fail(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    _note(payment, charge, said)
+    payments.fail(payment, failure_code=said.failure_code or "processing_error", now=now)
+    charge.end(ChargeState.ENDED, now)
+
+
+def _take_back(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    """The token is not good, so nothing was tried: there was no payment, and the merchant's retry is new."""
+    if charge.state != ChargeState.ASKED:  # the call was so slow that an inquiry has told of a payment
+        return _fail(payment, charge, Said("not_sent"), now)
+    charge.end(ChargeState.REFUSED, now)
+    payment.delete()
+    return None
+
+
+def _wait(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    _note(payment, charge, said)
+    if charge.state == ChargeState.ASKED:
+        payments.tell_pending(payment, now=now)
+    wait = WAITS[charge.inquiries] if charge.inquiries < len(WAITS) else LAST_WAIT
+    charge.set_state(ChargeState.WAITING, due_at=now + wait)
+
+
+def _give_up(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    """The acquirer knows nothing of it: perhaps not yet, and after a while surely never."""
+    is_lost = now - charge.created_at > LOST_AFTER
+    (_fail if is_lost else _wait)(payment, charge, said, now)
+
+
+def _note(payment: Payment, charge: CardCharge, said: Said) -> None:
+    """What is known of the card and the charge by now."""
+    if said.last4:
+        payment.card_last4, payment.card_brand = said.last4, said.brand
+        payment.save(update_fields=["card_last4", "card_brand"])
+    if said.charge_id:
+        charge.charge_id = said.charge_id
+        charge.save(update_fields=["charge_id"])
+
+
+_SETTLING: dict[str, Callable[[Payment, CardCharge, Said, datetime], None]] = {
+    "succeeded": _succeed,
+    "declined": _fail,
+    "refused": _take_back,
+    "not_sent": _fail,
+    "pending": _wait,
+    "unknown": _wait,
+    "missing": _give_up,
+}

@@ -1,0 +1,166 @@
+"""A process that dies in the middle of a card payment, and requests that come at once: one charge, always."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.utils import DatabaseError
+
+from banks import Said
+from banks.sandbox_cards import SandboxAcquirer
+from core import clock
+from payments import cards
+from payments.inquiries import inquire_due
+from payments.models import CardCharge, Payment
+from sandbox.models import SandboxCharge
+from tests.conftest import Shop, new_client
+from tests.payments.card_cast import PATH, error_of, events, inquire, request, rows_of
+from tests.threads import at_once
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+def dying(step: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+    """A step that does not begin, or whose end nobody sees."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if after:
+            step(*args, **kwargs)
+        raise Crash
+
+    return run
+
+
+def pay_and_die(till: Shop, step: str, *, after: bool, token: str = "tok_test_visa") -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards, step, dying(getattr(cards, step), after=after))
+        assert till.post(PATH, request(token), key="order-1").status_code == 500
+
+
+@pytest.fixture(autouse=True)
+def known_as_dead_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SandboxAcquirer, "seconds", 0.0)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_before_the_first_commit_there_is_nothing_and_the_retry_pays(till: Shop, after: bool) -> None:
+    pay_and_die(till, "store", after=after)
+    assert not Payment.objects.exists()
+    assert till.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
+    assert SandboxCharge.objects.count() == 1
+
+
+@pytest.mark.parametrize(("step", "after"), [("ask", True), ("settle", False), ("settle", True)])
+def test_a_charge_whose_answer_was_lost_is_found_by_inquiry(till: Shop, step: str, after: bool) -> None:
+    pay_and_die(till, step, after=after)
+    pending = till.post(PATH, request(), key="order-1")
+    assert (pending.status_code, pending.json()["status"]) == (200, "pending")
+    assert pending.headers["Idempotent-Replayed"] == "true"
+    assert inquire() == 1
+    paid = till.post(PATH, request(), key="order-1").json()
+    assert (paid["status"], paid["payment_id"]) == ("succeeded", pending.json()["payment_id"])
+    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert events() == ["payment.succeeded"]
+    assert (Payment.objects.count(), SandboxCharge.objects.count()) == (1, 1)
+
+
+def test_a_decline_whose_answer_was_lost_is_found_by_inquiry(till: Shop) -> None:
+    pay_and_die(till, "settle", after=False, token="tok_test_declined")
+    inquire()
+    again = till.post(PATH, request("tok_test_declined"), key="order-1")
+    assert error_of(again) == (402, "card_declined", "payment_error")
+    assert again.json()["error"]["payment_id"] == Payment.objects.get().id
+    assert rows_of(till) == [("failed", "failed", 150_000)]
+
+
+def test_a_charge_that_was_never_asked_for_waits_and_then_fails(till: Shop) -> None:
+    """What an acquirer does not know yet may be on its way; after a while it never was."""
+    pay_and_die(till, "ask", after=False)
+    assert inquire() == 1
+    assert till.post(PATH, request(), key="order-1").json()["status"] == "pending"
+    assert events() == ["payment.pending"]
+    assert inquire(now=lambda: clock.now() + cards.LOST_AFTER + timedelta(seconds=1)) == 1
+    assert error_of(till.post(PATH, request(), key="order-1")) == (402, "processing_error", "payment_error")
+    assert events() == ["payment.pending", "payment.failed"]
+    assert not SandboxCharge.objects.exists()
+
+
+def test_a_process_that_stood_still_charges_nothing_when_it_wakes(
+    till: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "BEGIN_WITHIN", timedelta(seconds=-1))
+    assert till.post(PATH, request()).json()["status"] == "pending"
+    assert not SandboxCharge.objects.exists()
+
+
+def test_a_charge_that_is_known_too_late_is_logged_for_staff(
+    till: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    pay_and_die(till, "ask", after=False)
+    inquire(now=lambda: clock.now() + cards.LOST_AFTER + timedelta(seconds=1))
+    payment = Payment.objects.get()
+    with transaction.atomic():
+        cards.settle(payment.id, Said("succeeded", charge_id="sbc_1"), now=clock.now())
+    assert Payment.objects.get().status == "failed"
+    assert payment.id in caplog.text
+
+
+def test_waits_between_inquiries_grow_to_an_hour(till: Shop) -> None:
+    pay_and_die(till, "ask", after=False)
+    waits = []
+    for _ in range(8):
+        now = clock.now()
+        inquire(now=lambda now=now: now)  # type: ignore[misc]
+        waits.append((CardCharge.objects.get().due_at - now).total_seconds())
+    assert waits == [5, 10, 30, 60, 300, 3600, 3600, 3600]
+
+
+def test_sweeps_at_once_settle_a_payment_once(till: Shop) -> None:
+    pay_and_die(till, "settle", after=False)
+    CardCharge.objects.update(due_at=clock.now() - timedelta(seconds=1))
+    assert sum(at_once(*[lambda: inquire_due(now=clock.now)] * 5)) == 1
+    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+
+
+@pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_timeout", "tok_test_used"])
+def test_twenty_identical_requests_charge_once(
+    till: Shop, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # none of them is dead
+    shops = [Shop(till.merchant, till.secret_key, new_client()) for _ in range(20)]
+    answers = at_once(*[partial(shop.post, PATH, request(token), key="order-1") for shop in shops])
+    assert len({answer.content for answer in answers}) == 1
+    is_kept = token != "tok_test_used"
+    assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == (1 if is_kept else 20)
+    assert Payment.objects.count() == SandboxCharge.objects.count() == (1 if is_kept else 0)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "DELETE FROM payments_payment",
+        "DELETE FROM payments_cardcharge",
+        "TRUNCATE payments_cardcharge CASCADE",
+        "UPDATE payments_cardcharge SET state = 'asked', ended_at = NULL",
+        "UPDATE payments_cardcharge SET state = 'refused'",
+        "UPDATE payments_cardcharge SET charge_id = 'other'",
+        "UPDATE payments_cardcharge SET acquirer = 'other'",
+        "UPDATE payments_cardcharge SET ended_at = NULL",
+        "UPDATE payments_cardcharge SET state = 'paid'",
+    ],
+)
+def test_the_database_refuses_to_forget_or_change_a_charge(till: Shop, attack: str) -> None:
+    till.post(PATH, request())
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+
+
+def test_a_pending_payment_whose_charge_was_asked_for_cannot_be_deleted(till: Shop) -> None:
+    pay_and_die(till, "ask", after=True)
+    with pytest.raises(DatabaseError, match="never deleted"), transaction.atomic():
+        Payment.objects.get().delete()
