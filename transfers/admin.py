@@ -1,28 +1,29 @@
 from typing import Any
 
 from django.contrib import admin
+from django.utils.timesince import timesince
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from transfers.models import State, Transfer
+from transfers.models import OPEN, Transfer
 from transfers.schedule import OVERDUE
 
 
 class Overdue(admin.SimpleListFilter):
-    """Those whose bank has been silent for so long that somebody has to ask it."""
+    """Those that take so long that somebody has to ask the bank."""
 
-    title, parameter_name = "bank's word", "word"
+    title, parameter_name = "end", "end"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         return [("overdue", "overdue")]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        return queryset.told_before(clock.now() - OVERDUE) if self.value() else queryset
+        return queryset.open_since(clock.now() - OVERDUE) if self.value() else queryset
 
 
 @admin.register(Transfer)
 class TransferAdmin(ReadOnlyAdmin):
-    list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "waits_since", "created_at"]
+    list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [Overdue, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
 
@@ -30,9 +31,9 @@ class TransferAdmin(ReadOnlyAdmin):
     def baht(self, transfer: Transfer) -> str:
         return money.display(transfer.amount)
 
-    @admin.display(description="waits for the bank since", ordering="told_at")
-    def waits_since(self, transfer: Transfer) -> Any:
-        return transfer.told_at if transfer.state == State.TOLD else None
+    @admin.display(description="open for", ordering="created_at")
+    def open_for(self, transfer: Transfer) -> str | None:
+        return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN else None
 
     @admin.display(description="account")
     def account_masked(self, transfer: Transfer) -> str | None:

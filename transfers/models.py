@@ -38,9 +38,9 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
     def due(self, purpose: Purpose, now: datetime) -> "TransferQuerySet":
         return self.filter(purpose=purpose, state__in=OPEN, due_at__lte=now).order_by("due_at")
 
-    def told_before(self, at: datetime) -> "TransferQuerySet":
-        """Those of which the bank's last word is still out."""
-        return self.filter(state=State.TOLD, told_at__lt=at)
+    def open_since(self, at: datetime) -> "TransferQuerySet":
+        """Those ordered before `at` that did not end: they never reach their bank, or it is silent."""
+        return self.filter(state__in=OPEN, created_at__lt=at)
 
     def locked(self, order_id: str) -> "Transfer":
         """The row under its lock. Owners lock the payment and their own row before."""

@@ -9,11 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from banks import Word
+from banks import Fate, Word
 from core import clock
 from tests.transfers.cast import Bank, Recorder, pass_time, queued, work
 from transfers import calling, schedule, services
-from transfers.models import Transfer
 
 Serving = Callable[..., Bank]
 pytestmark = pytest.mark.django_db
@@ -72,16 +71,26 @@ def test_a_round_takes_no_more_than_it_may(owner: Recorder, served_by: Serving) 
     assert len(bank.sent) == 10
 
 
-def test_staff_find_those_whose_bank_is_silent(
-    owner: Recorder, served_by: Serving, client: Client, admin_user: User
+@pytest.mark.parametrize("word", ["unknown", "not_sent"])
+def test_staff_find_those_that_do_not_end(
+    owner: Recorder, served_by: Serving, client: Client, admin_user: User, word: Fate
 ) -> None:
-    served_by(sends=[Word("unknown")], inquiries=[Word("unknown")])
-    silent, fresh = queued(), queued()
-    work(owner)
+    served_by(sends=[Word(word)], inquiries=[Word("unknown")])
     long_ago = clock.now() - schedule.OVERDUE - timedelta(seconds=1)
-    Transfer.objects.filter(pk=silent.id).update(told_at=long_ago)
+    silent, fresh, over = queued(at=long_ago), queued(), queued(at=long_ago)
+    services.cancel(over.id, now=clock.now())
+    work(owner)
     client.force_login(admin_user)
-    page = client.get("/admin/transfers/transfer/?word=overdue").content.decode()
+    page = client.get("/admin/transfers/transfer/?end=overdue").content.decode()
     assert silent.id in page
     assert fresh.id not in page
-    assert "xxxxxx4567" in client.get(f"/admin/transfers/transfer/{silent.id}/change/").content.decode()
+    assert over.id not in page
+
+
+def test_staff_see_the_end_of_an_account_only(client: Client, admin_user: User) -> None:
+    transfer = queued()
+    client.force_login(admin_user)
+    page = client.get(f"/admin/transfers/transfer/{transfer.id}/change/").content.decode()
+    assert "xxxxxx4567" in page
+    assert "4051234567" not in page
+    assert transfer.account_sealed not in page
