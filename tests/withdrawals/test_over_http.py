@@ -1,0 +1,68 @@
+"""The accounts with which the sandbox bank plays each ending, over real HTTP."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from core import clock
+from receipts.models import Notice
+from sandbox import sending
+from sandbox.models import SandboxCall, SandboxOrder
+from tests.conftest import Shop
+from tests.stack import wait_until
+from tests.withdrawals.cast import balance, events_of, now_of, withdrawn
+from withdrawals.tasks import run_due
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def service(live_server: Any, settings: Settings) -> None:
+    """The service and the bank, which live at one address."""
+    settings.BASE_URL = live_server.url
+    settings.TRANSFER_PACE = 10
+
+
+def ended(shop: Shop, account: str, status: str) -> dict[str, Any]:
+    """A withdrawal to the account, once its status is this."""
+    made = withdrawn(shop, bank_account=account)
+
+    def is_over() -> bool:
+        run_due()
+        return bool(now_of(shop, made)["status"] == status)
+
+    wait_until(is_over, 10)
+    return now_of(shop, made)
+
+
+def test_an_account_like_any_other_is_paid(shop: Shop) -> None:
+    made = ended(shop, "4051234567", "succeeded")
+    order = SandboxOrder.objects.get()
+    assert (order.reference, order.account, order.amount) == (made["withdrawal_id"], "4051234567", 100_000)
+    assert made["bank_reference"] == order.id
+    assert balance(shop) == (50_000, 0)
+
+
+def test_0002_fails(shop: Shop) -> None:
+    made = ended(shop, "4051230002", "failed")
+    assert (made["failure_code"], made["completed_at"]) == ("invalid_account", None)
+    assert balance(shop) == (150_000, 0)
+
+
+def test_0003_is_unknown_until_it_is_inquired_and_sent_once(shop: Shop) -> None:
+    made = ended(shop, "4051230003", "succeeded")
+    assert SandboxOrder.objects.get().reference == made["withdrawal_id"]
+    assert balance(shop) == (50_000, 0)
+
+
+def test_0004_comes_back_after_it_had_arrived(shop: Shop) -> None:
+    made = ended(shop, "4051230004", "succeeded")
+    assert balance(shop) == (50_000, 0)
+    SandboxCall.objects.update(due_at=clock.now())
+    assert sending.run_once() == 1
+    back = now_of(shop, made)
+    assert (back["status"], back["failure_code"]) == ("failed", "returned_by_bank")
+    assert back["completed_at"] == made["completed_at"]
+    assert (balance(shop), Notice.objects.filter(verdict="new", receipt=None).count()) == ((150_000, 0), 1)
+    assert events_of(made)[-2:] == ["withdrawal.succeeded", "withdrawal.failed"]
