@@ -13,7 +13,7 @@ from tests.factories import qr_request
 CODES = "/Thai/v1/qr-codes"
 LISTS = [
     *("/Thai/v1/payments", "/v1/payments", "/Thai/v1/transactions", "/v1/transactions"),
-    *("/v1/webhooks", "/v1/events"),
+    *("/v1/webhooks", "/v1/events", "/v1/withdrawals"),
 ]
 NOWHERE = [
     "/",
@@ -151,6 +151,7 @@ def test_both_forms_of_a_path_answer_the_same(shop: Shop, bank: BankCaller) -> N
     for tail in (
         f"qr-codes/{code['qr_code_id']}",
         "transactions",
+        "withdrawals",
         "webhooks",
         "qr-codes/qr_x",
         "payments/pay_x",

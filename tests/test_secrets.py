@@ -3,19 +3,23 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 
+from banks import Word
 from core import api
 from core.logs import JsonLine
 from merchants import secrets
 from tests.conftest import BankCaller, Shop
 from tests.factories import qr_request
+from tests.transfers.conftest import served_by
+from tests.withdrawals.cast import PATH, told, withdrawal_request, withdrawn, work
 
+__all__ = ["served_by"]
 KEY = secrets.new("live")
 ACCOUNT = "7412589630"
 WEBHOOK_SECRET = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5"
@@ -64,6 +68,9 @@ def asked_with(shop: Shop, canary: str) -> Iterator[Any]:
     for field in (*qr_request(), "client_bank_account", "reference", "expiry_minutes", "metadata"):
         for value in (canary, canary * 20, [canary], {canary: canary}):
             yield shop.post("/v1/qr-codes", qr_request(**{field: value}))
+    for field in withdrawal_request(reference="", metadata=""):
+        for value in (f"{canary}!", canary * 20, [canary], {canary: canary}):
+            yield shop.post("/v1/withdrawals", withdrawal_request(**{field: value}))
     for field in ("url", "events", "secret"):
         for value in (f"{canary}!", [canary], {canary: canary}):
             yield shop.post("/v1/webhooks", HOOK | {field: value})
@@ -95,6 +102,24 @@ def test_what_goes_well_is_not_written_down_either(shop: Shop, bank: BankCaller,
     assert WEBHOOK_SECRET[6:] not in made.content.decode() + read.content.decode()
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
     assert written.leaks(shop.secret_key[16:]) == []
+
+
+def test_an_account_that_money_is_sent_to_is_shown_to_nobody(
+    shop: Shop, bank: BankCaller, written: Written, admin_client: Client, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[Word("processing"), RuntimeError(f"no such account: {ACCOUNT}")])
+    bank.tell(shop.qr_code(amount=300_000))
+    made = [withdrawn(shop, bank_account=ACCOUNT) for _ in range(2)]
+    work(3)
+    shown = [shop.get(PATH), *(shop.get(f"{PATH}/{each['withdrawal_id']}") for each in made)]
+    for page in ("withdrawals/withdrawal", "transfers/transfer"):
+        shown.append(admin_client.get(f"/admin/{page}/"))
+        shown.append(admin_client.get(f"/admin/{page}/{made[0]['withdrawal_id']}/change/"))
+    assert {answer.status_code for answer in shown} == {200}
+    texts = [*(answer.content.decode() for answer in shown), str(made), str([told(each) for each in made])]
+    assert [text for text in texts if ACCOUNT[:6] in text] == []
+    assert "an adapter failed" in written.getvalue()
+    assert written.leaks() == []
 
 
 def test_a_fault_is_logged_whole_but_for_its_secrets(written: Written) -> None:

@@ -17,7 +17,8 @@ from pytest_django import Settings
 from config.urls import API, PLAIN, THAI
 from core import clock, ids
 from merchants import secrets, services
-from tests.conftest import BankCaller, Shop
+from tests.conftest import BankCaller, Shop, new_client
+from tests.withdrawals.cast import fund, withdrawn
 
 ID = re.compile(rb"[0-9A-Za-z]{27}")
 
@@ -77,6 +78,11 @@ def an_event(shop: Shop) -> str:
     return str(shop.get("/v1/events").json()["events"][0]["event_id"])
 
 
+def a_withdrawal(shop: Shop) -> str:
+    fund(shop, BankCaller(new_client()))
+    return str(withdrawn(shop)["withdrawal_id"])
+
+
 # Makes what a path parameter stands for.
 OWNED: dict[str, Callable[[Shop], str]] = {
     "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
@@ -84,6 +90,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "webhook_id": a_webhook,
     "delivery_id": a_delivery,
     "event_id": an_event,
+    "withdrawal_id": a_withdrawal,
 }
 
 
@@ -135,6 +142,7 @@ def test_no_list_or_total_shows_what_is_anothers(
 ) -> None:
     bank.tell(shop.qr_code())
     a_webhook(shop)
+    withdrawn(shop)
     mine, theirs = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, rival))
     (plural,) = mine.keys() - {"total", "limit", "offset"}
     assert mine["total"] == len(mine[plural]) > 0

@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
         ("WEBHOOK_SECONDS", 0.0, "15"),
         ("TRANSFER_PACE", 0.0, "1 by default"),
+        ("WITHDRAWAL_APPROVAL_ABOVE", -1, "0 turns it off"),
+        ("WITHDRAWAL_APPROVAL_ABOVE", 200_000_000, "0 turns it off"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
     ],
 )

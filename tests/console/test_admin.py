@@ -18,10 +18,11 @@ from merchants.models import ApiKey
 from payments.models import Payment
 from receipts.models import Notice
 from tests.conftest import BankCaller, Shop
+from tests.withdrawals.cast import withdrawn
 
 OURS = {
     "console", "idempotency", "merchants", "payments", "qrcodes",
-    "receipts", "sandbox", "transactions", "webhooks",
+    "receipts", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
 MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
 
@@ -41,6 +42,7 @@ def test_every_list_and_page_opens(shop: Shop, bank: BankCaller, admin_client: C
     shop.post("/Thai/v1/qr-codes", {"amount": 100, "currency": "THB"}, key="k")
     bank.tell(code)
     bank.post(b"garbage")
+    withdrawn(shop, bank_account="1234567890")
     for model in MODELS:
         listed = admin_client.get(page(model, "changelist"))
         assert listed.status_code == 200, model
