@@ -15,6 +15,7 @@ from config.reading import NO_DATABASE, unreadable
 from core import money
 
 LONGEST_TTL_HOURS = 8784
+NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -83,6 +84,20 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(
             _error(11, "SANDBOX_BANK_SECRET is short.", "Use at least 24 random characters, or none.")
         )
+    return found
+
+
+@register()
+def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Where cards are charged."""
+    found = []
+    if settings.SANDBOX_ACQUIRER_URL and not re.fullmatch(NEIGHBOUR, settings.SANDBOX_ACQUIRER_URL):
+        hint = (
+            "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."
+        )
+        found.append(_error(19, "SANDBOX_ACQUIRER_URL is malformed.", hint))
+    if not re.fullmatch(r"https://[^/\s?#@]+", settings.OMISE_API_URL):
+        found.append(_error(20, "OMISE_API_URL is malformed.", "https://api.omise.co, or leave it out."))
     return found
 
 

@@ -15,6 +15,13 @@ class TextField(OpenApiSerializerFieldExtension):
         return {"type": "string", "minLength": 1, "pattern": NO_NUL}
 
 
+class TokenIdField(OpenApiSerializerFieldExtension):
+    target_class = "payments.serializers.TokenId"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"}
+
+
 class MetadataField(OpenApiSerializerFieldExtension):
     target_class = "core.fields.Metadata"
 

@@ -85,3 +85,9 @@ def test_what_cannot_be_read_is_refused(url: str, body: Any) -> None:
     answer = requests.post(f"{url}/charges", data=body, headers=headers, timeout=5)
     assert (answer.status_code, answer.json()) == (400, {"code": "invalid_request"})
     assert requests.get(f"{url}/charges", headers=headers, timeout=5).status_code == 400
+
+
+def test_several_sandbox_banks_may_charge_at_one_address(url: str, acquirer: SandboxAcquirer) -> None:
+    with open_counter():
+        assert acquirer.charge(Charge("pay_1", "tok_test_visa", 150_000)).outcome == "succeeded"
+    assert acquirer.find("pay_1", charge_id="", since=clock.now()).outcome == "succeeded"
