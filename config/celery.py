@@ -30,7 +30,6 @@ BEAT = [
         "default",
         "what an acquirer did not answer, or a crash left over",
     ),
-    ("carry out withdrawals", "withdrawals.run_due", 1.0, "default", "money out: told to banks, inquired"),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
     (
         "fold ledger",
