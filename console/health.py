@@ -18,6 +18,7 @@ from payments.models import Payment, Status
 from receipts import inbox
 from receipts.models import Notice, Receipt
 from webhooks.models import Delivery, DeliveryState
+from withdrawals.models import Withdrawal
 
 OLDEST_DUE = timedelta(minutes=5)
 
@@ -86,6 +87,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         ("receipts_not_applied", "Receipts stored but not judged.", Receipt.objects.not_judged().count()),
         ("notices_for_staff", "Bank messages that wait for a person.", _count_notices()),
         ("receipts_for_staff", "Receipts that wait for a person.", Receipt.objects.for_staff().count()),
+        ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff().count()),
     ]:
         Gauge(name, help_text, registry=registry).set(value)
     return HttpResponse(generate_latest(registry), content_type="text/plain; version=0.0.4; charset=utf-8")

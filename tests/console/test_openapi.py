@@ -1,7 +1,7 @@
 """The description of the API: valid, whole, closed, and the same as what is committed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -13,15 +13,19 @@ from django.urls import URLPattern, get_resolver
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
+from banks import Word
 from console import reference
 from console.refusals import OF_COMMANDS, OF_NO_OPERATION
 from core import thaiqr
 from core.errors import CATALOGUE
 from core.openapi import TAGS, operation_of
 from tests.conftest import BankCaller, Shop
+from tests.transfers.conftest import served_by
+from tests.withdrawals.cast import fund, told, withdrawn, work
 from webhooks.event_types import EventType
 from webhooks.models import Event
 
+__all__ = ["served_by"]
 Json = dict[str, Any]
 PLACEHOLDER = re.compile(r"<\w+:(\w+)>")
 
@@ -198,6 +202,20 @@ def test_what_is_sent_about_payments_is_described(shop: Shop, bank: BankCaller) 
     shop.post(f"/v1/qr-codes/{ended['qr_code_id']}/expire")
     sent = [orjson.loads(bytes(event.body)) for event in Event.objects.all()]
     assert {message["event"] for message in sent} == {kind for kind in EventType if "payment." in kind}
+    for message in sent:
+        body = document()["webhooks"][message["event"]]["post"]["requestBody"]
+        assert complaints(body["content"]["application/json"]["schema"], message) == []
+
+
+def test_what_is_sent_about_withdrawals_is_described(
+    shop: Shop, bank: BankCaller, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[Word("succeeded", "b-1"), Word("failed")])
+    fund(shop, bank, 300_000)
+    made = [withdrawn(shop), withdrawn(shop, reference="PAYOUT-1", metadata={"week": 47})]
+    work(2)
+    sent = [message for each in made for message in told(each)]
+    assert {message["event"] for message in sent} == {kind for kind in EventType if "withdrawal." in kind}
     for message in sent:
         body = document()["webhooks"][message["event"]]["post"]["requestBody"]
         assert complaints(body["content"]["application/json"]["schema"], message) == []

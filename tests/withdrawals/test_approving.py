@@ -73,6 +73,7 @@ def test_above_it_the_money_is_reserved_and_waits(shop: Shop, served_by: Serving
     assert (bank.sent, balance(shop)) == ([], (49_999, 100_001))
     assert events_of(made) == ["withdrawal.pending"]
     assert made["withdrawal_id"] in malee.get(f"{LISTED}?approval=waits").content.decode()
+    assert "withdrawals_for_staff 1.0" in shop.http.get("/metrics").content.decode()
 
 
 def test_approved_it_goes_out_and_it_is_known_who_said_so(
