@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from core import clock
-from sandbox import services
+from sandbox import orders, services
 from sandbox.models import SandboxCall, State
 from tests.receiver import Receiver, Reply
 from tests.sandbox.conftest import DOOR, payload
@@ -56,6 +56,15 @@ def test_what_is_paid_is_told_and_a_signal_ends_the_process(service: Receiver) -
         wait_until(all_are_delivered, 5)
         process.send_signal(signal.SIGTERM)
         assert process.wait(5) == 0
+
+
+def test_money_that_comes_back_is_told_of(service: Receiver) -> None:
+    asked = orders.Asked("wd_1", "payout", 150_000, "014", "4051230004", "MALEE SRISUK")
+    with sandbox_bank(service):
+        orders.take(asked, now=clock.now())
+        (told,) = service.wait_for(lambda requests: len(requests) == 1, timeout=10)
+        assert (told.path, told.json["reference"], told.json["status"]) == (DOOR, "wd_1", "returned")
+        wait_until(all_are_delivered, 5)
 
 
 def test_a_slow_answer_delays_nobody_else(service: Receiver) -> None:

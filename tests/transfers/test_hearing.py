@@ -83,6 +83,15 @@ def test_a_notice_ends_the_inquiries(owner: Recorder, served_by: Serving) -> Non
     assert (bank.inquired, owner.fates) == ([], ["succeeded"])
 
 
+def test_what_the_bank_called_it_is_kept_when_it_says_no_more(owner: Recorder, served_by: Serving) -> None:
+    served_by(sends=[Word("processing", "b-1")])
+    transfer = queued()
+    work(owner)
+    services.hear(OrderNotice(transfer.id, "succeeded"), owner, now=clock.now())
+    transfer.refresh_from_db()
+    assert (transfer.bank_reference, owner.settled) == ("b-1", [(transfer.id, Word("succeeded", "b-1"))])
+
+
 def test_another_bank_cannot_speak_of_it(owner: Recorder, served_by: Serving) -> None:
     transfer = transfer_in(State.TOLD, owner, served_by)
     assert services.weigh(OrderNotice(transfer.id, "succeeded"), bank="scb") == "conflict"
