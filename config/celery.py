@@ -22,6 +22,7 @@ BEAT = [
         "default",
         "reads are right without it; this sends the event",
     ),
+    ("carry out refunds", "refunds.run_due", 1.0, "default", "money back: told to banks, inquired"),
     ("carry out withdrawals", "withdrawals.run_due", 1.0, "default", "money out: told to banks, inquired"),
     (
         "inquire card payments",

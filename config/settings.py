@@ -85,6 +85,7 @@ INSTALLED_APPS = [
     "sandbox",
     "receipts",
     "qrcodes",
+    "refunds",
     "withdrawals",
     "payments",
     "transactions",

@@ -11,6 +11,7 @@ from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
+from refunds.views import RefundViewSet
 from sandbox.order_views import OrderViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
@@ -27,6 +28,10 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
+    ("refunds", RefundViewSet, {"get": "list", "post": "create"}),
+    ("refunds/<str:refund_id>", RefundViewSet, {"get": "retrieve"}),
+    ("refunds/<str:refund_id>/destination", RefundViewSet, {"post": "destination"}),
+    ("refunds/<str:refund_id>/cancel", RefundViewSet, {"post": "cancel"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
     (
         "webhooks/<str:webhook_id>",

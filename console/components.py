@@ -46,6 +46,7 @@ COMPONENTS: Json = {
 PATH: Json = {
     "payment_id": answers.id_shape("pay_"),
     "qr_code_id": answers.id_shape("qr_"),
+    "refund_id": answers.id_shape("ref_"),
     "webhook_id": answers.id_shape("wh_"),
     "delivery_id": answers.id_shape("dlv_"),
     "event_id": answers.id_shape("evt_"),

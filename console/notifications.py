@@ -9,6 +9,8 @@ from core.http import JSON
 from core.openapi import SerializerType, Tag
 from payments.openapi import QR_PAYMENT
 from payments.serializers import PaymentEventData
+from refunds.openapi import COMPLETED
+from refunds.serializers import RefundObject
 from webhooks.event_types import PING, EventType
 from webhooks.serializers import PingData
 from withdrawals.models import RETURNED_BY_BANK
@@ -34,6 +36,14 @@ WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
         EventType.WITHDRAWAL_FAILED,
         "The money did not arrive, or came back; it is in the balance again",
         SUCCEEDED | {"status": "failed", "failure_code": RETURNED_BY_BANK},
+    ),
+]
+REFUND_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.REFUND_COMPLETED, "The money went back", COMPLETED),
+    (
+        EventType.REFUND_FAILED,
+        "The money could not be sent back; it is in the balance again",
+        COMPLETED | {"status": "failed", "failure_code": "rejected_by_bank", "completed_at": None},
     ),
 ]
 PINGED = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
@@ -66,6 +76,10 @@ def describe(schema: AutoSchema) -> Json:
         **{
             str(kind): _message(schema, kind, summary, WithdrawalObject, data)
             for kind, summary, data in WITHDRAWAL_EVENTS
+        },
+        **{
+            str(kind): _message(schema, kind, summary, RefundObject, data)
+            for kind, summary, data in REFUND_EVENTS
         },
     }
 

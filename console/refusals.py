@@ -27,10 +27,11 @@ ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyK
 OF_NO_OPERATION = {"method_not_allowed"}
 OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
-SAMPLES = {"status": "expired", "method": "PUT", "retry_after": "1", "name": "somebank"}
+SAMPLES = {"status": "expired", "left": "500.00 THB", "method": "PUT", "retry_after": "1", "name": "somebank"}
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+    "refund_not_found": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
     "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
     "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
     "event_not_found": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",

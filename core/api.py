@@ -125,7 +125,8 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
     except exceptions.ValidationError as error:
         name, reason = _first(error)
         kind = errors.CATALOGUE[f"invalid_{name}"]
-        raise kind(None if name in FIXED_MESSAGES else f"{name}: {reason}", param=name) from None
+        is_fixed = name in FIXED_MESSAGES - getattr(serializer, "says_why", set())
+        raise kind(None if is_fixed else f"{name}: {reason}", param=name) from None
 
 
 def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
@@ -141,7 +142,8 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
         raise errors.InvalidParameters(f"{name}: {reason}", param=name) from None
 
 
-# Fields whose error has one message for every cause, because the interface states it word for word.
+# Fields whose error has one message for every cause, because the interface states it word for word; but for
+# those in `says_why` of a serializer whose rules are others.
 FIXED_MESSAGES = {"amount", "url"}
 
 

@@ -18,6 +18,7 @@ class Tag(StrEnum):
 
     QR_CODES = "QR codes"
     PAYMENTS = "Payments"
+    REFUNDS = "Refunds"
     WEBHOOKS = "Webhooks"
     TRANSACTIONS = "Transactions"
     WITHDRAWALS = "Withdrawals"
@@ -29,6 +30,7 @@ class Tag(StrEnum):
 TAGS = {
     Tag.QR_CODES: "Ask for money: a code that every Thai banking app can scan.",
     Tag.PAYMENTS: "Has it been paid? Poll here, or be told by a webhook.",
+    Tag.REFUNDS: "Send money back, all of it or a part.",
     Tag.WEBHOOKS: "Be told of every change by a signed message.",
     Tag.TRANSACTIONS: "The history of what was paid, what failed and what went back.",
     Tag.WITHDRAWALS: "Take money out, to an account at any bank in Thailand.",

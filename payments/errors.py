@@ -6,6 +6,16 @@ class PaymentNotFound(NotFound):
     message = "No payment {id}."
 
 
+class PaymentNotRefundable(Invalid):
+    code = "payment_not_refundable"
+    message = "This payment is {status}; only a succeeded one can be refunded."
+
+
+class RefundAmountExceeded(Invalid):
+    code = "refund_amount_exceeded"
+    message = "The amount is more than what is left of this payment: {left}."
+
+
 class InvalidAmount(Invalid):
     code = "invalid_amount"
     message = "Amount must be between 1 and 2000000 THB"

@@ -31,6 +31,9 @@ MOVES = {
 }
 
 
+RECEIVED = Coalesce(models.F("amount_received"), models.F("amount"))
+
+
 class IllegalMove(Exception):
     """A payment cannot go from where it is to where it was sent."""
 
@@ -82,6 +85,7 @@ class Payment(models.Model):
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
     amount_refunded = models.BigIntegerField(default=0)
+    amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds under way.")
     amount_received = models.BigIntegerField(null=True, help_text="Where it differs from the amount.")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -112,9 +116,15 @@ class Payment(models.Model):
                 name="payment_completed_iff_succeeded",
             ),
             models.CheckConstraint(
-                condition=Q(amount_refunded__gte=0)
-                & Q(amount_refunded__lte=Coalesce(models.F("amount_received"), models.F("amount"))),
+                condition=Q(amount_refunded__gte=0, amount_refunding__gte=0)
+                & Q(amount_refunded__lte=RECEIVED - models.F("amount_refunding")),
                 name="payment_refunds_within_amount",
+            ),
+            models.CheckConstraint(
+                condition=Q(amount_refunded=0, amount_refunding=0)
+                | Q(status="succeeded")
+                | Q(status="refunded", amount_refunded=RECEIVED),
+                name="payment_refunds_of_what_came_in",
             ),
         ]
 
@@ -126,6 +136,16 @@ class Payment(models.Model):
         if self.status == Status.PENDING and self.expires_at is not None and self.expires_at <= now:
             return Status.EXPIRED
         return Status(self.status)
+
+    @property
+    def received(self) -> int:
+        """Satang that the bank paid in."""
+        return self.amount if self.amount_received is None else self.amount_received
+
+    @property
+    def left_to_refund(self) -> int:
+        """Satang of which no refund has been made or is under way."""
+        return self.received - self.amount_refunded - self.amount_refunding
 
     def move_to(self, target: Status, **fields: Any) -> None:
         """Change status, or raise IllegalMove. The caller holds the row lock."""

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from core import money, rows, vault
+from payments.errors import PaymentNotRefundable, RefundAmountExceeded
 from payments.models import Payment, Status
 from payments.shapes import event_data
 from transactions import services as transactions
@@ -70,6 +71,47 @@ def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
         _publish("payment.failed", payment, now)
 
 
+def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> int:
+    """Set `amount` satang, or all that is left, aside to go back; returns how much.
+
+    The caller holds the lock. Raises PaymentNotRefundable, RefundAmountExceeded.
+    """
+    status, left = payment.status_at(now), payment.left_to_refund
+    if status != Status.SUCCEEDED:
+        raise PaymentNotRefundable(status=status)
+    wanted = left if amount is None else amount
+    if not 0 < wanted <= left:
+        raise RefundAmountExceeded(param="amount", left=money.display(left))
+    _count_refund(payment, refunding=wanted)
+    return wanted
+
+
+def release_refund(payment: Payment, amount: int) -> None:
+    """What was set aside does not go back. The caller holds the lock."""
+    _count_refund(payment, refunding=-amount)
+
+
+def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
+    """What was set aside went back; if that is all of the payment it becomes refunded.
+
+    The caller holds the lock.
+    """
+    _count_refund(payment, refunding=-amount, refunded=amount, updated_at=now)
+    if payment.amount_refunded == payment.received:
+        payment.move_to(Status.REFUNDED)
+        transactions.mark_refunded(payment_id=payment.id)
+
+
+def _count_refund(payment: Payment, *, refunding: int, refunded: int = 0, **fields: Any) -> None:
+    """Change the counters, within what a constraint of the database allows, whoever holds which lock."""
+    Payment.objects.filter(pk=payment.pk).update(
+        amount_refunding=F("amount_refunding") + refunding,
+        amount_refunded=F("amount_refunded") + refunded,
+        **fields,
+    )
+    payment.refresh_from_db(fields=["amount_refunding", "amount_refunded", *fields])
+
+
 def materialise_expiry(payment: Payment, now: datetime) -> None:
     """Write down what the clock has done already, before something else moves the payment."""
     if payment.status_at(now) != payment.status and payment.expires_at is not None:
@@ -126,11 +168,10 @@ def _differs(payment: Payment, payer: Payer) -> bool:
 
 
 def _journal_fields(payment: Payment, now: datetime) -> dict[str, Any]:
-    amount = payment.amount if payment.amount_received is None else payment.amount_received
     return {
         "payment_id": payment.id,
         "merchant_id": payment.merchant_id,
-        "amount": amount,
+        "amount": payment.received,
         "currency": payment.currency,
         "at": now,
     }

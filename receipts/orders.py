@@ -5,12 +5,13 @@ from datetime import datetime
 from banks import OrderNotice
 from receipts import inbox
 from receipts.models import Verdict
+from refunds import services as refunds
 from transfers import services as transfers
 from transfers.services import Owner
 from withdrawals import services as withdrawals
 
 # Who is told, by the prefix of the order's id.
-OWNERS: dict[str, Owner] = {"wd": withdrawals.OWNER}
+OWNERS: dict[str, Owner] = {"ref": refunds.OWNER, "wd": withdrawals.OWNER}
 
 
 def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> None:

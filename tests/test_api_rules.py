@@ -13,7 +13,7 @@ from tests.factories import qr_request
 CODES = "/Thai/v1/qr-codes"
 LISTS = [
     *("/Thai/v1/payments", "/v1/payments", "/Thai/v1/transactions", "/v1/transactions"),
-    *("/v1/webhooks", "/v1/events", "/v1/withdrawals"),
+    *("/v1/webhooks", "/v1/events", "/v1/withdrawals", "/v1/refunds"),
 ]
 NOWHERE = [
     "/",

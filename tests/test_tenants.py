@@ -18,6 +18,7 @@ from config.urls import API, PLAIN, THAI
 from core import clock, ids
 from merchants import secrets, services
 from tests.conftest import BankCaller, Shop, new_client
+from tests.refunds.cast import NOBODY, PAYEE, Counter
 from tests.withdrawals.cast import fund, withdrawn
 
 ID = re.compile(rb"[0-9A-Za-z]{27}")
@@ -59,7 +60,7 @@ LISTS = [
     if route.method == "GET" and not route.parameters and not route.path.endswith("balance")
 ]
 # What a request must say to get as far as the look-up, by the end of its path.
-BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}}
+BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}, "/destination": PAYEE}
 
 
 def a_webhook(shop: Shop) -> str:
@@ -78,6 +79,12 @@ def an_event(shop: Shop) -> str:
     return str(shop.get("/v1/events").json()["events"][0]["event_id"])
 
 
+def a_refund(shop: Shop) -> str:
+    """One that waits for its destination, and that can be canceled."""
+    counter = Counter(shop, BankCaller(shop.http))
+    return str(counter.refund(counter.paid(payer=NOBODY))["refund_id"])
+
+
 def a_withdrawal(shop: Shop) -> str:
     fund(shop, BankCaller(new_client()))
     return str(withdrawn(shop)["withdrawal_id"])
@@ -87,6 +94,7 @@ def a_withdrawal(shop: Shop) -> str:
 OWNED: dict[str, Callable[[Shop], str]] = {
     "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
     "payment_id": lambda shop: str(shop.qr_code()["payment_id"]),
+    "refund_id": a_refund,
     "webhook_id": a_webhook,
     "delivery_id": a_delivery,
     "event_id": an_event,
@@ -141,6 +149,7 @@ def test_no_list_or_total_shows_what_is_anothers(
     route: Route, shop: Shop, rival: Shop, bank: BankCaller
 ) -> None:
     bank.tell(shop.qr_code())
+    a_refund(shop)
     a_webhook(shop)
     withdrawn(shop)
     mine, theirs = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, rival))

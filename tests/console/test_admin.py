@@ -22,7 +22,7 @@ from tests.withdrawals.cast import withdrawn
 
 OURS = {
     "console", "idempotency", "merchants", "payments", "qrcodes",
-    "receipts", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
+    "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
 MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
 
@@ -43,6 +43,7 @@ def test_every_list_and_page_opens(shop: Shop, bank: BankCaller, admin_client: C
     bank.tell(code)
     bank.post(b"garbage")
     withdrawn(shop, bank_account="1234567890")
+    shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 1})
     for model in MODELS:
         listed = admin_client.get(page(model, "changelist"))
         assert listed.status_code == 200, model

@@ -24,7 +24,8 @@ ROAD = {
 def payment_in(status: Status) -> Payment:
     payment: Payment = PaymentFactory()
     for step in ROAD[status]:
-        payment.move_to(step, completed_at=clock.now() if step in COMPLETED else None)
+        back = payment.amount if step == Status.REFUNDED else 0
+        payment.move_to(step, completed_at=clock.now() if step in COMPLETED else None, amount_refunded=back)
     return payment
 
 
@@ -40,6 +41,8 @@ def test_code_and_database_allow_the_same_moves(start: Status, target: Status) -
     allowed = target in MOVES.get(start, set())
     completed = "now()" if target in COMPLETED else "NULL"
     assignment = f"status = '{target}', completed_at = {completed}"
+    if target == Status.REFUNDED:
+        assignment += ", amount_refunded = amount"
     if allowed:
         update(payment, assignment)
         return
@@ -63,6 +66,9 @@ def test_code_and_database_allow_the_same_moves(start: Status, target: Status) -
         "completed_at = now()",
         "amount_refunded = amount + 1",
         "amount_refunded = -1",
+        "amount_refunding = amount + 1",
+        "amount_refunding = -1",
+        "amount_refunding = 1",
         "id = 'pay_000000000000000000000000000'",
     ],
 )

@@ -1,0 +1,59 @@
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from core import clock, money, vault
+from core.admin import ReadOnlyAdmin
+from refunds import services
+from refunds.errors import RefundNotCancelable
+from refunds.models import Refund
+from transfers.models import Transfer
+
+
+@admin.register(Refund)
+class RefundAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "merchant",
+        "payment",
+        "baht",
+        "status",
+        "pending_reason",
+        "returned_at",
+        "created_at",
+    ]
+    list_filter = ["status", ("returned_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["merchant", "payment"]
+    search_fields = ["=id", "=payment__id"]
+    actions = ["cancel"]
+
+    @admin.display(description="amount", ordering="amount")
+    def baht(self, refund: Refund) -> str:
+        return money.display(refund.amount)
+
+    @admin.display(description="goes to")
+    def destination(self, refund: Refund) -> str | None:
+        order = Transfer.objects.filter(pk=refund.id).first()
+        if order is None:
+            return None
+        return f"{order.bank_code} {vault.masked(order.account)}" if order.account else "the card"
+
+    @admin.action(description="Cancel what no bank was told of", permissions=["cancel"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:
+        for refund in chosen:
+            try:
+                services.cancel(merchant=refund.merchant, refund_id=refund.id, now=clock.now())
+            except RefundNotCancelable as refusal:
+                messages.error(request, f"{refund.id}: {refusal.text}")
+            else:
+                self.log_change(request, refund, "canceled")
+                messages.success(request, f"{refund.id}: canceled.")
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("refunds.change_refund")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        plain = [field.name for field in Refund._meta.concrete_fields]
+        return [*plain, "pending_reason", "destination"]

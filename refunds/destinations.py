@@ -1,0 +1,104 @@
+"""Where a refund goes. The first rule that knows a place decides; banks and card are never guessed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import banks
+from core import thaibanks
+from merchants.errors import BankNotConfigured
+from payments.models import Payment
+from refunds.errors import InvalidDestination
+from transactions import accounts
+
+NAMELESS = "-"
+"""What banks are told where nobody said whose account it is; they want some name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """An account at a bank, or the card behind an acquirer's charge.
+
+    route: who sends the money, and at the same time the account of the ledger that it leaves by.
+    """
+
+    route: str
+    bank_code: str = ""
+    account: str = field(default="", repr=False)
+    account_name: str = ""
+    charge_id: str = ""
+
+
+def choose(payment: Payment, given: Mapping[str, str] | None) -> Destination | None:
+    """Where the money of `payment` goes back to; None where nobody knows.
+
+    given: what the merchant names, as `transfers.payees.Payee` validated it. Raises InvalidDestination for a
+    card payment with one, BankNotConfigured.
+    """
+    if payment.qr_code_id is None:
+        return _card(payment, given)
+    if given is not None:
+        return named(payment, given)
+    route, found = _bank_of(payment), (rule(payment) for rule in RULES)
+    account = next((account for account in found if account is not None), None)
+    return None if account is None else Destination(route, account.bank_code, account.number, account.name)
+
+
+def named(payment: Payment, given: Mapping[str, str]) -> Destination:
+    """The account that the merchant names. Raises BankNotConfigured."""
+    return Destination(_bank_of(payment), given["bank_code"], given["bank_account"], given["account_name"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    bank_code: str
+    number: str
+    name: str
+
+
+def _card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
+    if given is not None:
+        raise InvalidDestination("A card payment goes back to its card.", param="destination")
+    charge = payment.charge
+    return Destination(_served(accounts.acquirer(charge.acquirer)), charge_id=charge.charge_id)
+
+
+def _bank_of(payment: Payment) -> str:
+    """What goes back to an account is sent by the merchant's own bank."""
+    return _served(accounts.bank(payment.merchant.bank))
+
+
+def _served(route: str) -> str:
+    """The route, if this deployment can send by it. Raises BankNotConfigured."""
+    try:
+        banks.sender(route)
+    except banks.UnknownBank:
+        raise BankNotConfigured() from None
+    return route
+
+
+def _payers(payment: Payment) -> _Account | None:
+    """By the bank's receipt."""
+    name = payment.payer_name or payment.client_name
+    return _usable(payment.payer_bank_code, payment.payer_account, name)
+
+
+def _clients(payment: Payment) -> _Account | None:
+    """By what the merchant said when the code was made."""
+    number = (payment.client_bank_account or "").replace("-", "").replace(" ", "")
+    return _usable(payment.client_bank_name, number, payment.client_name)
+
+
+RULES: list[Callable[[Payment], _Account | None]] = [_payers, _clients]
+
+
+def _usable(bank_name: str | None, number: str | None, name: str | None) -> _Account | None:
+    """The account, if money can be sent to it: some banks mask the payer's number, and not every name of a
+    bank is known."""
+    bank = thaibanks.find((bank_name or "").strip())
+    if bank is None:
+        return None
+    try:
+        thaibanks.check_account(bank.code, number or "")
+    except ValueError:
+        return None
+    return _Account(bank.code, number or "", name or NAMELESS)

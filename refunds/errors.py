@@ -1,0 +1,26 @@
+from core.errors import Invalid, NotFound, invalid_field
+
+
+class RefundNotFound(NotFound):
+    code = "refund_not_found"
+    message = "No refund {id}."
+
+
+class RefundNotCancelable(Invalid):
+    code = "refund_not_cancelable"
+    message = "This refund is {status}; only one that no bank was told of can be canceled."
+
+
+class RefundNotAddressable(Invalid):
+    """It does not wait for a destination."""
+
+    code = "refund_not_addressable"
+    message = "This refund is {status}; only one that waits for a destination can be given one."
+
+
+InvalidPaymentId = invalid_field("payment_id", "payment_id is the id of a payment.")
+InvalidReason = invalid_field("reason", "reason is one of those that are listed.")
+InvalidNote = invalid_field("note", "note has 1 to 255 characters.")
+InvalidDestination = invalid_field(
+    "destination", "destination is an account: bank_code, bank_account, account_name."
+)

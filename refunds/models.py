@@ -1,0 +1,126 @@
+"""Money that goes back to whoever paid: what was asked, and how far it has come."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from core.columns import PublicIdKey, RawJson
+from merchants.models import Merchant
+from payments.models import Payment
+from transactions.models import Transaction
+
+
+class Status(models.TextChoices):
+    PENDING = "pending"  # its money is set aside
+    COMPLETED = "completed"  # the money went back
+    FAILED = "failed"  # the bank would not, so the money is the merchant's again
+    CANCELED = "canceled"  # before any bank was told
+
+
+class PendingReason(models.TextChoices):
+    AWAITING_DESTINATION = "awaiting_destination"
+    PROCESSING = "processing"
+
+
+class Reason(models.TextChoices):
+    REQUESTED_BY_CUSTOMER = "requested_by_customer"
+    DUPLICATE = "duplicate"
+    FRAUDULENT = "fraudulent"
+    LATE_PAYMENT = "late_payment"
+    OTHER = "other"
+
+
+MOVES = {Status.PENDING: {Status.COMPLETED, Status.FAILED, Status.CANCELED}}
+
+
+class IllegalMove(Exception):
+    """A refund cannot go from where it is to where it was sent."""
+
+
+class RefundQuerySet(models.QuerySet["Refund"]):
+    def of(self, merchant: Merchant) -> "RefundQuerySet":
+        return self.filter(merchant=merchant)
+
+    def locked(self, refund_id: str) -> "Refund":
+        """The row under its lock. Lock its payment before."""
+        return self.select_for_update(no_key=True).get(pk=refund_id)
+
+
+class Refund(models.Model):
+    """Satang that go back. The account they go to is known to the transfer of the same id alone."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
+    transaction = models.OneToOneField(Transaction, on_delete=models.PROTECT, related_name="+")
+    amount = models.BigIntegerField(help_text="Satang.")
+    currency = models.CharField(max_length=3)
+    status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
+    route = models.CharField(
+        max_length=30,
+        blank=True,
+        default="",
+        help_text="By whom it is sent, such as bank:sandbox; empty until it is known where to.",
+    )
+    reason = models.CharField(max_length=21, choices=Reason.choices, null=True)  # noqa: DJ001
+    note = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    metadata = RawJson(null=True)
+    failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+    returned_at = models.DateTimeField(null=True, help_text="When its money came back after all.")
+
+    objects: Any = RefundQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="refund_newest_first"),
+            models.Index(
+                fields=["returned_at"], condition=Q(returned_at__isnull=False), name="refund_returned"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="refund_status_known"),
+            models.CheckConstraint(
+                condition=Q(reason__isnull=True) | Q(reason__in=Reason.values), name="refund_reason_known"
+            ),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="refund_amount_positive"),
+            models.CheckConstraint(condition=Q(currency="THB"), name="refund_currency_is_thb"),
+            models.CheckConstraint(
+                condition=Q(status="completed", completed_at__isnull=False)
+                | ~Q(status="completed") & Q(completed_at__isnull=True, returned_at__isnull=True),
+                name="refund_completed_has_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="failed", failure_code__isnull=False)
+                | ~Q(status="failed") & Q(failure_code__isnull=True),
+                name="refund_failed_has_reason",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=["completed", "failed"]) | ~Q(route=""), name="refund_ends_by_a_route"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def pending_reason(self) -> PendingReason | None:
+        """What a pending refund waits for."""
+        if self.status != Status.PENDING:
+            return None
+        return PendingReason.PROCESSING if self.route else PendingReason.AWAITING_DESTINATION
+
+    def become(self, target: Status, **fields: Any) -> None:
+        """Change status, or raise IllegalMove. The caller holds the row lock."""
+        if target not in MOVES.get(Status(self.status), set()):
+            raise IllegalMove(f"{self.id}: {self.status} to {target}")
+        self.note_down(status=target, **fields)
+
+    def note_down(self, **fields: Any) -> None:
+        """Change these columns and no other. The caller holds the row lock."""
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=list(fields))

@@ -1,0 +1,92 @@
+"""The operations on refunds, as the OpenAPI document tells them."""
+
+from core.openapi import Link, Operation, Shown, Tag
+from merchants.errors import BankNotConfigured
+from payments.errors import PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded
+from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
+from refunds.serializers import DestinationRequest, RefundList, RefundObject, RefundQuery, RefundRequest
+from transactions.errors import InsufficientFunds
+
+_PAYEE = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai Jaidee"}
+_GIVEN = {
+    "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "amount": 50_000,
+    "reason": "requested_by_customer",
+    "note": "one dish was cold",
+    "metadata": {"table": 4},
+}
+REFUND = _GIVEN | {
+    "refund_id": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
+    "transaction_id": "txn_0oDFPh8sRkQxZv6bNf4gUyMwJe7",
+    "currency": "THB",
+    "status": "pending",
+    "pending_reason": "processing",
+    "failure_code": None,
+    "created_at": "2026-11-21T04:10:00.250Z",
+    "updated_at": "2026-11-21T04:10:00.250Z",
+    "completed_at": None,
+}
+COMPLETED = REFUND | {
+    "status": "completed",
+    "pending_reason": None,
+    "updated_at": "2026-11-21T04:10:03.871Z",
+    "completed_at": "2026-11-21T04:10:03.871Z",
+}
+_BY_ID = {"refund_id": "$response.body#/refund_id"}
+
+create = Operation(
+    name="create_refund",
+    tag=Tag.REFUNDS,
+    summary="Refund a payment",
+    description="All of it or a part, several times if need be. The money is set aside at once and sent in "
+    "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back.",
+    body=Shown(RefundRequest, _GIVEN | {"destination": _PAYEE}),
+    answer=Shown(RefundObject, REFUND),
+    refusals=(
+        PaymentNotFound,
+        PaymentNotRefundable,
+        RefundAmountExceeded,
+        InsufficientFunds,
+        BankNotConfigured,
+    ),
+    links=(
+        Link("get_refund", _BY_ID),
+        Link("set_refund_destination", _BY_ID),
+        Link("cancel_refund", _BY_ID),
+    ),
+)
+list_ = Operation(
+    name="list_refunds",
+    tag=Tag.REFUNDS,
+    summary="List refunds",
+    description="Newest first.",
+    query=RefundQuery,
+    answer=Shown(RefundList, {"refunds": [COMPLETED], "total": 1, "limit": 20, "offset": 0}),
+)
+retrieve = Operation(
+    name="get_refund",
+    tag=Tag.REFUNDS,
+    summary="Retrieve a refund",
+    description="While it is `pending`, `pending_reason` says what it waits for.",
+    answer=Shown(RefundObject, COMPLETED),
+    refusals=(RefundNotFound,),
+)
+address = Operation(
+    name="set_refund_destination",
+    tag=Tag.REFUNDS,
+    summary="Say where a refund goes",
+    description="For a refund that is `awaiting_destination`: no account of the payer is known.",
+    body=Shown(DestinationRequest, _PAYEE),
+    answer=Shown(RefundObject, REFUND),
+    refusals=(RefundNotFound, RefundNotAddressable, BankNotConfigured),
+    links=(Link("get_refund", _BY_ID),),
+)
+cancel = Operation(
+    name="cancel_refund",
+    tag=Tag.REFUNDS,
+    summary="Cancel a refund",
+    description="Only before a bank was told of it. The money is in the balance again; no webhook tells.",
+    answer=Shown(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
+    refusals=(RefundNotFound, RefundNotCancelable),
+    links=(Link("get_refund", _BY_ID),),
+)

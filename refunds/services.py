@@ -1,0 +1,145 @@
+"""Begin refunds, give them a destination, take them back. How they end: `refunds.settling`."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from banks import Order
+from core import ids, rows
+from merchants.models import Merchant
+from payments import services as payments
+from payments.errors import PaymentNotFound
+from payments.models import Payment
+from refunds import destinations
+from refunds.destinations import Destination
+from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
+from refunds.models import PendingReason, Refund, Status
+from refunds.settling import OWNER, give_back, posting
+from transactions import ledger
+from transactions import services as transactions
+from transactions.models import Fact
+from transfers import services as transfers
+
+__all__ = ["OWNER", "address", "cancel", "create", "find"]
+
+
+@transaction.atomic
+def create(
+    *,
+    merchant: Merchant,
+    payment_id: str,
+    now: datetime,
+    amount: int | None = None,
+    destination: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Refund:
+    """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
+
+    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, BankNotConfigured,
+    InsufficientFunds.
+    """
+    payment = _payment(merchant, payment_id)
+    reserved = payments.reserve_refund(payment, amount, now=now)
+    refund = _store(payment, reserved, now, **fields)
+    if (chosen := destinations.choose(payment, destination)) is not None:
+        _queue(refund, chosen, now)
+    # Last, for its lock is the one that other payments of this merchant wait for.
+    ledger.reserve(fact=Fact.REFUND_RESERVED, **posting(refund, now))
+    return refund
+
+
+def find(*, merchant: Merchant, refund_id: str) -> Refund:
+    """Raises RefundNotFound."""
+    found = None
+    if ids.looks_right(refund_id, "ref_"):
+        found = rows.fetch(Refund, id=refund_id, merchant_id=merchant.id)
+    if found is None:
+        raise RefundNotFound(id=refund_id)
+    return found
+
+
+@transaction.atomic
+def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination: str) -> Refund:
+    """Give a refund the account that it waits for.
+
+    Raises RefundNotFound, RefundNotAddressable, BankNotConfigured.
+    """
+    payment, refund = _locked(merchant, refund_id)
+    if refund.pending_reason != PendingReason.AWAITING_DESTINATION:
+        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+    _queue(refund, destinations.named(payment, destination), now)
+    return refund
+
+
+@transaction.atomic
+def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
+    """Take back a refund of which no bank was told. Raises RefundNotFound, RefundNotCancelable."""
+    payment, refund = _locked(merchant, refund_id)
+    if refund.status != Status.PENDING:
+        raise RefundNotCancelable(status=refund.status)
+    if refund.route:
+        _withdraw_order(refund, now)
+    refund.become(Status.CANCELED, updated_at=now)
+    give_back(refund, payment, now)
+    return refund
+
+
+def _withdraw_order(refund: Refund, now: datetime) -> None:
+    try:
+        transfers.cancel(refund.id, now=now)
+    except transfers.AlreadyTold:
+        raise RefundNotCancelable(status=refund.pending_reason) from None
+
+
+def _payment(merchant: Merchant, payment_id: str) -> Payment:
+    """Under its lock. Raises PaymentNotFound."""
+    if not ids.looks_right(payment_id, "pay_"):
+        raise PaymentNotFound(id=payment_id)
+    payment: Payment = Payment.objects.of(merchant).locked(payment_id)
+    return payment
+
+
+def _locked(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
+    """Both under their locks, in the order of all locks. Raises RefundNotFound."""
+    payment_id = find(merchant=merchant, refund_id=refund_id).payment_id
+    return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
+
+
+def _store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
+    refund_id = ids.new("ref_", now)
+    row = transactions.record_refund(
+        refund_id=refund_id,
+        payment_id=payment.id,
+        merchant_id=payment.merchant_id,
+        amount=amount,
+        currency=payment.currency,
+        at=now,
+    )
+    refund: Refund = Refund.objects.create(
+        id=refund_id,
+        merchant_id=payment.merchant_id,
+        payment=payment,
+        transaction=row,
+        amount=amount,
+        currency=payment.currency,
+        created_at=now,
+        updated_at=now,
+        **fields,
+    )
+    return refund
+
+
+def _queue(refund: Refund, to: Destination, now: datetime) -> None:
+    order = Order(
+        order_id=refund.id,
+        purpose="refund",
+        amount=refund.amount,
+        bank_code=to.bank_code,
+        account=to.account,
+        account_name=to.account_name,
+        charge_id=to.charge_id,
+    )
+    transfers.queue(order, route=to.route, at=now)
+    refund.note_down(route=to.route, updated_at=now)

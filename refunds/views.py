@@ -1,0 +1,69 @@
+from typing import Any
+
+from rest_framework.request import Request
+
+from core import api, clock, paging
+from core.http import Answer
+from idempotency.services import Job
+from idempotency.views import idempotent
+from merchants.api import MerchantViewSet, merchant_of
+from refunds import openapi as docs
+from refunds import services
+from refunds.models import Refund, RefundQuerySet
+from refunds.serializers import DESTINATION_REQUEST, REFUND_REQUEST, RefundQuery
+from refunds.shapes import refund_object
+
+QUERY = RefundQuery()
+
+
+class RefundViewSet(MerchantViewSet):
+    """Send money back, follow it, take it back while that is possible."""
+
+    @docs.create
+    @idempotent
+    def create(self, request: Request) -> Job:
+        asked, merchant, now = api.read_body(REFUND_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> Answer:
+            return Answer.of(refund_object(services.create(merchant=merchant, now=now, **asked)))
+
+        return work
+
+    @docs.list_
+    def list(self, request: Request) -> Answer:
+        query = api.read_query(QUERY, request)
+        rows = _filtered(Refund.objects.of(merchant_of(request)), query)
+        return paging.page(rows, query, "refunds", refund_object)
+
+    @docs.retrieve
+    def retrieve(self, request: Request, refund_id: str) -> Answer:
+        return Answer.of(refund_object(services.find(merchant=merchant_of(request), refund_id=refund_id)))
+
+    @docs.address
+    @idempotent
+    def destination(self, request: Request, refund_id: str) -> Job:
+        asked, merchant, now = api.read_body(DESTINATION_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> Answer:
+            refund = services.address(merchant=merchant, refund_id=refund_id, now=now, **asked)
+            return Answer.of(refund_object(refund))
+
+        return work
+
+    @docs.cancel
+    @idempotent
+    def cancel(self, request: Request, refund_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+
+        def work() -> Answer:
+            refund = services.cancel(merchant=merchant, refund_id=refund_id, now=now)
+            return Answer.of(refund_object(refund))
+
+        return work
+
+
+def _filtered(rows: RefundQuerySet, query: dict[str, Any]) -> RefundQuerySet:
+    for name in ("status", "payment_id"):
+        if name in query:
+            rows = rows.filter(**{name: query[name]})
+    return paging.between(rows, query)

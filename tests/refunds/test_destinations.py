@@ -1,0 +1,160 @@
+"""Where the money goes: what the merchant says, else the bank's receipt, else the code, else nowhere yet."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core import clock, rows
+from payments import services as payments
+from payments.models import CardCharge, ChargeState, Payment
+from payments.services import Payer
+from tests.refunds.cast import NOBODY, PAYEE, Counter, confirm, error_of
+from transfers.models import Transfer
+
+RECEIPT = Payer("Somchai Jaidee", "014", "1234567890")
+CLIENT = {"client_bank_name": "kbank", "client_bank_account": "4051234567", "client_name": "Somying"}
+TO_PAYEE = ("004", "4051234567", "สมหญิง ใจดี")
+TO_PAYER = ("014", "1234567890", "Somchai Jaidee")
+TO_CLIENT = ("004", "4051234567", "Somying")
+
+Account = tuple[str, str, str]
+# What the bank says, what the code says, what the request says; where it goes.
+CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | None]] = {
+    "the request comes first": (RECEIPT, CLIENT, PAYEE, TO_PAYEE),
+    "a code as well as a name": (RECEIPT, CLIENT, PAYEE | {"bank_code": "004"}, TO_PAYEE),
+    "then the receipt": (RECEIPT, CLIENT, None, TO_PAYER),
+    "a receipt without a name, for which the client's will do": (
+        replace(RECEIPT, name=""),
+        CLIENT,
+        None,
+        ("014", "1234567890", "Somying"),
+    ),
+    "a receipt of somebody without a name": (
+        replace(RECEIPT, name=""),
+        {},
+        None,
+        ("014", "1234567890", "-"),
+    ),
+    "then the client of the code": (NOBODY, CLIENT, None, TO_CLIENT),
+    "a masked account of the payer is none": (
+        replace(RECEIPT, account="xxxxxx7890"),
+        CLIENT,
+        None,
+        TO_CLIENT,
+    ),
+    "a payer's bank that nobody knows": (replace(RECEIPT, bank_code="999"), CLIENT, None, TO_CLIENT),
+    "an account as people write it": (
+        NOBODY,
+        CLIENT | {"client_bank_account": "405-1-23456 7"},
+        None,
+        TO_CLIENT,
+    ),
+    "a bank by its other name": (
+        NOBODY,
+        CLIENT | {"client_bank_name": " TMB "},
+        None,
+        ("011", "4051234567", "Somying"),
+    ),
+    "a bank that nobody knows": (NOBODY, CLIENT | {"client_bank_name": "Kasikorn, Asok"}, None, None),
+    "an account that this bank cannot have": (
+        NOBODY,
+        CLIENT | {"client_bank_account": "405123456"},
+        None,
+        None,
+    ),
+    "an account without its bank": (NOBODY, {"client_bank_account": "4051234567"}, None, None),
+    "a bank without an account": (NOBODY, {"client_bank_name": "kbank"}, None, None),
+    "nothing at all": (NOBODY, {}, None, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_first_that_is_known_is_taken(counter: Counter, case: str) -> None:
+    payer, client, given, expected = CASES[case]
+    payment_id = counter.paid(payer=payer, **client)
+    refund = counter.refund(payment_id, **{"destination": given} if given else {})
+    order = Transfer.objects.filter(pk=refund["refund_id"]).first()
+    if expected is None:
+        assert (order, refund["pending_reason"]) == (None, "awaiting_destination")
+    else:
+        assert refund["pending_reason"] == "processing"
+        assert order is not None
+        assert (order.bank_code, order.account, order.account_name) == expected
+        assert (order.route, order.purpose, order.amount) == ("bank:sandbox", "refund", 150_000)
+
+
+def test_a_refund_that_waits_for_a_destination_is_given_one(counter: Counter) -> None:
+    refund = counter.refund(counter.paid(payer=NOBODY))
+    assert counter.balance() == (0, 150_000)
+    answer = counter.act(refund, "destination", PAYEE)
+    assert answer.status_code == 200
+    addressed = answer.json()
+    assert addressed == refund | {"pending_reason": "processing", "updated_at": addressed["updated_at"]}
+    assert counter.read(refund) == addressed
+    assert Transfer.objects.get().account == PAYEE["bank_account"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("bank_code", "999"),
+        ("bank_code", 4),
+        ("bank_account", "405123456789"),
+        ("bank_account", "405123456x"),
+        ("bank_account", 4051234567),
+        ("account_name", ""),
+        ("account_name", "one\ntwo"),
+    ],
+)
+def test_a_destination_that_is_none_is_refused(counter: Counter, field: str, value: Any) -> None:
+    refund = counter.refund(counter.paid(payer=NOBODY))
+    answer = counter.act(refund, "destination", PAYEE | {field: value})
+    assert error_of(answer) == (400, f"invalid_{field}", field)
+    assert counter.read(refund) == refund
+
+
+def test_a_refund_that_knows_where_to_go_is_given_no_other_destination(counter: Counter) -> None:
+    refund = counter.refund(counter.paid())
+    assert error_of(counter.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)
+    canceled = counter.refund(counter.paid(payer=NOBODY))
+    assert counter.act(canceled, "cancel").status_code == 200
+    assert error_of(counter.act(canceled, "destination", PAYEE)) == (400, "refund_not_addressable", None)
+
+
+# --- cards --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_card(counter: Counter, served_by: Any) -> str:
+    """A payment by card that succeeded."""
+    served_by()
+    now = clock.now()
+    payment_id = Payment.new_id(now)
+    payment = payments.draft(
+        payment_id, merchant=counter.shop.merchant, amount=150_000, created_at=now, card_last4="4242"
+    )
+    charge = rows.new(
+        CardCharge,
+        payment=payment,
+        acquirer="sandbox",
+        charge_id="chrg_1",
+        state=ChargeState.ENDED,
+        due_at=now,
+        created_at=now,
+        ended_at=now,
+    )
+    rows.insert_together([payment, charge])
+    confirm(payment_id, NOBODY)
+    return payment_id
+
+
+def test_a_card_payment_goes_back_to_its_card(counter: Counter, by_card: str) -> None:
+    refund = counter.refund(by_card)
+    assert refund["pending_reason"] == "processing"
+    order = Transfer.objects.get(pk=refund["refund_id"]).order
+    assert (order.charge_id, order.bank_code, order.account) == ("chrg_1", "", "")
+
+
+def test_a_card_payment_takes_no_destination(counter: Counter, by_card: str) -> None:
+    assert error_of(counter.ask(by_card, destination=PAYEE)) == (400, "invalid_destination", "destination")

@@ -1,0 +1,156 @@
+"""Many refunds at once, of one payment and of one balance: real threads, each with its own connection."""
+
+from collections import Counter as Count
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db.models import Sum
+from pytest_django import Settings
+
+from core import clock
+from payments.models import Payment
+from refunds import services
+from refunds.errors import RefundNotCancelable
+from refunds.models import Refund, Status
+from tests.conftest import BankCaller, Shop, new_client, open_shop
+from tests.refunds.cast import PAYEE, REFUNDS, Counter, carry_out
+from tests.threads import at_once
+from tests.transfers.cast import Bank, pass_time
+from transactions.models import Entry
+from transfers import services as transfers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CLIENTS, PAYMENTS, PAID, PART = 8, 200, 10_000, 6_000
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return open_shop("Race")
+
+
+@pytest.fixture
+def counter(shop: Shop) -> Counter:
+    return Counter(shop, BankCaller(new_client()))
+
+
+def asking(shop: Shop, payment_id: str, key: str | None = None, **fields: Any) -> Callable[[], Any]:
+    own = Shop(shop.merchant, shop.secret_key, new_client())
+    return partial(own.post, REFUNDS, {"payment_id": payment_id} | fields, key=key)
+
+
+def check_books(shop: Shop) -> None:
+    """What the payments, the refunds, the history and the ledger say adds up."""
+    assert Entry.objects.aggregate(sum=Sum("amount"))["sum"] == 0
+    for payment in Payment.objects.all():
+        by_status = {
+            status: sum(refund.amount for refund in payment.refunds.filter(status=status))
+            for status in Status
+        }
+        assert payment.amount_refunding == by_status[Status.PENDING]
+        assert payment.amount_refunded == by_status[Status.COMPLETED]
+        assert payment.amount_refunding + payment.amount_refunded <= payment.received
+    came_in = sum(
+        payment.received for payment in Payment.objects.filter(status__in=["succeeded", "refunded"])
+    )
+    went_back = sum(refund.amount for refund in Refund.objects.filter(status=Status.COMPLETED))
+    reserved = sum(refund.amount for refund in Refund.objects.filter(status=Status.PENDING))
+    held = shop.get("/v1/balance").json()
+    assert (held["available"], held["reserved"]) == (came_in - went_back - reserved, reserved)
+
+
+@pytest.mark.slow
+def test_no_payment_is_refunded_beyond_what_was_paid(
+    shop: Shop, counter: Counter, settings: Settings
+) -> None:
+    settings.RATE_LIMIT = 0
+    payments = [counter.paid(PAID) for _ in range(PAYMENTS)]
+
+    def one_client() -> list[tuple[str, int]]:
+        own = Shop(shop.merchant, shop.secret_key, new_client())
+        body = {"amount": PART}
+        return [(each, own.post(REFUNDS, {"payment_id": each} | body).status_code) for each in payments]
+
+    answers = [answer for client in at_once(*[one_client] * CLIENTS) for answer in client]
+    assert Count(answers) == {
+        **{(each, 200): 1 for each in payments},
+        **{(each, 400): CLIENTS - 1 for each in payments},
+    }
+    check_books(shop)
+
+
+def test_parts_of_one_payment_at_once_never_make_more_than_the_whole(shop: Shop, counter: Counter) -> None:
+    payment_id = counter.paid(PAID)
+    answers = at_once(*[asking(shop, payment_id, amount=3_000) for _ in range(CLIENTS)])
+    assert Count(answer.status_code for answer in answers) == {200: 3, 400: 5}
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 400} == {
+        "refund_amount_exceeded"
+    }
+    check_books(shop)
+
+
+def test_one_key_at_once_makes_one_refund(shop: Shop, counter: Counter) -> None:
+    payment_id = counter.paid(PAID)
+    answers = at_once(*[asking(shop, payment_id, key="k", amount=1_000) for _ in range(CLIENTS)])
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert Refund.objects.count() == 1
+    check_books(shop)
+
+
+def test_refunds_and_withdrawals_at_once_never_send_out_more_than_came_in(
+    shop: Shop, counter: Counter
+) -> None:
+    payments = [counter.paid(PAID) for _ in range(4)]
+
+    def withdraw() -> Any:
+        own = Shop(shop.merchant, shop.secret_key, new_client())
+        return own.post("/v1/withdrawals", {"amount": PAID, "currency": "THB"} | PAYEE)
+
+    answers = at_once(*[asking(shop, each) for each in payments], *[withdraw] * 4)
+    assert Count(answer.status_code for answer in answers) == {200: 4, 402: 4}
+    held = shop.get("/v1/balance").json()
+    assert (held["available"], held["reserved"]) == (0, 4 * PAID)
+    assert Entry.objects.aggregate(sum=Sum("amount"))["sum"] == 0
+
+
+def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: Counter, served_by: Any) -> None:
+    bank: Bank = served_by()
+    for _ in range(10):
+        refund = counter.refund(counter.paid(PAID))
+
+        def cancel(refund_id: str = refund["refund_id"]) -> bool:
+            try:
+                services.cancel(merchant=shop.merchant, refund_id=refund_id, now=clock.now())
+            except RefundNotCancelable:
+                return False
+            return True
+
+        def work() -> bool:
+            return bool(transfers.work("refund", services.OWNER, now=clock.now))
+
+        was_canceled, _ = at_once(cancel, work)
+        assert was_canceled != (refund["refund_id"] in bank.sent)
+        carry_out(2)
+        assert counter.read(refund)["status"] == ("canceled" if was_canceled else "completed")
+    assert len(bank.sent) == len(set(bank.sent))
+    check_books(shop)
+
+
+def test_workers_at_once_settle_each_refund_once(shop: Shop, counter: Counter, served_by: Any) -> None:
+    bank: Bank = served_by()
+    payment_id = counter.paid(PAID)
+    for _ in range(10):
+        counter.refund(payment_id, amount=PAID // 10)
+
+    def work() -> int:
+        return transfers.work("refund", services.OWNER, now=clock.now)
+
+    for _ in range(3):
+        at_once(*[work] * 4)
+        pass_time()
+    assert len(bank.sent) == len(set(bank.sent)) == 10
+    assert set(Refund.objects.values_list("status", flat=True)) == {"completed"}
+    assert shop.payment(payment_id)["status"] == "refunded"
+    check_books(shop)

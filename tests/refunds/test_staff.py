@@ -1,0 +1,80 @@
+"""Staff see refunds, not the accounts behind them, and cancel what no bank was told of."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from banks import OrderNotice, Word
+from core import clock
+from receipts.orders import OWNERS
+from tests.refunds.cast import NOBODY, PAYEE, Counter, carry_out
+from tests.transfers.cast import Bank
+from transfers import services as transfers
+
+LIST = "admin:refunds_refund_changelist"
+
+
+def cancel(client: Client, refund: dict[str, Any]) -> str:
+    """Choose the action; what the page says then."""
+    act = {"action": "cancel", "_selected_action": [refund["refund_id"]]}
+    answer = client.post(reverse(LIST), act, follow=True)
+    return str(answer.content.decode())
+
+
+def test_a_page_shows_where_it_goes_with_the_account_masked(counter: Counter, admin_client: Client) -> None:
+    refund = counter.refund(counter.paid(), destination=PAYEE)
+    shown = admin_client.get(
+        reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
+    ).content.decode()
+    assert "004 xxxxxx4567" in shown
+    assert PAYEE["bank_account"] not in shown
+
+
+def test_a_page_opens_before_it_is_known_where_it_goes(counter: Counter, admin_client: Client) -> None:
+    refund = counter.refund(counter.paid(payer=NOBODY))
+    shown = admin_client.get(reverse("admin:refunds_refund_change", args=[refund["refund_id"]]))
+    assert "awaiting_destination" in shown.content.decode()
+
+
+def test_staff_cancel_a_refund_and_it_is_audited(counter: Counter, admin_client: Client) -> None:
+    refund = counter.refund(counter.paid())
+    assert "canceled." in cancel(admin_client, refund)
+    assert counter.read(refund)["status"] == "canceled"
+    assert counter.balance() == (150_000, 0)
+    assert LogEntry.objects.get().object_id == refund["refund_id"]
+
+
+def test_staff_cannot_cancel_what_a_bank_was_told_of(
+    counter: Counter, admin_client: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by()
+    refund = counter.refund(counter.paid())
+    carry_out()
+    assert "only one that no bank was told of" in cancel(admin_client, refund)
+    assert counter.read(refund)["status"] == "pending"
+    assert not LogEntry.objects.exists()
+
+
+def test_who_may_only_look_cannot_cancel(counter: Counter) -> None:
+    refund = counter.refund(counter.paid())
+    onlooker = User.objects.create_user("onlooker", is_staff=True)
+    onlooker.user_permissions.add(Permission.objects.get(codename="view_refund"))
+    client = Client()
+    client.force_login(onlooker)
+    cancel(client, refund)
+    assert counter.read(refund)["status"] == "pending"
+
+
+def test_staff_find_the_refunds_whose_money_came_back(
+    counter: Counter, admin_client: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by(sends=[Word("succeeded")])
+    returned, kept = (counter.refund(counter.paid()) for _ in range(2))
+    carry_out()
+    transfers.hear(OrderNotice(returned["refund_id"], "returned"), OWNERS["ref"], now=clock.now())
+    listed = admin_client.get(f"{reverse(LIST)}?returned_at__isempty=0").content.decode()
+    assert (returned["refund_id"] in listed, kept["refund_id"] in listed) == (True, False)
