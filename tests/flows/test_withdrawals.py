@@ -7,7 +7,6 @@ from standardwebhooks import Webhook
 
 from tests.flows.conftest import Till
 from tests.receiver import Received, Receiver
-from tests.stack import Stack, wait_until
 
 pytestmark = pytest.mark.slow
 SECRET = "whsec_" + "c2VjcmV0" * 5
@@ -70,20 +69,3 @@ def test_a_withdrawal_that_the_bank_sends_back_is_in_the_balance_again(
     assert (succeeded["data"]["status"], failed["data"]["failure_code"]) == ("succeeded", "returned_by_bank")
     assert till.get(f"{PATH}/{made['withdrawal_id']}") == failed["data"]
     assert till.get("/v1/balance") == before
-
-
-def test_a_worker_that_dies_while_the_bank_is_told_sends_it_once(
-    stack: Stack, till: Till, endpoint: Receiver
-) -> None:
-    before = till.get("/v1/balance")
-    made = [withdraw(till, "4051230003", amount=100 + number) for number in range(20)]
-
-    def statuses() -> set[str]:
-        return {till.get(f"{PATH}/{each['withdrawal_id']}")["status"] for each in made}
-
-    wait_until(lambda: "processing" in statuses(), 20)
-    stack.restart("default")
-    wait_until(lambda: statuses() == {"succeeded"}, 120)
-    after = till.get("/v1/balance")
-    assert before["available"] - after["available"] == sum(each["amount"] for each in made)
-    assert after["reserved"] == before["reserved"]
