@@ -8,7 +8,7 @@ asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for t
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -84,7 +84,9 @@ def run_without_key(job: Job) -> Answer:
         _insert(job.rows, job)
         return job.answer
     if isinstance(job, TwoPhases):
-        return _call(job)
+        _in_one_commit(job.prepare)
+        said = job.perform()
+        return _in_one_commit(lambda: job.finish(said))
     return _in_one_commit(job)
 
 
@@ -111,12 +113,6 @@ def _patiently(work: Callable[[], T]) -> T:
             if _state(error) not in (DEADLOCK, SERIALIZATION):
                 raise
     raise ServiceUnavailable(retry_after=1)
-
-
-def _call(job: TwoPhases[S]) -> Answer:
-    _patiently(lambda: _in_one_commit(job.prepare))
-    said = job.perform()
-    return _patiently(lambda: _in_one_commit(lambda: job.finish(said)))
 
 
 def _in_one_commit(work: Callable[[], T]) -> T:
@@ -162,11 +158,13 @@ def _call_once(claim: Claim, job: TwoPhases[S]) -> Answer:
     """Each turn begins with the key free: a request whose answer is not kept lets go of it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        if _patiently(lambda: _begin(claim, job)):
+        if _patiently(partial(_begin, claim, job)):
             return _patiently(partial(_end, claim, job, job.perform()))
         answer = _answer_of_another(claim, job, deadline)
         if answer is not None:
             return answer
+        # Whoever waits for us judges by the key's age whether we have crashed.
+        claim = replace(claim, now=clock.now())
 
 
 @transaction.atomic

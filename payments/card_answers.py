@@ -6,6 +6,7 @@ from datetime import datetime
 from banks import Said
 from core.errors import ApiError, Invalid
 from core.http import Answer, error_answer
+from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhases
 from payments import cards
 from payments.cards import Purchase
@@ -37,7 +38,7 @@ def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhases[Said]:
         prepare=lambda: cards.store(purchase),
         perform=lambda: cards.ask(purchase),
         finish=finish,
-        resume=lambda found_id: answer(Payment.objects.get(pk=found_id), now()),
+        resume=lambda found_id: _as_it_stands(found_id, now()),
     )
 
 
@@ -48,6 +49,13 @@ def answer(payment: Payment, now: datetime) -> Answer:
     declined = DECLINES[str(payment.failure_code)]()
     declined.extra["payment_id"] = payment.id
     return error_answer(declined)
+
+
+def _as_it_stands(payment_id: str, now: datetime) -> Answer:
+    payment = Payment.objects.filter(pk=payment_id).first()
+    if payment is None:  # its token has just been refused, later than anybody would wait
+        raise IdempotencyKeyInProgress(retry_after=1)
+    return answer(payment, now)
 
 
 def _refusal(said: Said) -> Invalid:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-
 import banks
 from banks import Acquirer, Charge, Said
 from core import clock, rows
@@ -23,6 +21,7 @@ from payments.services import Payer
 from transactions import accounts
 
 log = logging.getLogger("payments")
+ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # The first inquiry after a call that was not answered, the second and so on; then hourly.
 WAITS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
 LAST_WAIT = timedelta(hours=1)
@@ -44,21 +43,19 @@ class Purchase:
 
 def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fields: Any) -> Purchase:
     """Nothing is stored yet; amount in satang. Raises BankNotConfigured."""
-    name = acquirer_of(merchant)
-    acquirer = banks.acquirer(name)
+    name, acquirer = _acquirer_of(merchant)
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
     due_at = now + timedelta(seconds=acquirer.seconds)
     charge = rows.new(CardCharge, payment=payment, acquirer=name, due_at=due_at, created_at=now)
     return Purchase(payment, charge, acquirer, token_id)
 
 
-def acquirer_of(merchant: Merchant) -> str:
-    """The sandbox for test merchants, and the deployment's own for live ones. Raises BankNotConfigured."""
-    if merchant.mode == Mode.TEST and settings.SANDBOX_ACQUIRER_URL:
-        return "sandbox"
-    if merchant.mode == Mode.LIVE and settings.OMISE_SECRET_KEY:
-        return "omise"
-    raise BankNotConfigured("This merchant has no acquirer for cards configured yet.")
+def _acquirer_of(merchant: Merchant) -> tuple[str, Acquirer]:
+    name = ACQUIRERS[Mode(merchant.mode)]
+    try:
+        return name, banks.acquirer(name)
+    except banks.UnknownBank:
+        raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
 
 
 def store(purchase: Purchase) -> None:

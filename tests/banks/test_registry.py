@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 
 import banks
+from banks.omise import Omise
+from banks.sandbox_cards import SandboxAcquirer
 
 
 def test_the_sandbox_bank_is_found_by_its_name() -> None:
@@ -13,6 +15,23 @@ def test_the_sandbox_bank_is_found_by_its_name() -> None:
 def test_a_bank_without_an_adapter_is_unknown(name: str) -> None:
     with pytest.raises(banks.UnknownBank):
         banks.get(name)
+
+
+def test_acquirers_charge_cards_and_send_money_back_to_them(settings: Any) -> None:
+    settings.SANDBOX_ACQUIRER_URL, settings.OMISE_SECRET_KEY = "http://127.0.0.1:8100", "skey_test_1"
+    assert isinstance(banks.acquirer("sandbox"), SandboxAcquirer)
+    assert isinstance(banks.acquirer("omise"), Omise)
+    assert isinstance(banks.sender("acquirer:sandbox"), SandboxAcquirer)
+    assert isinstance(banks.sender("acquirer:omise"), Omise)
+
+
+@pytest.mark.parametrize("name", ["", "sandbox", "omise", "bank"])
+def test_an_acquirer_that_is_not_configured_is_unknown(settings: Any, name: str) -> None:
+    settings.SANDBOX_ACQUIRER_URL = settings.OMISE_SECRET_KEY = ""
+    with pytest.raises(banks.UnknownBank):
+        banks.acquirer(name)
+    with pytest.raises(banks.UnknownBank):
+        banks.sender(f"acquirer:{name}")
 
 
 def test_a_deployment_without_the_secret_has_no_sandbox_bank(settings: Any) -> None:

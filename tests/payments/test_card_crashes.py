@@ -12,7 +12,8 @@ from django.db.utils import DatabaseError
 from banks import Said
 from banks.sandbox_cards import SandboxAcquirer
 from core import clock
-from payments import cards
+from idempotency.errors import IdempotencyKeyInProgress
+from payments import card_answers, cards
 from payments.inquiries import inquire_due
 from payments.models import CardCharge, Payment
 from sandbox.models import SandboxCharge
@@ -108,6 +109,23 @@ def test_a_charge_that_is_known_too_late_is_logged_for_staff(
         cards.settle(payment.id, Said("succeeded", charge_id="sbc_1"), now=clock.now())
     assert Payment.objects.get().status == "failed"
     assert payment.id in caplog.text
+
+
+def test_a_token_that_is_refused_after_the_merchant_was_told_of_a_payment_fails_it(till: Shop) -> None:
+    pay_and_die(till, "ask", after=False)
+    inquire()
+    with transaction.atomic():
+        cards.settle(
+            Payment.objects.get().id, Said("refused", failure_code="invalid_token_id"), now=clock.now()
+        )
+    again = till.post(PATH, request(), key="order-1")
+    assert error_of(again) == (402, "processing_error", "payment_error")
+
+
+def test_a_payment_that_was_just_taken_back_is_not_answered_for(till: Shop) -> None:
+    purchase = cards.draft(merchant=till.merchant, token_id="tok_test_used", amount=150_000, now=clock.now())
+    with pytest.raises(IdempotencyKeyInProgress):
+        card_answers.job(purchase, clock.now).resume(purchase.payment.id)
 
 
 def test_waits_between_inquiries_grow_to_an_hour(till: Shop) -> None:
