@@ -39,6 +39,13 @@ BEAT = [
         "default",
         "balances are right without it; this keeps them quick",
     ),
+    (
+        "count history",
+        "transactions.count_due",
+        5.0,
+        "default",
+        "totals are right without it; this keeps them quick",
+    ),
     ("heartbeat default", "console.beat_default", 5.0, "default", "readiness: this queue is being served"),
     ("heartbeat webhooks", "console.beat_webhooks", 5.0, "webhooks", "readiness: this queue is being served"),
     (

@@ -34,7 +34,12 @@ def page(
     limit, offset = query["limit"], query["offset"]
     total = rows.count()
     found = rows.order_by("-created_at", "-id")[offset : offset + limit] if offset < total else []
-    return Answer.of({plural: [show(row) for row in found], "total": total, "limit": limit, "offset": offset})
+    return answer([show(row) for row in found], total, query, plural)
+
+
+def answer(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> Answer:
+    """A page whose rows are there already."""
+    return Answer.of({plural: shown, "total": total, "limit": query["limit"], "offset": query["offset"]})
 
 
 def between(rows: Q, query: dict[str, Any]) -> Q:

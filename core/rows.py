@@ -4,7 +4,7 @@ Column lists come from the models, so that nothing here goes stale; `tests/core/
 equal to the ORM's own way. Used on the hot paths only: creating a QR code, reading one object.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar, cast
@@ -29,7 +29,7 @@ _AS_THEY_ARE = (
 M = TypeVar("M", bound=Model)
 
 
-def run(sql: str, values: Sequence[Any]) -> CursorWrapper:
+def run(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
     """Run a statement; its result is there until the next one of this thread."""
     cursor: CursorWrapper = cast(DatabaseWrapper, connection).kept_cursor()
     cursor.execute(sql, values)

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from core import money
 from core.admin import ReadOnlyAdmin
-from transactions.models import Account, Entry, Journal, Transaction, Unfolded
+from transactions.models import Account, Entry, Journal, Tally, Transaction, Uncounted, Unfolded
 
 
 @admin.register(Transaction)
@@ -86,3 +86,16 @@ class UnfoldedAdmin(ReadOnlyAdmin):
     list_display = ["entry", "account_id", "amount"]
     list_select_related = ["entry"]
     search_fields = ["=account_id"]
+
+
+@admin.register(Tally)
+class TallyAdmin(ReadOnlyAdmin):
+    list_display = ["merchant_id", "span", "begins_at", "type", "status", "count"]
+    list_filter = ["span", "type", "status"]
+    search_fields = ["=merchant_id"]
+
+
+@admin.register(Uncounted)
+class UncountedAdmin(ReadOnlyAdmin):
+    list_display = ["merchant_id", "minute", "type", "status", "change"]
+    search_fields = ["=merchant_id"]

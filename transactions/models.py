@@ -1,17 +1,16 @@
 """The history merchants see: a row for each payment that succeeded or failed, and for each refund."""
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
 from transactions.ledger_models import Account, Entry, Fact, Journal, Kind, Unfolded
+from transactions.tally_models import Span, Tally, Uncounted
 
 __all__ = [
-    "Account", "Entry", "Fact", "Journal", "Kind", "Status", "Transaction", "TransactionQuerySet", "Type",
-    "Unfolded",
+    "Account", "Entry", "Fact", "Journal", "Kind", "Span", "Status", "Tally", "Transaction", "Type",
+    "Uncounted", "Unfolded",
 ]  # fmt: skip
 
 
@@ -28,11 +27,6 @@ class Status(models.TextChoices):
     REFUNDED = "refunded"
 
 
-class TransactionQuerySet(models.QuerySet["Transaction"]):
-    def of(self, merchant: Merchant) -> "TransactionQuerySet":
-        return self.filter(merchant=merchant)
-
-
 class Transaction(models.Model):
     """Amounts are satang, negative for refunds. Names its payment by id: a journal does not ask back."""
 
@@ -46,11 +40,12 @@ class Transaction(models.Model):
     currency = models.CharField(max_length=3)
     created_at = models.DateTimeField()
 
-    objects: Any = TransactionQuerySet.as_manager()
-
     class Meta:
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="transaction_newest_first"),
+            models.Index(
+                fields=["merchant", "type", "status", "-created_at", "-id"], name="transaction_filtered"
+            ),
             models.Index(fields=["payment_id"], name="transaction_of_payment"),
         ]
         constraints = [

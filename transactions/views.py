@@ -5,11 +5,12 @@ from rest_framework.request import Request
 from core import api, paging
 from core.http import Answer
 from merchants.api import MerchantViewSet, merchant_of
-from transactions import ledger
+from transactions import ledger, listing
 from transactions import openapi as docs
-from transactions.models import Transaction, TransactionQuerySet
+from transactions.counting import Wanted
 from transactions.serializers import BalanceQuery, TransactionQuery
 from transactions.shapes import balance_object, transaction_object
+from transactions.spans import BEGINNING, END
 
 QUERY = TransactionQuery()
 BALANCE_QUERY = BalanceQuery()
@@ -21,15 +22,21 @@ class TransactionViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> Answer:
         query = api.read_query(QUERY, request)
-        rows = _filtered(Transaction.objects.of(merchant_of(request)), query)
-        return paging.page(rows, query, "transactions", transaction_object)
+        found = listing.page(
+            _wanted(merchant_of(request).id, query), limit=query["limit"], offset=query["offset"]
+        )
+        shown = [transaction_object(row) for row in found.transactions]
+        return paging.answer(shown, found.total, query, "transactions")
 
 
-def _filtered(rows: TransactionQuerySet, query: dict[str, Any]) -> TransactionQuerySet:
-    for name in ("status", "type"):
-        if name in query:
-            rows = rows.filter(**{name: query[name]})
-    return paging.between(rows, query)
+def _wanted(merchant_id: str, query: dict[str, Any]) -> Wanted:
+    return Wanted(
+        merchant_id,
+        type=query.get("type"),
+        status=query.get("status"),
+        start=min(query.get("start_date", BEGINNING), END),
+        end=min(query.get("end_date", END), END),
+    )
 
 
 class BalanceViewSet(MerchantViewSet):
