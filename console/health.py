@@ -17,6 +17,7 @@ from core.methods import safe_only
 from payments.models import Payment, Status
 from receipts import inbox
 from receipts.models import Notice, Receipt
+from refunds.models import Refund
 from webhooks.models import Delivery, DeliveryState
 from withdrawals.models import Withdrawal
 
@@ -87,6 +88,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         ("receipts_not_applied", "Receipts stored but not judged.", Receipt.objects.not_judged().count()),
         ("notices_for_staff", "Bank messages that wait for a person.", _count_notices()),
         ("receipts_for_staff", "Receipts that wait for a person.", Receipt.objects.for_staff().count()),
+        ("refunds_returned", "Refunds whose money came back.", Refund.objects.returned().count()),
         ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff().count()),
     ]:
         Gauge(name, help_text, registry=registry).set(value)

@@ -16,6 +16,7 @@ from core.logs import JsonLine
 from merchants import secrets
 from tests.conftest import BankCaller, Shop
 from tests.factories import qr_request
+from tests.refunds.cast import PAYEE
 from tests.transfers.conftest import served_by
 from tests.withdrawals.cast import PATH, told, withdrawal_request, withdrawn, work
 
@@ -71,6 +72,9 @@ def asked_with(shop: Shop, canary: str) -> Iterator[Any]:
     for field in withdrawal_request(reference="", metadata=""):
         for value in (f"{canary}!", canary * 20, [canary], {canary: canary}):
             yield shop.post("/v1/withdrawals", withdrawal_request(**{field: value}))
+    for field in ("payment_id", "amount", "reason", "note", "destination", "metadata"):
+        for value in (canary, canary * 20, [canary], PAYEE | {"bank_account": f"{canary}!"}):
+            yield shop.post("/v1/refunds", {"payment_id": "pay_x"} | {field: value})
     for field in ("url", "events", "secret"):
         for value in (f"{canary}!", [canary], {canary: canary}):
             yield shop.post("/v1/webhooks", HOOK | {field: value})

@@ -20,6 +20,7 @@ from core import thaiqr
 from core.errors import CATALOGUE
 from core.openapi import TAGS, operation_of
 from tests.conftest import BankCaller, Shop
+from tests.refunds.cast import Counter, carry_out
 from tests.transfers.conftest import served_by
 from tests.withdrawals.cast import fund, told, withdrawn, work
 from webhooks.event_types import EventType
@@ -202,6 +203,23 @@ def test_what_is_sent_about_payments_is_described(shop: Shop, bank: BankCaller) 
     shop.post(f"/v1/qr-codes/{ended['qr_code_id']}/expire")
     sent = [orjson.loads(bytes(event.body)) for event in Event.objects.all()]
     assert {message["event"] for message in sent} == {kind for kind in EventType if "payment." in kind}
+    for message in sent:
+        body = document()["webhooks"][message["event"]]["post"]["requestBody"]
+        assert complaints(body["content"]["application/json"]["schema"], message) == []
+
+
+def test_what_is_sent_about_refunds_is_described(
+    shop: Shop, bank: BankCaller, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[Word("succeeded", "b-1"), Word("failed")])
+    counter = Counter(shop, bank)
+    payment_id = counter.paid()
+    counter.refund(payment_id, amount=1, reason="other", note="n", metadata={"table": 4})
+    counter.refund(payment_id)
+    carry_out()
+    events = Event.objects.filter(type__startswith="refund.")
+    sent = [orjson.loads(bytes(event.body)) for event in events]
+    assert {message["event"] for message in sent} == {kind for kind in EventType if "refund." in kind}
     for message in sent:
         body = document()["webhooks"][message["event"]]["post"]["requestBody"]
         assert complaints(body["content"]["application/json"]["schema"], message) == []
