@@ -1,0 +1,61 @@
+"""Run the rules over one snapshot of the books and report every difference."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from console.audit import history_rules, ledger_rules, outgoing_rules, payment_rules
+from core.clock import iso
+from transfers.models import Transfer
+
+RULES = [*ledger_rules.RULES, *payment_rules.RULES, *history_rules.RULES, *outgoing_rules.RULES]
+# After so long without a last word from a bank somebody should ask it.
+LONG = timedelta(days=1)
+# For each of the few hash tables of one rule.
+MEMORY = "64MB"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`id` is of the thing that differs, with the part of it where it has several."""
+
+    rule: str
+    id: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.id}: expected {self.expected}, found {self.found}"
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """One moment of the whole database, for as long as it takes. Changes nothing, waits for nobody."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            cursor.execute(f"SET LOCAL {name} = 0")
+        cursor.execute(f"SET LOCAL work_mem = '{MEMORY}'")
+        yield
+
+
+def differences(*, passed: Callable[[int], None] = lambda rules: None) -> Iterator[Difference]:
+    """What differs, in the caller's transaction; `passed` is told of each rule that is done.
+
+    Memory stays flat, however much it is.
+    """
+    for rule in RULES:
+        with connection.chunked_cursor() as cursor:
+            cursor.execute(rule.sql)
+            for row in cursor:
+                yield Difference(rule.name, *row)
+        passed(1)
+
+
+def long_under_way(now: datetime) -> list[str]:
+    """Orders to send money that have not ended for so long that somebody should ask the bank."""
+    waiting = Transfer.objects.open_since(now - LONG).order_by("created_at")
+    return [f"{transfer.id} is {transfer.state} since {iso(transfer.created_at)}" for transfer in waiting]

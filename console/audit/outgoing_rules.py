@@ -1,0 +1,101 @@
+"""Money out: each refund and withdrawal is where its status says, as is the order to its bank."""
+
+from console.audit.rules import Rule, posted, told
+
+RULES = [
+    Rule(
+        "a refund is in the history",
+        """SELECT id, concat_ws(' ', transaction_id, -amount, currency, payment_id, merchant_id,
+               CASE status WHEN 'completed' THEN 'succeeded' WHEN 'canceled' THEN 'failed' ELSE status END)
+           FROM refunds_refund""",
+        """SELECT refund_id, concat_ws(' ', id, amount, currency, payment_id, merchant_id, status)
+           FROM transactions_transaction WHERE type = 'refund'""",
+    ),
+    Rule(
+        "a refund is posted as its status says",
+        """SELECT concat_ws(' ', refund.id, fact, account_id), satang::text
+           FROM refunds_refund AS refund
+           JOIN LATERAL (VALUES
+               ('refund_reserved', true, 'available:' || merchant_id, 'reserved:' || merchant_id),
+               ('refund_paid', status = 'completed', 'reserved:' || merchant_id, route),
+               ('refund_released', status IN ('failed', 'canceled'),
+                   'reserved:' || merchant_id, 'available:' || merchant_id),
+               ('held', returned_at IS NOT NULL, route, 'suspense')
+           ) AS step (fact, is_done, leaves, enters) ON is_done,
+           LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)""",
+        posted("starts_with(fact, 'refund_') OR fact = 'held' AND starts_with(subject_id, 'ref_')"),
+    ),
+    Rule(
+        "merchants are told how each refund ended",
+        """SELECT concat_ws(' ', id, 'refund.' || status), concat('1 to ', merchant_id)
+           FROM refunds_refund WHERE status IN ('completed', 'failed')""",
+        told("starts_with(type, 'refund.')"),
+    ),
+    Rule(
+        "a withdrawal is posted as its status says",
+        """SELECT concat_ws(' ', withdrawal.id, fact, account_id), satang::text
+           FROM withdrawals_withdrawal AS withdrawal
+           JOIN LATERAL (VALUES
+               ('withdrawal_reserved', true, 'available:' || merchant_id, 'reserved:' || merchant_id),
+               ('withdrawal_paid', completed_at IS NOT NULL, 'reserved:' || merchant_id, 'bank:' || bank),
+               ('withdrawal_released', status IN ('failed', 'canceled') AND completed_at IS NULL,
+                   'reserved:' || merchant_id, 'available:' || merchant_id),
+               ('withdrawal_returned', status = 'failed' AND completed_at IS NOT NULL,
+                   'bank:' || bank, 'available:' || merchant_id)
+           ) AS step (fact, is_done, leaves, enters) ON is_done,
+           LATERAL (VALUES (leaves, -amount), (enters, amount)) AS line (account_id, satang)""",
+        posted("starts_with(fact, 'withdrawal_')"),
+    ),
+    Rule(
+        "merchants are told of each step of a withdrawal",
+        """SELECT concat_ws(' ', id, kind), concat('1 to ', merchant_id)
+           FROM withdrawals_withdrawal
+           JOIN LATERAL (VALUES
+               ('withdrawal.pending', true),
+               ('withdrawal.processed', status IN ('processing', 'succeeded')
+                   OR status = 'failed' AND failure_code <> 'rejected_by_staff'),
+               ('withdrawal.succeeded', completed_at IS NOT NULL),
+               ('withdrawal.failed', status = 'failed')
+           ) AS event (kind, is_told) ON is_told""",
+        told("starts_with(type, 'withdrawal.')"),
+    ),
+    Rule(
+        "what is reserved is what refunds and withdrawals under way need",
+        """SELECT merchant_id, sum(amount)::text FROM (
+               SELECT merchant_id, amount FROM refunds_refund WHERE status = 'pending'
+               UNION ALL
+               SELECT merchant_id, amount FROM withdrawals_withdrawal
+               WHERE status IN ('pending', 'processing')
+           ) AS under_way GROUP BY merchant_id""",
+        """SELECT merchant_id, settled::text FROM transactions_account
+           WHERE kind = 'reserved' AND settled <> 0""",
+    ),
+    Rule(
+        "the order to a bank is as far as its refund or withdrawal",
+        """SELECT id, concat_ws(' ', 'refund', route, amount, CASE
+               WHEN returned_at IS NOT NULL THEN 'returned'
+               WHEN status = 'pending' THEN 'open'
+               WHEN status = 'completed' THEN 'succeeded'
+               ELSE status
+           END)
+           FROM refunds_refund WHERE route <> ''
+           UNION ALL
+           SELECT id, concat_ws(' ', 'withdrawal', 'bank:' || bank, amount, CASE
+               WHEN status = 'pending' THEN 'queued'
+               WHEN status = 'processing' THEN 'told'
+               WHEN status = 'failed' AND completed_at IS NOT NULL THEN 'returned'
+               ELSE status
+           END)
+           FROM withdrawals_withdrawal
+           WHERE (NOT needs_approval OR decided_at IS NOT NULL)
+               AND failure_code IS DISTINCT FROM 'rejected_by_staff'""",
+        # An order that its bank could not be told of is queued again, and its withdrawal has begun.
+        """SELECT id, concat_ws(' ', purpose, route, amount, CASE
+               WHEN state NOT IN ('queued', 'told') THEN state
+               WHEN purpose = 'refund' THEN 'open'
+               WHEN told_at IS NULL THEN 'queued'
+               ELSE 'told'
+           END)
+           FROM transfers_transfer""",
+    ),
+]

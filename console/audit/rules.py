@@ -1,0 +1,48 @@
+"""What a rule of the books is, and what several of them read."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must be and what is: two queries of (id, text). A row of the one without its equal in the other is
+    a difference.
+
+    The texts are shown to whoever runs the audit: ids, amounts and states, nothing about persons.
+    """
+
+    name: str
+    expected: str
+    found: str
+
+    @property
+    def sql(self) -> str:
+        """Finds the differences: id, what is expected, what is found."""
+        return f"""
+            WITH expected (id, said) AS ({self.expected}), found (id, said) AS ({self.found})
+            SELECT coalesce(expected.id, found.id), coalesce(expected.said, 'nothing'),
+                coalesce(found.said, 'nothing')
+            FROM expected FULL JOIN found ON found.id = expected.id
+            WHERE found.said IS DISTINCT FROM expected.said
+        """  # noqa: S608
+
+
+# What came in for a payment, where that is not what was asked for.
+RECEIVED = "coalesce(payment.amount_received, payment.amount)"
+
+
+def posted(where: str) -> str:
+    """The query of the lines of journals: which, and how many satang."""
+    return f"""
+        SELECT concat_ws(' ', journal.subject_id, journal.fact, entry.account_id), entry.amount::text
+        FROM transactions_journal AS journal JOIN transactions_entry AS entry ON entry.journal_id = journal.id
+        WHERE {where}
+    """  # noqa: S608
+
+
+def told(where: str) -> str:
+    """The query of events: about what, how many and to whom."""
+    return f"""
+        SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', merchant_id)
+        FROM webhooks_event WHERE {where} GROUP BY subject_id, type, merchant_id
+    """  # noqa: S608

@@ -1,0 +1,189 @@
+"""Every kind of life that a payment, a refund, a withdrawal or an account can have."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import time_machine
+
+from banks import OrderNotice, Said, Word
+from core import clock, ids
+from payments import cards, services
+from receipts.orders import OWNERS
+from tests.refunds.cast import Counter, carry_out
+from tests.transfers.cast import Bank
+from tests.withdrawals.cast import PATH, withdrawn, work
+from transactions import accounts, ledger
+from transactions.models import Fact
+from transfers import services as transfers
+from withdrawals import services as withdrawals
+
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNKNOWN = Word("succeeded", "b-1"), Word("failed", "b-1"), Word("unknown")
+CHARGED = Said("succeeded", "chrg_1", None, "visa", "4242")
+
+
+def pay(counter: Counter, serving: Serving) -> None:
+    counter.paid()
+
+
+def wait(counter: Counter, serving: Serving) -> None:
+    counter.shop.qr_code()
+
+
+def decline(counter: Counter, serving: Serving) -> None:
+    counter.bank.tell(counter.shop.qr_code(), type="decline")
+
+
+def expire(counter: Counter, serving: Serving) -> None:
+    with time_machine.travel(clock.now(), tick=False) as machine:
+        counter.shop.qr_code()
+        machine.shift(timedelta(days=2))
+        services.expire_due(now=clock.now())
+
+
+def report_late(counter: Counter, serving: Serving) -> None:
+    """Paid in time, told after expiry."""
+    with time_machine.travel(clock.now(), tick=False) as machine:
+        code, paid_at = counter.shop.qr_code(), clock.now()
+        machine.shift(timedelta(days=2))
+        counter.bank.tell(code, paid_at=paid_at)
+
+
+def pay_strangely(counter: Counter, serving: Serving) -> None:
+    """Money that waits for staff."""
+    code = counter.shop.qr_code()
+    counter.bank.tell(code, satang=149_999)
+    counter.bank.tell(code)
+    counter.bank.tell(code)
+    counter.bank.tell(code, type="decline")
+    counter.bank.tell(code, reference1="NOBODYS")
+
+
+def charge_cards(counter: Counter, serving: Serving) -> None:
+    for said in [
+        [],
+        [CHARGED],
+        [Said("declined", failure_code="card_declined")],
+        [Said("unknown")],
+        [Said("unknown"), CHARGED],
+        [Said("refused")],
+    ]:
+        now = clock.now()
+        made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=now)
+        cards.store(made)
+        for each in said:
+            cards.settle(made.payment.id, each, now=clock.now())
+
+
+def refund(counter: Counter, serving: Serving) -> None:
+    """In part, and then the whole."""
+    serving(sends=[DONE])
+    payment_id = counter.paid()
+    counter.refund(payment_id, amount=50_000)
+    carry_out()
+    counter.refund(payment_id)
+    counter.refund(counter.paid(), amount=1)
+    carry_out()
+
+
+def fail_refund(counter: Counter, serving: Serving) -> None:
+    serving(sends=[REFUSED])
+    counter.refund(counter.paid())
+    carry_out()
+
+
+def begin_refunds(counter: Counter, serving: Serving) -> None:
+    """One waits for a destination, one for its bank's word, one to be sent; two are canceled."""
+    serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
+    counter.refund(counter.paid(), amount=10_000)
+    carry_out(2)
+    counter.refund(counter.paid())
+    counter.refund(_paid_from_nowhere(counter))
+    for payment_id in (counter.paid(), _paid_from_nowhere(counter)):
+        assert counter.act(counter.refund(payment_id), "cancel").status_code == 200
+
+
+def _paid_from_nowhere(counter: Counter) -> str:
+    """A payment by an account at a bank that nobody knows."""
+    code = counter.shop.qr_code()
+    assert counter.bank.tell(code, payer_bank_code="999").status_code == 200
+    return str(code["payment_id"])
+
+
+def return_refund(counter: Counter, serving: Serving) -> None:
+    serving(sends=[DONE])
+    made = counter.refund(counter.paid())
+    carry_out()
+    transfers.hear(OrderNotice(made["refund_id"], "returned"), OWNERS["ref"], now=clock.now())
+
+
+def withdraw(counter: Counter, serving: Serving) -> None:
+    counter.paid()
+    serving(sends=[DONE])
+    withdrawn(counter.shop)
+    work()
+
+
+def fail_withdrawal(counter: Counter, serving: Serving) -> None:
+    counter.paid()
+    serving(sends=[REFUSED])
+    withdrawn(counter.shop)
+    work()
+
+
+def begin_withdrawals(counter: Counter, serving: Serving) -> None:
+    """One waits for its bank's word, one has a bank that is down, one is canceled, one is to be sent."""
+    for _ in range(4):
+        counter.paid()
+    serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
+    withdrawn(counter.shop)
+    work(2)
+    serving(sends=[Word("not_sent")], inquiries=[UNKNOWN])
+    withdrawn(counter.shop)
+    work()
+    canceled = withdrawn(counter.shop)["withdrawal_id"]
+    assert counter.shop.post(f"{PATH}/{canceled}/cancel").status_code == 200
+    withdrawn(counter.shop)
+
+
+def return_withdrawal(counter: Counter, serving: Serving) -> None:
+    counter.paid()
+    serving(sends=[DONE])
+    made = withdrawn(counter.shop)
+    work()
+    transfers.hear(OrderNotice(made["withdrawal_id"], "returned"), OWNERS["wd"], now=clock.now())
+
+
+def ask_staff(counter: Counter, serving: Serving, settings: Any) -> None:
+    """One waits for them, one they let go, one they reject, one is canceled before they look."""
+    settings.WITHDRAWAL_APPROVAL_ABOVE = 50_000
+    for _ in range(4):
+        counter.paid()
+    _, approved, rejected, canceled = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(4)]
+    withdrawals.approve(withdrawal_id=approved, by="malee", now=clock.now())
+    withdrawals.reject(withdrawal_id=rejected, by="malee", now=clock.now())
+    withdrawals.cancel(withdrawal_id=canceled, now=clock.now())
+
+
+def owe(counter: Counter, serving: Serving) -> None:
+    """A bank takes back what it paid in, and later money fills the debt; other money is held for staff."""
+    merchant_id, bank, now = counter.shop.merchant.id, accounts.bank("sandbox"), clock.now()
+    counter.paid()
+    told: dict[str, Any] = {"amount": 5_000_000, "subject_id": ids.new("rcp_", now), "at": now}
+    ledger.take_back(merchant_id=merchant_id, fact=Fact.REVERSAL, to=bank, **told)
+    counter.paid(6_000_000)
+    ledger.fold_due(now=now)
+    for end in ("accept", "send back", "wait"):
+        told["subject_id"] = ids.new("rcp_", now)
+        ledger.hold(source=bank, **told)
+        if end == "accept":
+            ledger.accept(merchant_id=merchant_id, **told)
+        elif end == "send back":
+            ledger.send_back(to=bank, **told)
+
+
+LIVES = [
+    pay, wait, decline, expire, report_late, pay_strangely, charge_cards, refund, fail_refund, begin_refunds,
+    return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal, owe,
+]  # fmt: skip
