@@ -81,9 +81,10 @@ def fold(*, batch: int = FOLD_BATCH) -> int:
 
     Folds may run at once: each takes what no other holds.
     """
-    folded = 0
-    while count := _fold_batch(batch):
-        folded += count
+    folded = found = _fold_batch(batch)
+    while found == batch:
+        found = _fold_batch(batch)
+        folded += found
     return folded
 
 
