@@ -7,7 +7,7 @@ WHERE k.digest = $1
 """
 
 LOOK_UP_KEY = """
-SELECT fingerprint, status, body, expires_at
+SELECT fingerprint, status, body_sealed, expires_at
 FROM idempotency_idempotencykey WHERE merchant_id = $1 AND key = $2
 """
 
@@ -22,7 +22,7 @@ SELECT id, status, events FROM webhooks_endpoint WHERE merchant_id = $1 AND dele
 CREATE = """
 WITH stored AS (
     INSERT INTO idempotency_idempotencykey
-        (merchant_id, key, fingerprint, status, body, created_at, expires_at)
+        (merchant_id, key, fingerprint, status, body_sealed, created_at, expires_at)
     VALUES ($1::text, $2::text, $3::bytea, 200, $4::bytea, $5::timestamptz, $6::timestamptz)
 ), paid AS (
     INSERT INTO payments_payment

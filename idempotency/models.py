@@ -12,7 +12,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.BinaryField(help_text="SHA-256 of method, route and body.")
     status = models.SmallIntegerField()
-    body = models.BinaryField(editable=False, help_text="The answer, byte for byte, sealed.")
+    body_sealed = models.BinaryField(editable=False, help_text="The answer, byte for byte.")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 

@@ -71,7 +71,7 @@ class Claim:
             key=self.key,
             fingerprint=self.fingerprint,
             status=answer.status,
-            body=self.seal(answer.body),
+            body_sealed=self.seal(answer.body),
             created_at=self.now,
             expires_at=self.expires_at,
         )
@@ -143,7 +143,7 @@ def _work_once(claim: Claim, work: Callable[[], Answer]) -> Answer:
             return _replay(found, claim)
         answer = work()
         IdempotencyKey.objects.filter(merchant=claim.merchant, key=claim.key).update(
-            status=answer.status, body=claim.seal(answer.body)
+            status=answer.status, body_sealed=claim.seal(answer.body)
         )
     return answer
 
@@ -157,7 +157,7 @@ def _take(claim: Claim) -> bool:
         cursor.execute(
             """
             INSERT INTO idempotency_idempotencykey AS k
-                (merchant_id, key, fingerprint, status, body, created_at, expires_at)
+                (merchant_id, key, fingerprint, status, body_sealed, created_at, expires_at)
             VALUES (%(merchant)s, %(key)s, %(print)s, 0, ''::bytea, %(now)s, %(expires)s)
             ON CONFLICT (merchant_id, key) DO UPDATE
                 SET fingerprint = EXCLUDED.fingerprint, created_at = EXCLUDED.created_at,
@@ -179,7 +179,7 @@ def _take(claim: Claim) -> bool:
 def _replay(found: IdempotencyKey, claim: Claim) -> Answer:
     if bytes(found.fingerprint) != claim.fingerprint:
         raise IdempotencyKeyReused()
-    return Answer(found.status, claim.unseal(found.body), dict(REPLAYED))
+    return Answer(found.status, claim.unseal(found.body_sealed), dict(REPLAYED))
 
 
 def _state(error: DatabaseError) -> str | None:
