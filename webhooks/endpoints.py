@@ -22,7 +22,8 @@ def draft(
 ) -> Endpoint:
     """A new endpoint, probed and not stored yet; call it outside any transaction.
 
-    A type that is named twice counts once. Raises InvalidSecret, InvalidUrl, ServiceUnavailable.
+    A type that is named twice counts once. Raises InvalidSecret, InvalidUrl, RateLimitExceeded,
+    ServiceUnavailable.
     """
     endpoint_id = ids.new("wh_", now)
     endpoint = Endpoint(
@@ -68,7 +69,7 @@ def change(
     """Change what is given. Call it outside any transaction: a new URL is probed before anything is stored.
 
     Enabling resends nothing: what was held stays so until it is replayed. Raises WebhookNotFound, InvalidUrl,
-    ServiceUnavailable.
+    RateLimitExceeded, ServiceUnavailable.
     """
     found, pinged = find(merchant=merchant, webhook_id=webhook_id), {}
     if url is not None and url != found.url:
