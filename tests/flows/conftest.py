@@ -46,6 +46,10 @@ class Till:
         sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=10)
         return self._answer(sent)
 
+    def delete(self, path: str) -> None:
+        answer = requests.delete(self.base_url + path, headers=self._headers(), timeout=10)
+        assert answer.status_code == 204, answer.text
+
     def qr_code(self, **fields: Any) -> Any:
         return self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
 
