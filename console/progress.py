@@ -1,0 +1,34 @@
+"""How far a long command is, for whoever watches it on a terminal."""
+
+from collections.abc import Callable
+
+from django.core.management.base import OutputWrapper
+
+WIDTH = 30
+REWRITE = "\r\x1b[K"  # back to the start of the line, and clear it
+
+
+class Bar:
+    """A line that is drawn over itself. Where the output is no terminal, nothing is written or counted."""
+
+    def __init__(self, output: OutputWrapper, label: str, total: Callable[[], int]) -> None:
+        self._output, self._label = output, label
+        self._shown = output.isatty()
+        self._total = total() if self._shown else 0
+        self._done, self._percent = 0, -1
+
+    def advance(self, by: int) -> None:
+        self._done += by
+        percent = min(100, 100 * self._done // max(1, self._total))
+        if self._shown and percent != self._percent:
+            self._percent = percent
+            filled = "#" * (WIDTH * percent // 100)
+            self._write(f"{REWRITE}{self._label} [{filled:<{WIDTH}}] {percent:3} %")
+
+    def clear(self) -> None:
+        if self._shown:
+            self._write(REWRITE)
+
+    def _write(self, text: str) -> None:
+        self._output.write(text, ending="")
+        self._output.flush()
