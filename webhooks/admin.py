@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin
-from webhooks.models import Attempt, Delivery, Endpoint, Event
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointAct, Event
 
 
 @admin.register(Endpoint)
@@ -19,6 +19,14 @@ class EndpointAdmin(ReadOnlyAdmin):
     list_filter = ["status", ("deleted_at", admin.EmptyFieldListFilter)]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id", "url"]
+
+
+@admin.register(EndpointAct)
+class EndpointActAdmin(ReadOnlyAdmin):
+    list_display = ["id", "at", "endpoint", "act", "actor", "detail"]
+    list_filter = ["act"]
+    list_select_related = ["endpoint"]
+    search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=actor"]
 
 
 @admin.register(Event)

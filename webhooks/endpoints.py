@@ -8,9 +8,18 @@ from django.db.models import Exists, OuterRef
 
 from core import ids, vault
 from merchants.models import Merchant
-from webhooks import probes, signing
+from webhooks import acts, probes, signing
 from webhooks.errors import InvalidSecret, WebhookNotFound
-from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus, Health
+from webhooks.models import (
+    Act,
+    Delivery,
+    DeliveryState,
+    DisabledReason,
+    Endpoint,
+    EndpointAct,
+    EndpointStatus,
+    Health,
+)
 
 SETTLED_AT_ONCE = 100
 # So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
@@ -30,7 +39,7 @@ def draft(
         id=endpoint_id,
         merchant=merchant,
         url=url,
-        events=list(dict.fromkeys(events)),
+        events=_each_once(events),
         secret_sealed=vault.seal(_usable(secret), context=endpoint_id),
         created_at=now,
         updated_at=now,
@@ -39,11 +48,16 @@ def draft(
     return endpoint
 
 
+def first_act(endpoint: Endpoint) -> EndpointAct:
+    """What is stored together with a new endpoint."""
+    return acts.draft(endpoint.id, Act.CREATED, actor=acts.MERCHANT, at=endpoint.created_at)
+
+
 def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """Raises WebhookNotFound."""
     found: Endpoint | None = None
     if ids.looks_right(webhook_id, "wh_"):
-        found = Endpoint.objects.of(merchant).filter(pk=webhook_id).first()
+        found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id).first()
     if found is None:
         raise WebhookNotFound(id=webhook_id)
     return found
@@ -71,23 +85,21 @@ def change(
     Enabling resends nothing: what was held stays so until it is replayed. Raises WebhookNotFound, InvalidUrl,
     RateLimitExceeded, ServiceUnavailable.
     """
-    found, pinged = find(merchant=merchant, webhook_id=webhook_id), {}
+    found, pinged = find(merchant=merchant, webhook_id=webhook_id), None
     if url is not None and url != found.url:
         moved = copy(found)
         moved.url = url
-        pinged = {"url": url, "last_ping_status": probes.probe(moved, now=now)}
+        moved.last_ping_status, pinged = probes.probe(moved, now=now), moved
     with transaction.atomic():
         endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
-        for name, value in pinged.items():
-            setattr(endpoint, name, value)
+        if pinged is not None:
+            _move(endpoint, pinged, now)
         if events is not None:
-            endpoint.events = list(dict.fromkeys(events))
-        if status is not None and status != endpoint.status:
-            endpoint.status = status
-            endpoint.disabled_reason = "merchant" if status == EndpointStatus.DISABLED else ""
-        if pinged or status == EndpointStatus.ACTIVE:
-            # How it answered before says nothing now: it is told at once.
-            Health.objects.filter(endpoint=endpoint).delete()
+            _subscribe(endpoint, _each_once(events), now)
+        if status == EndpointStatus.DISABLED:
+            _disable(endpoint, DisabledReason.MERCHANT, acts.MERCHANT, now)
+        elif status == EndpointStatus.ACTIVE:
+            _enable(endpoint, acts.MERCHANT, now)
         endpoint.updated_at = now
         endpoint.save()
         _settle(endpoint, now)
@@ -111,6 +123,7 @@ def renew_secret(
         )
         endpoint.secret_sealed, endpoint.updated_at = vault.seal(renewed, context=endpoint.id), now
         endpoint.save()
+        acts.note(endpoint.id, Act.SECRET_RENEWED, actor=acts.MERCHANT, at=now)
     return endpoint
 
 
@@ -120,18 +133,34 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
     endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
+    acts.note(endpoint.id, Act.DELETED, actor=acts.MERCHANT, at=now)
     _settle(endpoint, now)
 
 
 @transaction.atomic
-def disable(*, endpoint_id: str, reason: str, now: datetime) -> None:
+def disable(*, endpoint_id: str, reason: DisabledReason, now: datetime, actor: str = acts.SYSTEM) -> None:
     """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing."""
     endpoint = _locked(endpoint_id)
-    if endpoint.status == EndpointStatus.DISABLED:
-        return
-    endpoint.status, endpoint.disabled_reason, endpoint.updated_at = EndpointStatus.DISABLED, reason, now
-    endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
-    _settle(endpoint, now)
+    if endpoint.deleted_at is None and _disable(endpoint, reason, actor, now):
+        endpoint.updated_at = now
+        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
+        _settle(endpoint, now)
+
+
+@transaction.atomic
+def enable(*, endpoint_id: str, actor: str, now: datetime) -> None:
+    """Tell an endpoint again, as if it had never failed. What was held stays so until it is replayed."""
+    endpoint = _locked(endpoint_id)
+    if endpoint.deleted_at is None and _enable(endpoint, actor, now):
+        endpoint.updated_at = now
+        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
+
+
+@transaction.atomic
+def try_now(*, endpoint_id: str, actor: str, now: datetime) -> None:
+    """Do not wait for the end of a pause: one delivery tries at once. Without a pause nothing changes."""
+    if Health.objects.filter(pk=endpoint_id, paused_until__gt=now).update(paused_until=now):
+        acts.note(endpoint_id, Act.TRIED, actor=actor, at=now)
 
 
 def settle_left(*, now: datetime) -> None:
@@ -140,6 +169,47 @@ def settle_left(*, now: datetime) -> None:
     for endpoint_id in Endpoint.objects.silent().filter(Exists(waiting)).values_list("pk")[:SETTLED_AT_ONCE]:
         with transaction.atomic():
             _settle(_locked(*endpoint_id), now)
+
+
+def _move(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
+    change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
+    acts.note(endpoint.id, Act.URL_CHANGED, actor=acts.MERCHANT, at=now, detail=change)
+    endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
+    _forget_health(endpoint, acts.MERCHANT, now)
+
+
+def _subscribe(endpoint: Endpoint, events: list[str], now: datetime) -> None:
+    if events != endpoint.events:
+        before = "before: " + ", ".join(endpoint.events)
+        acts.note(endpoint.id, Act.EVENTS_CHANGED, actor=acts.MERCHANT, at=now, detail=before)
+        endpoint.events = events
+
+
+def _disable(endpoint: Endpoint, reason: DisabledReason, actor: str, now: datetime) -> bool:
+    """Whether it was active."""
+    if endpoint.status == EndpointStatus.DISABLED:
+        return False
+    endpoint.status, endpoint.disabled_reason = EndpointStatus.DISABLED, reason
+    acts.note(endpoint.id, Act.DISABLED, actor=actor, at=now, detail=reason.value)
+    return True
+
+
+def _enable(endpoint: Endpoint, actor: str, now: datetime) -> bool:
+    """Whether it was disabled. Either way it is told at once: how it answered before says nothing now."""
+    _forget_health(endpoint, actor, now)
+    if endpoint.status == EndpointStatus.ACTIVE:
+        return False
+    endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
+    acts.note(endpoint.id, Act.ENABLED, actor=actor, at=now)
+    return True
+
+
+def _forget_health(endpoint: Endpoint, actor: str, now: datetime) -> None:
+    health = Health.objects.select_for_update().filter(endpoint=endpoint).first()
+    if health is not None:
+        health.delete()
+        if health.paused_at is not None:
+            acts.note(endpoint.id, Act.RESUMED, actor=actor, at=now)
 
 
 def _settle(endpoint: Endpoint, now: datetime) -> None:
@@ -156,6 +226,10 @@ def _settle(endpoint: Endpoint, now: datetime) -> None:
 def _locked(endpoint_id: str) -> Endpoint:
     endpoint: Endpoint = Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
     return endpoint
+
+
+def _each_once(events: list[str]) -> list[str]:
+    return list(dict.fromkeys(events))
 
 
 def _usable(secret: str | None) -> str:

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 from core import rows
-from webhooks import breaker, client, endpoints, schedule
+from webhooks import acts, breaker, client, endpoints, schedule
 from webhooks.leases import Lease
-from webhooks.models import Attempt, DeliveryState, Health, Trigger
+from webhooks.models import Act, Attempt, DeliveryState, DisabledReason, Health, Trigger
 
 GONE = 410
 HEALTH_FIELDS = [field.attname for field in Health._meta.concrete_fields if not field.primary_key]
@@ -35,13 +35,13 @@ def note(results: Sequence[Result]) -> set[str]:
     """
     for endpoint_id in sorted({_endpoint_id(each) for each in results if each.answer.status == GONE}):
         # Before its deliveries: everybody locks in this order.
-        endpoints.disable(endpoint_id=endpoint_id, reason="gone", now=results[-1].ended)
+        endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.GONE, now=results[-1].ended)
     with transaction.atomic():
         held = _note_deliveries(results)
         Attempt.objects.bulk_create([_attempt(each) for each in results])
         hopeless = _note_health(results)
     for endpoint_id in hopeless:
-        endpoints.disable(endpoint_id=endpoint_id, reason="failing", now=results[-1].ended)
+        endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.FAILING, now=results[-1].ended)
     return held
 
 
@@ -107,19 +107,26 @@ def _note_health(results: Sequence[Result]) -> list[str]:
     known = Health.objects.select_for_update(no_key=True).filter(pk__in=asked).order_by("pk").in_bulk()
     healths = {endpoint_id: known.get(endpoint_id, Health(endpoint_id=endpoint_id)) for endpoint_id in asked}
     for each in results:
-        breaker.note(
-            healths[_endpoint_id(each)],
-            error=each.answer.error,
-            duration_ms=each.answer.duration_ms,
-            began=each.began,
-            now=each.ended,
-            pace=settings.WEBHOOK_PACE,
-        )
+        _judge(healths[_endpoint_id(each)], each)
     Health.objects.bulk_create(
         healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
     )
     now = results[-1].ended
     return [endpoint_id for endpoint_id, health in healths.items() if breaker.is_hopeless(health, now)]
+
+
+def _judge(health: Health, result: Result) -> None:
+    act = breaker.note(
+        health,
+        error=result.answer.error,
+        duration_ms=result.answer.duration_ms,
+        began=result.began,
+        now=result.ended,
+        pace=settings.WEBHOOK_PACE,
+    )
+    if act is not None:
+        why = f"{health.failures} failures in a row, last: {health.last_error}" if act is Act.PAUSED else ""
+        acts.note(_endpoint_id(result), act, actor=acts.SYSTEM, at=result.ended, detail=why)
 
 
 def _endpoint_id(result: Result) -> str:

@@ -15,7 +15,7 @@ from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
 from webhooks import endpoints, leases, notes, tasks
 from webhooks.client import Answer
 from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lease, Rounds
-from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus, Health
+from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointStatus, Health
 from webhooks.notes import Result
 
 pytestmark = pytest.mark.django_db
@@ -187,7 +187,7 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 2)
     (lease,) = claim()
-    endpoints.disable(endpoint_id=endpoint.id, reason="gone", now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert claim() == []
     note(lease, FAILED)
     endpoints.settle_left(now=NOW)

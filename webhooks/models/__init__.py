@@ -1,13 +1,16 @@
 """The tables of webhooks."""
 
 from webhooks.models.deliveries import Attempt, Delivery, DeliveryState, Event, Trigger
-from webhooks.models.endpoints import Endpoint, EndpointStatus, Health
+from webhooks.models.endpoints import Act, DisabledReason, Endpoint, EndpointAct, EndpointStatus, Health
 
 __all__ = [
+    "Act",
     "Attempt",
     "Delivery",
     "DeliveryState",
+    "DisabledReason",
     "Endpoint",
+    "EndpointAct",
     "EndpointStatus",
     "Event",
     "Health",

@@ -17,6 +17,13 @@ class EndpointStatus(models.TextChoices):
     DISABLED = "disabled"
 
 
+class DisabledReason(models.TextChoices):
+    MERCHANT = "merchant"  # by its merchant
+    GONE = "gone"  # it answered 410
+    FAILING = "failing"  # for days
+    STAFF = "staff"
+
+
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def of(self, merchant: Merchant) -> "EndpointQuerySet":
         return self.filter(merchant=merchant, deleted_at=None)
@@ -37,7 +44,7 @@ class Endpoint(models.Model):
     previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
     previous_secret_until = models.DateTimeField(null=True, editable=False)
     status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
-    disabled_reason = models.CharField(max_length=40, blank=True, default="")
+    disabled_reason = models.CharField(max_length=40, choices=DisabledReason.choices, blank=True, default="")
     last_ping_status = models.SmallIntegerField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -100,3 +107,34 @@ class Health(models.Model):
 
     def __str__(self) -> str:
         return f"health of {self.endpoint_id}"
+
+
+class Act(models.TextChoices):
+    CREATED = "created"
+    URL_CHANGED = "url_changed"
+    EVENTS_CHANGED = "events_changed"
+    SECRET_RENEWED = "secret_renewed"  # noqa: S105
+    DISABLED = "disabled"
+    ENABLED = "enabled"
+    PAUSED = "paused"  # pauses that follow because it fails on are not told
+    TRIED = "tried"  # somebody did not wait for the end of a pause
+    RESUMED = "resumed"
+    REPLAYED = "replayed"
+    DELETED = "deleted"
+
+
+class EndpointAct(models.Model):
+    """What happened to an endpoint. Written by `webhooks.acts`, never changed."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="acts", db_index=False)
+    act = models.CharField(max_length=14, choices=Act.choices)
+    detail = models.TextField(blank=True, default="", help_text="Why, or what was before. Never a secret.")
+    actor = models.CharField(max_length=160, help_text="merchant, system or staff:<username>.")
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "act"
+        indexes = [models.Index(fields=["endpoint", "-id"], name="act_newest_first")]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint_id} {self.act}"
