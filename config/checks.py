@@ -14,6 +14,7 @@ from django.db import DatabaseError, connections
 from config.reading import NO_DATABASE, unreadable
 
 LONGEST_TTL_HOURS = 8784
+LONGEST_ATTEMPT_DAYS = 3653
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -70,6 +71,9 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.WEBHOOK_THREADS < 2:
         hint = "64 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
+    if not 1 <= settings.WEBHOOK_ATTEMPT_DAYS <= LONGEST_ATTEMPT_DAYS:
+        hint = "90 by default; at least 1, ten years at most."
+        found.append(_error(17, "WEBHOOK_ATTEMPT_DAYS is out of range.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))

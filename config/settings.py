@@ -33,6 +33,7 @@ WEBHOOK_ALLOW_HTTP = read("WEBHOOK_ALLOW_HTTP", env.bool, False)
 WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attempt, all in all
 WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 64)  # posts under way at once, in each worker
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
+WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from webhooks import deliveries, endpoints, leases
+from webhooks import deliveries, endpoints, leases, retention
 
 
 @shared_task(name="webhooks.drain")
@@ -15,3 +15,8 @@ def ring() -> None:
     leases.reclaim(now=clock.now())
     endpoints.settle_left(now=clock.now())
     deliveries.drain()
+
+
+@shared_task(name="webhooks.forget_attempts")
+def forget_attempts() -> None:
+    retention.forget_attempts(now=clock.now())

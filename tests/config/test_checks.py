@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
         ("IDEMPOTENCY_TTL_HOURS", 0.0, "24"),
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
         ("WEBHOOK_SECONDS", 0.0, "15"),
+        ("WEBHOOK_ATTEMPT_DAYS", 0, "at least 1"),
+        ("WEBHOOK_ATTEMPT_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
     ],
 )
