@@ -1,11 +1,20 @@
 """The tables of webhooks."""
 
 from webhooks.models.deliveries import Attempt, Delivery, DeliveryState, Event, Trigger
-from webhooks.models.endpoints import Act, DisabledReason, Endpoint, EndpointAct, EndpointStatus, Health
+from webhooks.models.endpoints import (
+    Act,
+    Condition,
+    DisabledReason,
+    Endpoint,
+    EndpointAct,
+    EndpointStatus,
+    Health,
+)
 
 __all__ = [
     "Act",
     "Attempt",
+    "Condition",
     "Delivery",
     "DeliveryState",
     "DisabledReason",

@@ -75,6 +75,12 @@ class Endpoint(models.Model):
         return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
 
 
+class Condition(models.TextChoices):
+    HEALTHY = "healthy"
+    FAILING = "failing"
+    PAUSED = "paused"
+
+
 class Health(models.Model):
     """How an endpoint answers lately; `webhooks.breaker` changes it. No row: it was never asked.
 
@@ -107,6 +113,12 @@ class Health(models.Model):
 
     def __str__(self) -> str:
         return f"health of {self.endpoint_id}"
+
+    @property
+    def condition(self) -> Condition:
+        if self.paused_until is not None:
+            return Condition.PAUSED
+        return Condition.FAILING if self.failures else Condition.HEALTHY
 
 
 class Act(models.TextChoices):
