@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,10 @@ def internet(of: list[dict[str, Any]]) -> Any:
     return resolver
 
 
-def ask_by_default(resolver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let whoever names no resolver ask this one instead of the system's."""
+def ask_by_default(
+    resolver: Any, monkeypatch: pytest.MonkeyPatch, *, tls: ssl.SSLContext | None = None
+) -> None:
+    """Let whoever names no resolver ask this one instead of the system's, and trust whom `tls` trusts."""
     defaults = client.post.__kwdefaults__ or {}
-    monkeypatch.setattr(client.post, "__kwdefaults__", defaults | {"resolver": resolver})
+    monkeypatch.setattr(client.post, "__kwdefaults__", defaults | {"resolver": resolver, "tls": tls})
     monkeypatch.setattr(targets.resolve, "__defaults__", (resolver, targets.LOOKUP_SECONDS))
