@@ -38,8 +38,8 @@ WITH stored AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, created_at)
     VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, $5)
 )
-INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, attempts, due_at, created_at)
-SELECT d.id, $19, d.endpoint_id, d.state, 0, $5, $5
+INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, resend, attempts, due_at, created_at)
+SELECT d.id, $19, d.endpoint_id, d.state, 0, 0, $5, $5
 FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 """
 
