@@ -15,7 +15,7 @@ from core import clock
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
 from webhooks import acts, endpoints, replays
-from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointAct, Event, Health
+from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointAct, Event, Health, Tally
 
 SHOWN = 20
 # Failures are looked for among so many of an endpoint's newest deliveries, or the page would read them all.
@@ -177,3 +177,9 @@ class AttemptAdmin(ReadOnlyAdmin):
     list_filter = ["trigger", "error"]
     list_select_related = ["delivery"]
     search_fields = ["=delivery__id", "=delivery__event__id"]
+
+
+@admin.register(Tally)
+class TallyAdmin(ReadOnlyAdmin):
+    list_display = ["what", "outcome", "within_ms", "count", "total_ms"]
+    list_filter = ["what", "outcome"]

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from core import rows
+from webhooks import tallies
 from webhooks.claiming import CLAIM
 from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Trigger
 from webhooks.schedule import LAST_ATTEMPT
@@ -25,6 +26,8 @@ WINDOW = 256
 # What a worker may need beside the post itself before somebody else takes over.
 SPARE_SECONDS = 15.0
 RECLAIMED_AT_ONCE = 500
+# The error of an attempt whose worker did not come back.
+WORKER_LOST = "worker_lost"
 # Any constant: it names the lock under which claims take turns.
 CLAIM_LOCK = 0x7468_7172_6462
 
@@ -101,10 +104,11 @@ def reclaim(*, now: datetime) -> int:
     """
     with transaction.atomic():
         lost = list(_expired()[:RECLAIMED_AT_ONCE])
-        Attempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
+        attempts = Attempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
         for delivery in lost:
             _give_back(delivery, now)
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
+        tallies.count(attempts)
     return len(lost)
 
 
@@ -122,7 +126,7 @@ def _lost_attempt(delivery: Delivery) -> Attempt:
         number=delivery.attempts,
         trigger=delivery.trigger,
         started_at=started_at,
-        error="worker_lost",
+        error=WORKER_LOST,
     )
 
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from core import rows
-from webhooks import acts, breaker, client, endpoints, schedule
+from webhooks import acts, breaker, client, endpoints, schedule, tallies
 from webhooks.leases import Lease
 from webhooks.models import Act, Attempt, DeliveryState, DisabledReason, Health, Trigger
 
@@ -38,8 +38,9 @@ def note(results: Sequence[Result]) -> set[str]:
         endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.GONE, now=results[-1].ended)
     with transaction.atomic():
         held = _note_deliveries(results)
-        Attempt.objects.bulk_create([_attempt(each) for each in results])
+        attempts = Attempt.objects.bulk_create([_attempt(each) for each in results])
         hopeless = _note_health(results)
+        tallies.count(attempts)
     for endpoint_id in hopeless:
         endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.FAILING, now=results[-1].ended)
     return held

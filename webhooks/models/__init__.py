@@ -1,6 +1,6 @@
 """The tables of webhooks."""
 
-from webhooks.models.deliveries import Attempt, Delivery, DeliveryState, Event, Trigger
+from webhooks.models.deliveries import Attempt, Counted, Delivery, DeliveryState, Event, Tally, Trigger
 from webhooks.models.endpoints import (
     Act,
     Condition,
@@ -15,6 +15,7 @@ __all__ = [
     "Act",
     "Attempt",
     "Condition",
+    "Counted",
     "Delivery",
     "DeliveryState",
     "DisabledReason",
@@ -23,5 +24,6 @@ __all__ = [
     "EndpointStatus",
     "Event",
     "Health",
+    "Tally",
     "Trigger",
 ]

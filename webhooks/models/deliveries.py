@@ -118,3 +118,30 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"
+
+
+class Counted(models.TextChoices):
+    ATTEMPT = "attempt"  # `outcome` is succeeded or the attempt's error
+    BELL = "bell"  # rings that Redis did not take
+
+
+class Tally(models.Model):
+    """How often something ended so, ever; `webhooks.tallies` counts. So nobody needs to count history.
+
+    `within_ms` is one of `tallies.BOUNDS_MS`, or 0 for what has no duration.
+    """
+
+    what = models.CharField(max_length=7, choices=Counted.choices)
+    outcome = models.CharField(max_length=20)
+    within_ms = models.IntegerField(default=0)
+    count = models.BigIntegerField()
+    total_ms = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "tallies"
+        constraints = [
+            models.UniqueConstraint(fields=["what", "outcome", "within_ms"], name="tally_once_per_outcome")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.outcome} within {self.within_ms} ms"
