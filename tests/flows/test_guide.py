@@ -5,18 +5,20 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from standardwebhooks import Webhook
 
 from tests.flows.conftest import Till
 from tests.flows.examples import BODY, FOLDER, NEW, OLD, signed
 from tests.receiver import Receiver
 from tests.stack import ROOT
-from webhooks import schedule, signing
+from webhooks import breaker, endpoints, leases, probes, schedule, signing
 from webhooks.event_types import EventType
 
 GUIDE = ROOT / "docs" / "webhooks.md"
@@ -75,6 +77,24 @@ def short(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def test_its_other_numbers_are_those_of_the_code() -> None:
+    minutes, days = breaker.LONGEST_PAUSE / 60, breaker.GIVEN_UP_AFTER.days
+    phrases = [
+        f"Up to {leases.IN_FLIGHT} messages",
+        f"up to {leases.IN_FLIGHT_QUICK} while it answers within {leases.QUICK_MS} ms",
+        f"{breaker.FAILURES_IN_A_ROW} failures in a row, or {breaker.FAILED_SHARE:.0%}".replace("%", " %"),
+        f"of at least {breaker.ATTEMPTS_IN_WINDOW} attempts within {breaker.WINDOW.seconds // 60} minutes",
+        f"for {breaker.FIRST_PAUSE:.0f} seconds, then twice as long each time, up to {minutes:.0f} minutes",
+        f"After **{days} days** and at least {breaker.FAILURES_IN_A_ROW} attempts",
+        f"2xx within {settings.WEBHOOK_SECONDS:.0f} seconds",
+        f"kept for {settings.WEBHOOK_ATTEMPT_DAYS} days",
+        f"For {endpoints.OVERLAP / timedelta(hours=1):.0f} hours after a renewal",
+        f"waits {probes.TIMEOUTS.total:.0f} seconds",
+    ]
+    prose = " ".join(TEXT.split())
+    assert [phrase for phrase in phrases if phrase not in prose] == []
 
 
 def test_the_signatures_to_check_against_are_right() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from idempotency.models import IdempotencyKey
 from tests.conftest import Shop
@@ -80,6 +80,8 @@ def test_for_a_day_both_secrets_verify_what_is_sent(shop: Shop, receiver: Receiv
         for secret in (SECRET, revealed(shop, endpoint)):
             Webhook(secret).verify(during.body, during.headers)
         Webhook(revealed(shop, endpoint)).verify(after.body, after.headers)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(SECRET).verify(after.body, after.headers)
 
 
 def test_a_repeat_renews_once_and_stores_no_secret(shop: Shop) -> None:
