@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import IO
 
 import psycopg
 import pytest
@@ -24,22 +25,32 @@ CODES = 800
 
 
 @contextmanager
-def running(stack: Stack, program: Program) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process beside those that the instance keeps itself."""
-    with stack.log.open("ab") as log:
-        process = subprocess.Popen(
-            program.command,
-            cwd=ROOT,
-            env={**stack.environ, **program.environ},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+def running(stack: Stack, programs: list[Program]) -> Iterator["list[subprocess.Popen[bytes]]"]:
+    """Processes beside those that the instance keeps itself."""
+    with stack.log.open("ab") as log, ExitStack() as ending:
+        processes = [_start(stack, program, log) for program in programs]
+        for process in processes:
+            ending.callback(_end, process)
+        try:
+            yield processes
+        finally:
+            for process in processes:
+                process.terminate()
+
+
+def _start(stack: Stack, program: Program, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    environ = {**stack.environ, **program.environ}
+    return subprocess.Popen(
+        program.command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Raises TimeoutExpired if it does not end by itself."""
     try:
-        yield process
-    finally:
-        process.terminate()
         process.wait(STOP_SECONDS)
+    finally:
+        process.kill()
 
 
 def more_programs(stack: Stack) -> list[Program]:
@@ -60,8 +71,7 @@ def test_each_event_reaches_each_webhook_once(
     stack: Stack, till: Till, register: Callable[[str], Hook], database: psycopg.Connection
 ) -> None:
     hooks = [register(f"/{number}") for number in range(HOOKS)]
-    with ExitStack() as started:
-        more = [started.enter_context(running(stack, program)) for program in more_programs(stack)]
+    with running(stack, more_programs(stack)) as more:
         wait_until(lambda: len(workers_that_answer(stack)) == WORKERS, 60)
         with load.steady(till, pause=0) as codes:
             codes.wait_for_more(CODES)
