@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
 
@@ -40,7 +41,7 @@ def _pause(health: Health, until: datetime, now: datetime) -> str:
 
 
 def _failures(health: Health) -> str:
-    return f"{health.failures} failures in a row, last: {health.last_error}"
+    return f"{health.failures} failure{pluralize(health.failures)} in a row, last: {health.last_error}"
 
 
 def _listed(lines: Iterable[str]) -> str:

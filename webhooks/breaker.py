@@ -38,6 +38,14 @@ def note(
     return Act.PAUSED if is_paused else Act.RESUMED
 
 
+def why(health: Health) -> str:
+    """What tripped the pause that begins with the newest attempt, for a person."""
+    if health.failures >= FAILURES_IN_A_ROW:
+        return f"{health.failures} failures in a row, last: {health.last_error}"
+    share, minutes = f"{health.window_failures} of {health.window_attempts} attempts", WINDOW.seconds // 60
+    return f"{share} within {minutes} minutes failed, last: {health.last_error}"
+
+
 def is_hopeless(health: Health, now: datetime) -> bool:
     """Whether it failed for so long that it is to be disabled."""
     since = health.failing_since

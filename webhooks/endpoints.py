@@ -159,7 +159,10 @@ def enable(*, endpoint_id: str, actor: str, now: datetime) -> None:
 @transaction.atomic
 def try_now(*, endpoint_id: str, actor: str, now: datetime) -> None:
     """Do not wait for the end of a pause: one delivery tries at once. Without a pause nothing changes."""
-    if Health.objects.filter(pk=endpoint_id, paused_until__gt=now).update(paused_until=now):
+    told = Endpoint.objects.filter(status=EndpointStatus.ACTIVE, deleted_at=None)
+    if Health.objects.filter(pk=endpoint_id, endpoint__in=told, paused_until__gt=now).update(
+        paused_until=now
+    ):
         acts.note(endpoint_id, Act.TRIED, actor=actor, at=now)
 
 

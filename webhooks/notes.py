@@ -126,7 +126,7 @@ def _judge(health: Health, result: Result) -> None:
         pace=settings.WEBHOOK_PACE,
     )
     if act is not None:
-        why = f"{health.failures} failures in a row, last: {health.last_error}" if act is Act.PAUSED else ""
+        why = breaker.why(health) if act is Act.PAUSED else ""
         acts.note(_endpoint_id(result), act, actor=acts.SYSTEM, at=result.ended, detail=why)
 
 

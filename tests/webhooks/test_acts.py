@@ -107,6 +107,14 @@ def test_a_pause_is_written_once_however_often_it_is_prolonged(shop: Shop) -> No
     assert trail() == [("paused", "system", why), ("resumed", "system", "")]
 
 
+def test_a_pause_because_most_attempts_failed_says_so(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 20)
+    for number in range(breaker.ATTEMPTS_IN_WINDOW):
+        ask(OK if number in {2, 5, 8} else FAILED)
+    assert trail() == [("paused", "system", "7 of 10 attempts within 5 minutes failed, last: timeout")]
+
+
 def test_a_webhook_that_says_gone_was_disabled_by_the_system(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=410))
     make_endpoint(shop, receiver.url())
@@ -183,6 +191,8 @@ def test_a_deleted_webhook_stays_as_it_is(shop: Shop) -> None:
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
     endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.STAFF, actor=STAFF, now=NOW)
     endpoints.enable(endpoint_id=endpoint.id, actor=STAFF, now=NOW)
+    pause(endpoint)
+    endpoints.try_now(endpoint_id=endpoint.id, actor=STAFF, now=NOW)
     assert trail() == [("deleted", "merchant", "")]
 
 

@@ -10,8 +10,9 @@ from django.test import Client
 from core import ids
 from tests.conftest import Shop
 from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
+from webhooks import tallies
 from webhooks.admin import in_words
-from webhooks.models import Attempt, Delivery, Endpoint, EndpointAct, Event, Health
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointAct, Event, Health, Tally
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +33,9 @@ def history(shop: Shop) -> Endpoint:
     return endpoint
 
 
-@pytest.mark.parametrize("model", ["endpoint", "endpointact", "health", "event", "delivery", "attempt"])
+@pytest.mark.parametrize(
+    "model", ["endpoint", "endpointact", "health", "tally", "event", "delivery", "attempt"]
+)
 def test_lists_open_and_can_be_searched(staff: Client, history: Endpoint, model: str) -> None:
     page = staff.get(f"/admin/webhooks/{model}/", {"q": history.id})
     assert page.status_code == 200
@@ -45,6 +48,16 @@ def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
     assert history.secret not in page
     assert history.secret_sealed not in page
     assert 'name="_save"' not in page
+
+
+def test_the_page_of_an_act_a_tally_and_a_health_opens(staff: Client, history: Endpoint) -> None:
+    Health.objects.create(endpoint=history, **PAUSED)
+    act(staff, history, "disable")
+    tallies.count(Attempt.objects.all())
+    for row in (*EndpointAct.objects.all(), *Tally.objects.all(), *Health.objects.all()):
+        page = staff.get(f"/admin/webhooks/{row._meta.model_name}/{row.pk}/change/")
+        assert page.status_code == 200
+        assert 'name="_save"' not in page.content.decode()
 
 
 def test_an_event_shows_its_body_as_text(staff: Client, history: Endpoint) -> None:
@@ -82,7 +95,7 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
     [
         (None, "never asked"),
         (Health(latency_ms=87), "healthy, answers within 87 ms or so"),
-        (Health(failures=3, last_error="dns"), "3 failures in a row, last: dns"),
+        (Health(failures=1, last_error="dns"), "1 failure in a row, last: dns"),
         (Health(**PAUSED), "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout"),
         (
             Health(**PAUSED | {"paused_until": NOW, "last_error": "dns"}),
