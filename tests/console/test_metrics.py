@@ -135,8 +135,14 @@ def test_counting_ends_at_a_limit(shop: Shop, rival: Shop, monkeypatch: pytest.M
     assert backlog.count(NOW) == backlog.Backlog(due=4, paused=0)
 
 
+def rows_read(plan: dict[str, Any]) -> float:
+    """All rows that the parts of a plan touched."""
+    own = plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
+    return float(own) + sum(rows_read(part) for part in plan.get("Plans", []))
+
+
 def test_a_long_backlog_is_not_read(shop: Shop) -> None:
-    """Pages that the oldest age touches, with twenty thousand deliveries due for one endpoint."""
+    """Whatever the age of the oldest reads, of twenty thousand deliveries due for one endpoint."""
     endpoint = make_endpoint(shop)
     publish(shop)
     event = Delivery.objects.get().event
@@ -154,9 +160,9 @@ def test_a_long_backlog_is_not_read(shop: Shop) -> None:
         )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_delivery")
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {backlog._ASKED} {backlog._OLDEST}", [NOW])
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {backlog._ASKED} {backlog._OLDEST}", [NOW])
         ((explained,),) = cursor.fetchall()
-    assert explained[0]["Plan"]["Shared Hit Blocks"] + explained[0]["Plan"]["Shared Read Blocks"] < 100
+    assert rows_read(explained[0]["Plan"]) < 50
 
 
 def test_attempts_are_counted_by_outcome_and_by_how_long_they_took(shop: Shop) -> None:
