@@ -20,7 +20,7 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (
         EventType.PAYMENT_FAILED,
         "A payment was declined (status failed) or not paid in time (status expired)",
-        {"status": "failed", "failure_code": "declined"},
+        {"status": "failed", "failure_code": "declined_by_bank"},
     ),
 ]
 PINGED = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}

@@ -9,7 +9,7 @@ from typing import Any
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 
 # A name server that never answers holds its thread for about half a minute.
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 256
 
 _running: dict[tuple[Resolver, str, int], Future[list[str]]] = {}
 _lock = Lock()
