@@ -45,7 +45,7 @@ CLAIM = f"""
             CASE
                 WHEN h.paused_until > %(now)s THEN 0
                 WHEN h.paused_until IS NOT NULL THEN 1
-                WHEN h.latency_ms <= %(quick_ms)s THEN %(quick_share)s
+                WHEN h.latency_ms <= %(quick_ms)s AND h.failures = 0 THEN %(quick_share)s
                 ELSE %(share)s
             END AS room
         FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id

@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from core import clock
 from webhooks import client, doorbell, notes, posting
@@ -24,6 +25,8 @@ from webhooks.notes import Result
 
 log = logging.getLogger("webhooks.deliveries")
 CONNECT_SECONDS = 3.0
+# So long after a post ended others that end are awaited, to be noted in one commit. A bell is heard at once.
+GATHER_SECONDS = 0.005
 # A worker that has its hands full tells the others so, at most this often.
 SECONDS_BETWEEN_BELLS = 0.5
 Now = Callable[[], datetime]
@@ -87,8 +90,8 @@ class Dispatcher:
         return claimed
 
     def _begin(self, lease: Lease, now: Now) -> None:
-        self._flying[lease.lease_id] = lease.is_slow
         self._pool.submit(self._post, lease, now)
+        self._flying[lease.lease_id] = lease.is_slow
 
     def _post(self, lease: Lease, now: Now) -> None:
         result = None
@@ -101,15 +104,13 @@ class Dispatcher:
             self._news.put((lease, result))
 
     def _take_news(self) -> None:
-        """Wait for news, and take what else is there."""
-        news = self._news.get()
-        try:
-            while True:
-                if news is not None:
-                    self._landed(*news)
-                news = self._news.get_nowait()
-        except Empty:
-            return
+        """Wait for news; after a post that ended also a moment for others."""
+        news, until = self._news.get(), time.monotonic() + GATHER_SECONDS
+        with suppress(Empty):
+            while news is not None:
+                self._landed(*news)
+                left = until - time.monotonic() if self._flying else 0
+                news = self._news.get(block=left > 0, timeout=max(left, 0.001))
 
     def _landed(self, lease: Lease, result: Result | None) -> None:
         del self._flying[lease.lease_id]
@@ -121,7 +122,7 @@ class Dispatcher:
         if results:
             try:
                 notes.note(results)
-            except OperationalError:
+            except (OperationalError, InterfaceError):
                 self._unnoted = results  # the database is away: the next call tries again
                 raise
 

@@ -14,6 +14,9 @@ from webhooks.errors import EventNotFound
 from webhooks.event_types import EventType
 from webhooks.models import Delivery, DeliveryState, EndpointStatus, Event
 
+# PostgreSQL takes 65,535 values in a statement.
+INSERTED_AT_ONCE = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Happening:
@@ -59,11 +62,13 @@ def publish(happening: Happening) -> None:
 
 
 def publish_many(happenings: Sequence[Happening]) -> None:
-    """`publish` for sweeps: three statements, however many happenings."""
+    """`publish` for sweeps: a few statements, however many happenings."""
     listeners = _listeners({happening.merchant_id for happening in happenings})
     told = [row for each in happenings for row in _told(each, listeners.get(each.merchant_id, []))]
-    Event.objects.bulk_create([row for row in told if isinstance(row, Event)])
-    Delivery.objects.bulk_create([row for row in told if isinstance(row, Delivery)])
+    happened = [row for row in told if isinstance(row, Event)]
+    waiting = [row for row in told if isinstance(row, Delivery)]
+    Event.objects.bulk_create(happened, batch_size=INSERTED_AT_ONCE)
+    Delivery.objects.bulk_create(waiting, batch_size=INSERTED_AT_ONCE)
     _ring_for(told)
 
 

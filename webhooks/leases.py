@@ -16,8 +16,8 @@ from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Trigger
 from webhooks.schedule import LAST_ATTEMPT
 
 # So many posts to one endpoint at a time: however slow it is, it cannot take every thread. One that answers
-# within QUICK_MS gets more, or the way there and back would limit how fast it can be told.
-IN_FLIGHT, IN_FLIGHT_QUICK = 4, 16
+# within QUICK_MS, and did not fail just now, gets more, or the way there and back would limit its rate.
+IN_FLIGHT, IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
 # Endpoints that take longer than this, or were never asked, share only a part of a worker's threads.
 SLOW_MS = 1000

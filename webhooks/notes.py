@@ -33,16 +33,15 @@ def note(results: Sequence[Result]) -> set[str]:
     Of the others only the attempt is kept: somebody else has them. Disables endpoints that are gone, or have
     failed for too long.
     """
-    for endpoint_id in sorted({_endpoint_id(each) for each in results if each.answer.status == GONE}):
-        # Before its deliveries: everybody locks in this order.
-        endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.GONE, now=results[-1].ended)
     with transaction.atomic():
         held = _note_deliveries(results)
         attempts = Attempt.objects.bulk_create([_attempt(each) for each in results])
-        hopeless = _note_health(results)
+        reasons = dict.fromkeys(_note_health(results), DisabledReason.FAILING)
         tallies.count(attempts)
-    for endpoint_id in hopeless:
-        endpoints.disable(endpoint_id=endpoint_id, reason=DisabledReason.FAILING, now=results[-1].ended)
+    reasons |= {_endpoint_id(each): DisabledReason.GONE for each in results if each.answer.status == GONE}
+    for endpoint_id, reason in reasons.items():
+        # In a commit of its own: everybody locks an endpoint before its deliveries.
+        endpoints.disable(endpoint_id=endpoint_id, reason=reason, now=results[-1].ended)
     return held
 
 
@@ -78,7 +77,10 @@ def _next(result: Result) -> tuple[DeliveryState, datetime | None]:
     if lease.trigger == Trigger.MANUAL:
         return DeliveryState.FAILED, None
     if answer.status == GONE:
-        return DeliveryState.HELD, None
+        return (
+            DeliveryState.PENDING,
+            result.ended,
+        )  # to be held with all others, once the endpoint is disabled
     wait = schedule.wait_after(
         lease.attempt, pace=settings.WEBHOOK_PACE, retry_after=answer.retry_after, now=result.ended
     )

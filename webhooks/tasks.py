@@ -12,9 +12,11 @@ def drain() -> None:
 @shared_task(name="webhooks.ring")
 def ring() -> None:
     """Beat's bell: also for what a dead worker or a silent endpoint left over."""
-    leases.reclaim(now=clock.now())
-    endpoints.settle_left(now=clock.now())
+    # First, because a worker that could not reach the database for long may still hold answers.
     deliveries.drain()
+    endpoints.settle_left(now=clock.now())
+    if leases.reclaim(now=clock.now()):
+        deliveries.drain()
 
 
 @shared_task(name="webhooks.forget_attempts")

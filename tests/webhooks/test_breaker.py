@@ -13,7 +13,7 @@ from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import NOW, make_endpoint, publish
 from webhooks import breaker, deliveries, endpoints, notes, replays
 from webhooks.client import Answer
-from webhooks.leases import Lease, Rounds
+from webhooks.leases import IN_FLIGHT, Lease, Rounds
 from webhooks.models import Attempt, Delivery, Endpoint, Health
 from webhooks.notes import Result
 
@@ -184,7 +184,7 @@ def test_a_dead_endpoint_is_asked_ten_times_then_left_alone(shop: Shop, receiver
     make_endpoint(shop, receiver.url())
     publish(shop, 200)
     begun = deliveries.drain(now=lambda: NOW)
-    assert 10 <= begun < 10 + 16
+    assert 10 <= begun < 10 + IN_FLIGHT
     assert len(receiver.requests) == begun == Attempt.objects.count()
     assert Delivery.objects.filter(attempts=0).count() == 200 - begun
 

@@ -209,6 +209,16 @@ def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
     assert set(Delivery.objects.values_list("state", "finished_at")) == {("failed", NOW)}
 
 
+def test_an_endpoint_deleted_while_it_answers_410_leaves_nothing_behind(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    (lease,) = claim()
+    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    note(lease, replace(FAILED, status=410, error="http_4xx"))
+    endpoints.settle_left(now=NOW)
+    assert only_delivery().state == "failed"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_get_the_same_delivery(shop: Shop) -> None:
     for _ in range(5):

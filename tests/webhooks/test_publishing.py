@@ -105,3 +105,10 @@ def test_a_type_that_is_not_in_the_catalogue_is_a_mistake_of_ours(shop: Shop) ->
     with pytest.raises(ValueError, match=r"payment\.paid"):
         publish(shop, "payment.paid")
     assert not Endpoint.objects.exists()
+
+
+def test_a_sweep_may_tell_many_endpoints_of_much(shop: Shop) -> None:
+    for _ in range(13):
+        make_endpoint(shop)
+    events.publish_many([happening(shop) for _ in range(500)])
+    assert Delivery.objects.count() == 13 * 500
