@@ -25,7 +25,7 @@ OURS = ("DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "FIELD_ENCRYPTION
 
 
 class Stack:
-    """An instance of its own in `folder`. Call `start` and `stop`, or use it as a context, which removes it."""
+    """An instance of its own in `folder`: `start` and `stop` it, or use it as a context, which removes it."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
