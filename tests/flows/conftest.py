@@ -17,7 +17,7 @@ from tests.stack import Stack, wait_until
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
     with Stack(folder, RATE_LIMIT="0", WEBHOOK_PACE="1") as running:
-        wait_until(running.is_ready, 30)
+        wait_until(running.is_ready, 60)
         yield running
 
 
