@@ -29,7 +29,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture
 def till(stack: Stack) -> Till:
     """A new merchant's, in an instance that has got over the test before."""
-    wait_until(stack.is_ready, 30)
+    wait_until(stack.is_ready, 60)
     made = json.loads(stack.manage("create_merchant", "--name", "Frail", "--mode", "test", "--json"))
     return Till(stack.base_url, made["secret_key"])
 
