@@ -47,7 +47,7 @@ class Stack:
         """Start it and wait until it says that it runs. Its workers may need some seconds more."""
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "config.devstack"],
+                [sys.executable, "-m", "config.devstack", "--with-parent"],
                 cwd=ROOT,
                 env=self.environ,
                 stdout=log,
