@@ -39,7 +39,8 @@ _OLDEST = """
         WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %s ORDER BY d.due_at LIMIT 1
     ) longest
     WHERE NOT a.is_paused AND NOT EXISTS (
-        SELECT FROM webhooks_delivery f WHERE f.endpoint_id = a.id AND f.state = 'leased'
+        SELECT FROM webhooks_delivery f
+        WHERE f.endpoint_id = a.id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
     )
 """
 
@@ -61,7 +62,8 @@ def count(now: datetime) -> Backlog:
 def oldest_due_seconds(now: datetime) -> float:
     """How long the delivery that has waited longest for a worker is overdue; 0 when none is.
 
-    Where an endpoint is paused or being posted to, it is the endpoint that is ill or slow: not counted.
+    Where an endpoint is paused or being posted to, it is the endpoint that is ill or slow: not counted. A
+    lease that has run out is no post.
     """
     (due_at,) = rows.run(_ASKED + _OLDEST, [now]).fetchone()
     return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)

@@ -46,6 +46,11 @@ def why(health: Health) -> str:
     return f"{share} within {minutes} minutes failed, last: {health.last_error}"
 
 
+def is_forgotten(health: Health, began: datetime) -> bool:
+    """Whether an attempt began before the endpoint was moved or enabled, and says nothing of what is now."""
+    return health.forgotten_at is not None and began < health.forgotten_at
+
+
 def is_hopeless(health: Health, now: datetime) -> bool:
     """Whether it failed for so long that it is to be disabled."""
     since = health.failing_since

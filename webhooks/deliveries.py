@@ -16,11 +16,11 @@ from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 
 from core import clock
 from webhooks import client, doorbell, notes, posting
-from webhooks.leases import Lease, Rounds
+from webhooks.leases import Lane, Lease, Rounds
 from webhooks.notes import Result
 
 log = logging.getLogger("webhooks.deliveries")
@@ -42,7 +42,7 @@ class Dispatcher:
         self._turn = threading.Lock()
         # What happened meanwhile: a post ended, or somebody rang (None).
         self._news: SimpleQueue[tuple[Lease, Result | None] | None] = SimpleQueue()
-        self._flying: dict[UUID, bool] = {}  # lease to whether its endpoint is slow
+        self._flying: dict[UUID, Lane] = {}  # by lease
         self._unnoted: list[Result] = []
         self._is_stopping = False
         self._next_bell = 0.0
@@ -82,16 +82,28 @@ class Dispatcher:
         free = self._threads - len(self._flying)
         if self._is_stopping or free == 0:
             return []
-        slow = sum(self._flying.values())
-        claimed = self._rounds.claim(now=now, limit=free, slow_limit=max(0, self._threads // 2 - slow))
+        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang.
+        claimed = self._rounds.claim(
+            now=now,
+            limit=free,
+            slow_limit=self._left_of(Lane.SLOW, max(1, self._threads // 2)),
+            extra_limit=self._left_of(Lane.EXTRA, self._threads // 4),
+        )
         if len(claimed) == free and time.monotonic() >= self._next_bell:
             self._next_bell = time.monotonic() + SECONDS_BETWEEN_BELLS
             doorbell.ring()
         return claimed
 
+    def _left_of(self, lane: Lane, most: int) -> int:
+        return max(0, most - sum(flying is lane for flying in self._flying.values()))
+
     def _begin(self, lease: Lease, now: Now) -> None:
-        self._pool.submit(self._post, lease, now)
-        self._flying[lease.lease_id] = lease.is_slow
+        self._flying[lease.lease_id] = lease.lane
+        try:
+            self._pool.submit(self._post, lease, now)
+        except RuntimeError:  # no thread is to be had: its lease will run out
+            del self._flying[lease.lease_id]
+            raise
 
     def _post(self, lease: Lease, now: Now) -> None:
         result = None
@@ -99,7 +111,7 @@ class Dispatcher:
             result = _post(lease, now)
         except Exception as error:
             # Its lease will run out, which is written down; the others must not suffer.
-            log.error("A post failed by a fault of ours: %s", type(error).__name__)
+            log.error("delivery %s failed by a fault of ours: %s", lease.delivery_id, type(error).__name__)
         finally:
             self._news.put((lease, result))
 
@@ -113,7 +125,7 @@ class Dispatcher:
                 news = self._news.get(block=left > 0, timeout=max(left, 0.001))
 
     def _landed(self, lease: Lease, result: Result | None) -> None:
-        del self._flying[lease.lease_id]
+        self._flying.pop(lease.lease_id, None)
         if result is not None:
             self._unnoted.append(result)
 
@@ -125,6 +137,17 @@ class Dispatcher:
             except (OperationalError, InterfaceError):
                 self._unnoted = results  # the database is away: the next call tries again
                 raise
+            except DatabaseError as error:
+                self._note_each(results, error)
+
+    def _note_each(self, results: list[Result], error: DatabaseError) -> None:
+        """One of them cannot be written: its lease will run out, and the others are kept."""
+        if len(results) == 1:
+            log.error("delivery %s was not noted: %s", results[0].lease.delivery_id, type(error).__name__)
+            return
+        for result in results:
+            self._unnoted = [result]
+            self._note()
 
 
 def _post(lease: Lease, now: Now) -> Result:

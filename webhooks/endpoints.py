@@ -4,16 +4,13 @@ from copy import copy
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 
 from core import ids, vault
 from merchants.models import Merchant
-from webhooks import acts, probes, signing
+from webhooks import acts, probes, settling, signing
 from webhooks.errors import InvalidSecret, WebhookNotFound
 from webhooks.models import (
     Act,
-    Delivery,
-    DeliveryState,
     DisabledReason,
     Endpoint,
     EndpointAct,
@@ -21,7 +18,6 @@ from webhooks.models import (
     Health,
 )
 
-SETTLED_AT_ONCE = 100
 # So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
 OVERLAP = timedelta(hours=24)
 
@@ -65,7 +61,7 @@ def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
 
 def find_locked(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """`find`, and nobody else changes it until the transaction ends. Raises WebhookNotFound."""
-    endpoint = _locked(find(merchant=merchant, webhook_id=webhook_id).id)
+    endpoint = Endpoint.objects.locked(find(merchant=merchant, webhook_id=webhook_id).id)
     if endpoint.deleted_at is not None:
         raise WebhookNotFound(id=webhook_id)
     return endpoint
@@ -102,7 +98,7 @@ def change(
             _enable(endpoint, acts.MERCHANT, now)
         endpoint.updated_at = now
         endpoint.save()
-        _settle(endpoint, now)
+        settling.settle(endpoint, now)
     return endpoint
 
 
@@ -134,23 +130,35 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
     acts.note(endpoint.id, Act.DELETED, actor=acts.MERCHANT, at=now)
-    _settle(endpoint, now)
+    settling.settle(endpoint, now)
 
 
 @transaction.atomic
-def disable(*, endpoint_id: str, reason: DisabledReason, now: datetime, actor: str = acts.SYSTEM) -> None:
-    """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing."""
-    endpoint = _locked(endpoint_id)
+def disable(
+    *,
+    endpoint_id: str,
+    reason: DisabledReason,
+    now: datetime,
+    actor: str = acts.SYSTEM,
+    judged_by: datetime | None = None,
+) -> None:
+    """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing.
+
+    Nor does an attempt that began at `judged_by`, before the endpoint was moved or enabled.
+    """
+    endpoint = Endpoint.objects.locked(endpoint_id)
+    if judged_by is not None and Health.objects.filter(pk=endpoint_id, forgotten_at__gt=judged_by).exists():
+        return
     if endpoint.deleted_at is None and _disable(endpoint, reason, actor, now):
         endpoint.updated_at = now
         endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
-        _settle(endpoint, now)
+        settling.settle(endpoint, now)
 
 
 @transaction.atomic
 def enable(*, endpoint_id: str, actor: str, now: datetime) -> None:
     """Tell an endpoint again, as if it had never failed. What was held stays so until it is replayed."""
-    endpoint = _locked(endpoint_id)
+    endpoint = Endpoint.objects.locked(endpoint_id)
     if endpoint.deleted_at is None and _enable(endpoint, actor, now):
         endpoint.updated_at = now
         endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
@@ -164,14 +172,6 @@ def try_now(*, endpoint_id: str, actor: str, now: datetime) -> None:
         paused_until=now
     ):
         acts.note(endpoint_id, Act.TRIED, actor=actor, at=now)
-
-
-def settle_left(*, now: datetime) -> None:
-    """Hold or end what came in, or back from a worker, while its endpoint was disabled or deleted."""
-    waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
-    for endpoint_id in Endpoint.objects.silent().filter(Exists(waiting)).values_list("pk")[:SETTLED_AT_ONCE]:
-        with transaction.atomic():
-            _settle(_locked(*endpoint_id), now)
 
 
 def _move(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
@@ -202,33 +202,17 @@ def _enable(endpoint: Endpoint, actor: str, now: datetime) -> bool:
     _forget_health(endpoint, actor, now)
     if endpoint.status == EndpointStatus.ACTIVE:
         return False
+    settling.settle(endpoint, now)  # what came in last, while it was disabled
     endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
     acts.note(endpoint.id, Act.ENABLED, actor=actor, at=now)
     return True
 
 
 def _forget_health(endpoint: Endpoint, actor: str, now: datetime) -> None:
-    health = Health.objects.select_for_update().filter(endpoint=endpoint).first()
-    if health is not None:
-        health.delete()
-        if health.paused_at is not None:
-            acts.note(endpoint.id, Act.RESUMED, actor=actor, at=now)
-
-
-def _settle(endpoint: Endpoint, now: datetime) -> None:
-    deliveries = Delivery.objects.filter(endpoint=endpoint)
-    if endpoint.deleted_at is not None:
-        left = deliveries.filter(state__in=[DeliveryState.PENDING, DeliveryState.HELD])
-        left.update(state=DeliveryState.FAILED, finished_at=now)
-    elif endpoint.status == EndpointStatus.DISABLED:
-        pending = deliveries.filter(state=DeliveryState.PENDING)
-        pending.filter(resend=0).update(state=DeliveryState.HELD)
-        pending.exclude(resend=0).update(state=DeliveryState.FAILED, finished_at=now)
-
-
-def _locked(endpoint_id: str) -> Endpoint:
-    endpoint: Endpoint = Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
-    return endpoint
+    health, _ = Health.objects.select_for_update(no_key=True).get_or_create(endpoint=endpoint)
+    Health(endpoint=endpoint, forgotten_at=now).save(force_update=True)
+    if health.paused_at is not None:
+        acts.note(endpoint.id, Act.RESUMED, actor=actor, at=now)
 
 
 def _each_once(events: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,14 @@ WORKER_LOST = "worker_lost"
 CLAIM_LOCK = 0x7468_7172_6462
 
 
+class Lane(StrEnum):
+    """Why a delivery was taken: each lane has a limit of its own in a worker."""
+
+    SLOW = "slow"  # its endpoint is slow, or was never asked
+    STEADY = "steady"  # within the share that every endpoint has
+    EXTRA = "extra"  # beyond it, because the endpoint is quick
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A delivery in one worker's hands, with all that is needed to post it."""
@@ -43,7 +52,7 @@ class Lease:
     event_id: str
     body: bytes
     merchant_mode: str
-    is_slow: bool
+    lane: Lane
     endpoint: Endpoint
 
 
@@ -58,17 +67,23 @@ class Rounds:
     def __init__(self) -> None:
         self._after = ""
 
-    def claim(self, *, now: datetime, limit: int, slow_limit: int | None = None) -> list[Lease]:
-        """Take up to `limit` deliveries that are due, `slow_limit` of them from slow or unknown endpoints.
+    def claim(
+        self, *, now: datetime, limit: int, slow_limit: int | None = None, extra_limit: int | None = None
+    ) -> list[Lease]:
+        """Take up to `limit` deliveries that are due, so many of them in the slow and in the extra lane.
 
         In a commit of its own; an attempt is spent by it. No endpoint gets more than its share in flight,
         and no order among endpoints is favoured. None found does not prove that nothing waits: what another
         worker holds at this moment is passed over.
         """
-        wanted = {"limit": limit, "slow_limit": limit if slow_limit is None else slow_limit}
+        limits = {
+            "steady_limit": limit,
+            "slow_limit": limit if slow_limit is None else slow_limit,
+            "extra_limit": limit if extra_limit is None else extra_limit,
+        }
         begun, is_second_half = self._after, self._after == ""
         while True:
-            claimed, self._after = _claim_in_window(self._after, now, wanted)
+            claimed, self._after = _claim_in_window(self._after, now, limits)
             if claimed:
                 return claimed
             if is_second_half and (self._after == "" or self._after >= begun != ""):
@@ -76,10 +91,10 @@ class Rounds:
             is_second_half = is_second_half or self._after == ""
 
 
-def _claim_in_window(after: str, now: datetime, wanted: dict[str, int]) -> tuple[list[Lease], str]:
+def _claim_in_window(begin: str, now: datetime, limits: dict[str, int]) -> tuple[list[Lease], str]:
     """What was taken, and the last endpoint looked at; "" once the end is reached."""
-    values: dict[str, Any] = wanted | {
-        "after": after,
+    values: dict[str, Any] = limits | {
+        "begin": begin,
         "now": now,
         "window": WINDOW,
         "seconds": seconds(),
@@ -139,6 +154,6 @@ def _give_back(delivery: Delivery, now: datetime) -> None:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, mode, is_slow, *endpoint = row
+    delivery_id, lease_id, attempt, trigger, event_id, body, mode, lane, *endpoint = row
     shown = rows.instance(Endpoint, endpoint)
-    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, is_slow, shown)
+    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, Lane(lane), shown)

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from webhooks import deliveries, endpoints, leases, retention
+from webhooks import deliveries, leases, retention, settling
 
 
 @shared_task(name="webhooks.drain")
@@ -14,9 +14,9 @@ def ring() -> None:
     """Beat's bell: also for what a dead worker or a silent endpoint left over."""
     # First, because a worker that could not reach the database for long may still hold answers.
     deliveries.drain()
-    endpoints.settle_left(now=clock.now())
     if leases.reclaim(now=clock.now()):
         deliveries.drain()
+    settling.settle_left(now=clock.now())
 
 
 @shared_task(name="webhooks.forget_attempts")

@@ -114,7 +114,7 @@ def test_what_is_told_to_nobody_waits_for_nobody(shop: Shop) -> None:
         endpoint = make_endpoint(shop)
         publish(shop)
         Endpoint.objects.filter(pk=endpoint.pk).update(**fields)
-    assert Delivery.objects.filter(state="pending").count() == 2
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"pending"}
     assert backlog.count(NOW) == backlog.Backlog(due=0, paused=0)
     assert backlog.oldest_due_seconds(NOW) == 0
 
@@ -166,7 +166,7 @@ def test_a_long_backlog_is_not_read(shop: Shop) -> None:
 
 
 def test_attempts_are_counted_by_outcome_and_by_how_long_they_took(shop: Shop) -> None:
-    make_endpoint(shop)
+    make_endpoint(shop, latency_ms=500)
     publish(shop, 4)
     note(answered(ms=10), answered(ms=11), answered("timeout", ms=15_000), answered("timeout", ms=60_000))
     assert value("webhook_attempts_total", outcome="succeeded") == 2

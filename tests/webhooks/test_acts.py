@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection, transaction
 from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import NOW, PAID, make_endpoint, publish
-from webhooks import acts, breaker, deliveries, endpoints, notes, replays
+from webhooks import acts, breaker, deliveries, endpoints, notes, replays, settling
 from webhooks.client import Answer
 from webhooks.leases import Rounds
 from webhooks.models import Act, Delivery, DisabledReason, Endpoint, EndpointAct, Health
@@ -86,7 +86,7 @@ def test_a_webhook_that_is_refused_leaves_no_act(shop: Shop) -> None:
 
 def test_no_act_without_its_change(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = make_endpoint(shop)
-    monkeypatch.setattr(endpoints, "_settle", broken)
+    monkeypatch.setattr(settling, "settle", broken)
     assert shop.delete(path_of(endpoint)).status_code == 500
     assert (trail(), Endpoint.objects.get().deleted_at) == ([], None)
 

@@ -175,7 +175,25 @@ def test_a_merchant_who_mends_an_endpoint_need_not_wait(
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
     endpoints.change(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
+    (first,) = claim(NOW)
+    note(first, OK, NOW)
     assert len(claim(NOW)) > 1
+
+
+@pytest.mark.parametrize("said", [replace(FAILED, status=410, error="http_4xx"), FAILED])
+def test_what_was_said_before_an_endpoint_was_mended_does_not_count(
+    shop: Shop, said: Answer, settings: Settings, db: None
+) -> None:
+    settings.WEBHOOK_PROBE = "off"
+    endpoint = make_endpoint(shop, latency_ms=20)
+    publish(shop, 20)
+    leases = claim(NOW)
+    endpoints.change(
+        merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
+    )
+    notes.note([Result(lease, said, began=NOW, ended=NOW + 2 * SECOND) for lease in leases])
+    endpoint.refresh_from_db()
+    assert (endpoint.status, endpoint.health.failures, endpoint.health.paused_at) == ("active", 0, None)
 
 
 @pytest.mark.usefixtures("loopback", "db")

@@ -14,7 +14,7 @@ from tests.threads import at_once
 from tests.webhooks.cast import NOW, make_endpoint, publish
 from webhooks import leases
 from webhooks.deliveries import Dispatcher
-from webhooks.models import Attempt, Delivery, Endpoint, Health
+from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
 
@@ -31,9 +31,7 @@ def drain(dispatcher: Dispatcher) -> int:
 
 def make_quick(shop: Shop, url: str) -> Endpoint:
     """An endpoint that is known to answer soon."""
-    endpoint = make_endpoint(shop, url)
-    Health.objects.create(endpoint=endpoint, latency_ms=10)
-    return endpoint
+    return make_endpoint(shop, url, latency_ms=10)
 
 
 def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
@@ -47,7 +45,7 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(
 ) -> None:
     receiver.on("/slow", Reply(hangs=True))
     for _ in range(3):
-        make_endpoint(shop, receiver.url("/slow"))
+        make_endpoint(shop, receiver.url("/slow"), latency_ms=5000)
     publish(shop, 4)
     quick = make_quick(rival, receiver.url("/quick"))
     publish(rival, 40)
@@ -63,6 +61,46 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(
     _, under_way = at_once(lambda: drain(dispatcher), watch)
     assert under_way == 4
     assert states(quick) == {("succeeded", 1): 40}
+
+
+@pytest.mark.parametrize("hanging", [1, 2])
+def test_quick_endpoints_that_begin_to_hang_leave_room_for_the_others(
+    shop: Shop, rival: Shop, receiver: Receiver, hanging: int
+) -> None:
+    receiver.on("/hangs", Reply(hangs=True))
+    for _ in range(hanging):
+        make_quick(shop, receiver.url("/hangs"))
+    publish(shop, 40)
+    dispatcher = Dispatcher(threads=16)
+
+    def watch() -> bool:
+        try:
+            receiver.wait_for(lambda requests: len(requests) >= 4 * hanging + 4)
+            make_quick(rival, receiver.url("/other"))
+            publish(rival, 40)
+            dispatcher.drain(now)
+            receiver.wait_for(lambda requests: sum(each.path == "/other" for each in requests) == 40)
+            return True
+        finally:
+            receiver.closing.set()
+
+    assert at_once(lambda: drain(dispatcher), watch)[1]
+
+
+def test_a_worker_with_its_hands_full_tells_the_others(
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[int] = []
+    monkeypatch.setattr("webhooks.doorbell.ring", lambda: rung.append(1))
+    make_quick(shop, receiver.url())
+    publish(shop, 2)
+    rung.clear()
+    drain(Dispatcher(threads=8))
+    assert rung == []
+    publish(shop, 8)
+    rung.clear()
+    drain(Dispatcher(threads=4))
+    assert rung == [1]
 
 
 def test_after_a_stop_nothing_is_begun_and_what_is_under_way_ends(shop: Shop, receiver: Receiver) -> None:

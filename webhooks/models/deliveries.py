@@ -78,6 +78,7 @@ class Delivery(models.Model):
                 condition=Q(state="pending", resend__gt=0),
                 name="delivery_due_by_hand",
             ),
+            models.Index(fields=["endpoint", "due_at"], condition=Q(state="held"), name="delivery_held"),
             models.Index(
                 fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
             ),

@@ -28,6 +28,10 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def of(self, merchant: Merchant) -> "EndpointQuerySet":
         return self.filter(merchant=merchant, deleted_at=None)
 
+    def locked(self, endpoint_id: str) -> "Endpoint":
+        """The row under its lock: everybody locks it before its health and its deliveries."""
+        return self.select_for_update(no_key=True).get(pk=endpoint_id)
+
     def silent(self) -> "EndpointQuerySet":
         """Those that are told nothing."""
         return self.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
@@ -100,6 +104,7 @@ class Health(models.Model):
     paused_until = models.DateTimeField(null=True)
     pause_seconds = models.FloatField(default=0)
     latency_ms = models.IntegerField(null=True, help_text="A moving average.")
+    forgotten_at = models.DateTimeField(null=True, help_text="Attempts that began before do not count.")
 
     class Meta:
         verbose_name_plural = "health"
