@@ -69,7 +69,7 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.WEBHOOK_SECONDS <= 0 or settings.WEBHOOK_PACE <= 0:
         found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
     if settings.WEBHOOK_THREADS < 2:
-        hint = "64 by default; half of them serve endpoints that are slow."
+        hint = "96 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
     if not 1 <= settings.WEBHOOK_ATTEMPT_DAYS <= LONGEST_ATTEMPT_DAYS:
         hint = "90 by default; at least 1, ten years at most."
