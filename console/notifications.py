@@ -25,7 +25,7 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (
         EventType.PAYMENT_FAILED,
         "A payment was declined (status failed) or not paid in time (status expired)",
-        {"status": "failed", "failure_code": "declined"},
+        {"status": "failed", "failure_code": "declined_by_bank"},
     ),
 ]
 WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [

@@ -20,7 +20,7 @@ def seal(text: str, *, context: str, keys: Sequence[str]) -> str:
 def open_sealed(token: str, *, context: str, keys: Sequence[str]) -> str:
     """Decrypt with whichever key fits. Raises CannotOpen."""
     try:
-        sealed_for, text = json.loads(_fernet(tuple(keys)).decrypt(token))
+        sealed_for, text = json.loads(_fernet(tuple(keys)).decrypt(token.encode()))
     except InvalidToken:
         raise CannotOpen("No key opens this token.") from None
     # Fernet binds no context: without this a stolen row could be read by copying it into another.
@@ -32,9 +32,18 @@ def open_sealed(token: str, *, context: str, keys: Sequence[str]) -> str:
 def rotate(token: str, keys: Sequence[str]) -> str:
     """Encrypt anew with the first key; text and context stay. Raises CannotOpen."""
     try:
-        return _fernet(tuple(keys)).rotate(token).decode()
+        return _fernet(tuple(keys)).rotate(token.encode()).decode()
     except InvalidToken:
         raise CannotOpen("No key opens this token.") from None
+
+
+def is_newest(token: str, keys: Sequence[str]) -> bool:
+    """Whether the first key opens it, so that the others are not needed for it."""
+    try:
+        _fernet(tuple(keys[:1])).decrypt(token.encode())
+    except InvalidToken:
+        return False
+    return True
 
 
 @lru_cache(maxsize=8)

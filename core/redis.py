@@ -12,7 +12,7 @@ from typing import TypeVar
 from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
 T = TypeVar("T")
@@ -25,18 +25,27 @@ class Breaker:
 
     def __init__(self, pause: float = PAUSE) -> None:
         self._pause = pause
-        self._closed_until = 0.0
+        self._closed_until: float | None = None
         self._lock = threading.Lock()
 
     def call(self, action: Callable[[], T], *failures: type[Exception]) -> T | None:
-        if time.monotonic() < self._closed_until:
+        if self._closed_until is not None and not self._is_next_to_try():
             return None
         try:
-            return action()
+            result = action()
         except failures:
-            with self._lock:
-                self._closed_until = time.monotonic() + self._pause
+            self._closed_until = time.monotonic() + self._pause
             return None
+        self._closed_until = None
+        return result
+
+    def _is_next_to_try(self) -> bool:
+        """After a pause one caller tries, and the others need not wait with it for an answer."""
+        with self._lock:
+            is_over = self._closed_until is None or time.monotonic() >= self._closed_until
+            if is_over:
+                self._closed_until = time.monotonic() + self._pause
+            return is_over
 
 
 class _Own(threading.local):
@@ -63,7 +72,8 @@ def _connect(url: str) -> Redis:
         single_connection_client=True,
         socket_timeout=PATIENCE,
         socket_connect_timeout=PATIENCE,
-        retry=Retry(NoBackoff(), 1),
+        # A connection that Redis closed is made anew; one that does not answer is not asked twice.
+        retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
     )
 
 

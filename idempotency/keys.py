@@ -46,7 +46,7 @@ class Claim:
             key=self.key,
             fingerprint=self.fingerprint,
             status=answer.status,
-            body=self.seal(answer.body),
+            body_sealed=self.seal(answer.body),
             created_at=self.now,
             expires_at=self.expires_at,
         )
@@ -64,7 +64,7 @@ def find(claim: Claim) -> IdempotencyKey | None:
 
 def replay(found: IdempotencyKey, claim: Claim) -> Answer:
     """The stored answer."""
-    return Answer(found.status, claim.unseal(found.body), dict(REPLAYED))
+    return Answer(found.status, claim.unseal(found.body_sealed), dict(REPLAYED))
 
 
 def take(claim: Claim, subject_id: str = "") -> bool:
@@ -76,7 +76,7 @@ def take(claim: Claim, subject_id: str = "") -> bool:
         cursor.execute(
             """
             INSERT INTO idempotency_idempotencykey AS k
-                (merchant_id, key, fingerprint, status, body, subject_id, created_at, expires_at)
+                (merchant_id, key, fingerprint, status, body_sealed, subject_id, created_at, expires_at)
             VALUES (%(merchant)s, %(key)s, %(print)s, %(state)s, ''::bytea, %(subject)s, %(now)s, %(expires)s)
             ON CONFLICT (merchant_id, key) DO UPDATE
                 SET fingerprint = EXCLUDED.fingerprint, status = EXCLUDED.status,
@@ -107,7 +107,7 @@ def hold(claim: Claim, subject_id: str) -> bool:
 def keep(claim: Claim, answer: Answer) -> None:
     """Store the answer with a key that this transaction took or holds."""
     IdempotencyKey.objects.filter(merchant=claim.merchant, key=claim.key).update(
-        status=answer.status, body=claim.seal(answer.body)
+        status=answer.status, body_sealed=claim.seal(answer.body)
     )
 
 

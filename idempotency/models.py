@@ -19,7 +19,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.BinaryField(help_text="SHA-256 of method, route and body.")
     status = models.SmallIntegerField()
-    body = models.BinaryField(editable=False, help_text="The answer, byte for byte, sealed.")
+    body_sealed = models.BinaryField(editable=False, help_text="The answer, byte for byte.")
     subject_id = PublicId(
         blank=True, default="", db_default="", help_text="What a request that commits twice is about."
     )

@@ -13,6 +13,7 @@ from typing import Self
 import requests
 
 from config.devstack import ports
+from config.devstack.instance import wipe
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Thai QR Payments is running."
@@ -24,7 +25,7 @@ OURS = ("DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "FIELD_ENCRYPTION
 
 
 class Stack:
-    """An instance of its own in `folder`. Use it as a context, or call `start` and `stop`."""
+    """An instance of its own in `folder`: `start` and `stop` it, or use it as a context, which removes it."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
@@ -40,12 +41,13 @@ class Stack:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        wipe(self.folder)
 
     def start(self) -> None:
         """Start it and wait until it says that it runs. Its workers may need some seconds more."""
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "config.devstack"],
+                [sys.executable, "-m", "config.devstack", "--with-parent"],
                 cwd=ROOT,
                 env=self.environ,
                 stdout=log,

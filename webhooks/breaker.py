@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from webhooks.models import Health
+from webhooks.models import Act, Health
 
 # An endpoint is paused after so many failures in a row,
 FAILURES_IN_A_ROW = 10
@@ -20,16 +20,35 @@ NEWEST_SHARE = 0.25
 
 def note(
     health: Health, *, error: str, duration_ms: int, began: datetime, now: datetime, pace: float
-) -> None:
+) -> Act | None:
     """Change `health` by an attempt that began at `began` and ended at `now`; `pace` divides pauses.
 
-    What began before a pause says nothing of the time after it.
+    What began before a pause says nothing of the time after it. Returns PAUSED or RESUMED where a pause,
+    with those that follow it, began or ended.
     """
+    was_paused = health.paused_at is not None
     _count(health, duration_ms, now, is_failure=error != "")
     if error == "":
         _succeeded(health, began)
     else:
         _failed(health, error, began, now, pace)
+    is_paused = health.paused_at is not None
+    if is_paused == was_paused:
+        return None
+    return Act.PAUSED if is_paused else Act.RESUMED
+
+
+def why(health: Health) -> str:
+    """What tripped the pause that begins with the newest attempt, for a person."""
+    if health.failures >= FAILURES_IN_A_ROW:
+        return f"{health.failures} failures in a row, last: {health.last_error}"
+    share, minutes = f"{health.window_failures} of {health.window_attempts} attempts", WINDOW.seconds // 60
+    return f"{share} within {minutes} minutes failed, last: {health.last_error}"
+
+
+def is_forgotten(health: Health, began: datetime) -> bool:
+    """Whether an attempt began before the endpoint was moved or enabled, and says nothing of what is now."""
+    return health.forgotten_at is not None and began < health.forgotten_at
 
 
 def is_hopeless(health: Health, now: datetime) -> bool:

@@ -44,14 +44,16 @@ class Connection(HTTPConnection):
     peer: Address | None = None
     incoming: Incoming | None = None
     idle_since = 0.0
+    _gathered = b""
 
     def exchange(self, route: Route, *, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPResponse:
         """Send a post and read the head of the answer. Raises OSError and HTTPException."""
         self.route, self.incoming = route, None
         self.timeout = route.answer_by.left()
+        self.request("POST", route.target.path_and_query, body=body, headers=headers)
         # Who refuses a post early may close before reading it all; the answer is still to be had.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.request("POST", route.target.path_and_query, body=body, headers=headers)
+            self._send_gathered()
         # Not urllib3's, which logs every malformed header: a receiver must not fill our log.
         return http.client.HTTPConnection.getresponse(self)
 
@@ -61,7 +63,12 @@ class Connection(HTTPConnection):
         return self.incoming is not None and self.incoming.received > 0
 
     def send(self, data: Any) -> None:
+        """Called by http.client for the head and for the body; gathered, they go out as one packet."""
+        self._gathered += data
+
+    def _send_gathered(self) -> None:
         """Send by the deadline: each piece gets what is left of it."""
+        data, self._gathered = self._gathered, b""
         for start in range(0, len(data), SEND_BYTES):
             self.sock.settimeout(self.route.answer_by.left())
             super().send(data[start : start + SEND_BYTES])

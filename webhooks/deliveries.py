@@ -9,21 +9,24 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 
 from core import clock
 from webhooks import client, doorbell, notes, posting
-from webhooks.leases import Lease, Rounds
+from webhooks.leases import Lane, Lease, Rounds
 from webhooks.notes import Result
 
 log = logging.getLogger("webhooks.deliveries")
 CONNECT_SECONDS = 3.0
+# So long after a post ended others that end are awaited, to be noted in one commit. A bell is heard at once.
+GATHER_SECONDS = 0.005
 # A worker that has its hands full tells the others so, at most this often.
 SECONDS_BETWEEN_BELLS = 0.5
 Now = Callable[[], datetime]
@@ -39,7 +42,7 @@ class Dispatcher:
         self._turn = threading.Lock()
         # What happened meanwhile: a post ended, or somebody rang (None).
         self._news: SimpleQueue[tuple[Lease, Result | None] | None] = SimpleQueue()
-        self._flying: dict[UUID, bool] = {}  # lease to whether its endpoint is slow
+        self._flying: dict[UUID, Lane] = {}  # by lease
         self._unnoted: list[Result] = []
         self._is_stopping = False
         self._next_bell = 0.0
@@ -79,16 +82,28 @@ class Dispatcher:
         free = self._threads - len(self._flying)
         if self._is_stopping or free == 0:
             return []
-        slow = sum(self._flying.values())
-        claimed = self._rounds.claim(now=now, limit=free, slow_limit=max(0, self._threads // 2 - slow))
+        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang.
+        claimed = self._rounds.claim(
+            now=now,
+            limit=free,
+            slow_limit=self._left_of(Lane.SLOW, max(1, self._threads // 2)),
+            extra_limit=self._left_of(Lane.EXTRA, self._threads // 4),
+        )
         if len(claimed) == free and time.monotonic() >= self._next_bell:
             self._next_bell = time.monotonic() + SECONDS_BETWEEN_BELLS
             doorbell.ring()
         return claimed
 
+    def _left_of(self, lane: Lane, most: int) -> int:
+        return max(0, most - sum(flying is lane for flying in self._flying.values()))
+
     def _begin(self, lease: Lease, now: Now) -> None:
-        self._flying[lease.lease_id] = lease.is_slow
-        self._pool.submit(self._post, lease, now)
+        self._flying[lease.lease_id] = lease.lane
+        try:
+            self._pool.submit(self._post, lease, now)
+        except RuntimeError:  # no thread is to be had: its lease will run out
+            del self._flying[lease.lease_id]
+            raise
 
     def _post(self, lease: Lease, now: Now) -> None:
         result = None
@@ -96,23 +111,21 @@ class Dispatcher:
             result = _post(lease, now)
         except Exception as error:
             # Its lease will run out, which is written down; the others must not suffer.
-            log.error("A post failed by a fault of ours: %s", type(error).__name__)
+            log.error("delivery %s failed by a fault of ours: %s", lease.delivery_id, type(error).__name__)
         finally:
             self._news.put((lease, result))
 
     def _take_news(self) -> None:
-        """Wait for news, and take what else is there."""
-        news = self._news.get()
-        try:
-            while True:
-                if news is not None:
-                    self._landed(*news)
-                news = self._news.get_nowait()
-        except Empty:
-            return
+        """Wait for news; after a post that ended also a moment for others."""
+        news, until = self._news.get(), time.monotonic() + GATHER_SECONDS
+        with suppress(Empty):
+            while news is not None:
+                self._landed(*news)
+                left = until - time.monotonic() if self._flying else 0
+                news = self._news.get(block=left > 0, timeout=max(left, 0.001))
 
     def _landed(self, lease: Lease, result: Result | None) -> None:
-        del self._flying[lease.lease_id]
+        self._flying.pop(lease.lease_id, None)
         if result is not None:
             self._unnoted.append(result)
 
@@ -121,9 +134,20 @@ class Dispatcher:
         if results:
             try:
                 notes.note(results)
-            except OperationalError:
+            except (OperationalError, InterfaceError):
                 self._unnoted = results  # the database is away: the next call tries again
                 raise
+            except DatabaseError as error:
+                self._note_each(results, error)
+
+    def _note_each(self, results: list[Result], error: DatabaseError) -> None:
+        """One of them cannot be written: its lease will run out, and the others are kept."""
+        if len(results) == 1:
+            log.error("delivery %s was not noted: %s", results[0].lease.delivery_id, type(error).__name__)
+            return
+        for result in results:
+            self._unnoted = [result]
+            self._note()
 
 
 def _post(lease: Lease, now: Now) -> Result:

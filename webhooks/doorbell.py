@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from core.redis import PATIENCE, Breaker
+from webhooks import tallies
 
 log = logging.getLogger("webhooks.doorbell")
 TASK = "webhooks.drain"
@@ -21,10 +23,14 @@ EXPIRES_SECONDS = 5
 
 
 class Bell:
-    """Rings from a thread of its own: whoever rings never waits, whatever Redis does."""
+    """Rings from a thread of its own: whoever rings never waits, whatever Redis does.
 
-    def __init__(self, broker_url: str) -> None:
+    That thread calls `on_failure` for each ring that failed, at most once a second.
+    """
+
+    def __init__(self, broker_url: str, on_failure: Callable[[], None] = lambda: None) -> None:
         self.failures = 0
+        self._on_failure = on_failure
         self._app = _caller(broker_url)
         self._breaker = Breaker()
         self._pulled = threading.Event()
@@ -63,6 +69,7 @@ class Bell:
             self.failures += 1
             self._producer = None
             log.warning("The doorbell failed: %s", type(error).__name__)
+            self._on_failure()
             raise
 
     def _send(self) -> None:
@@ -85,7 +92,7 @@ def _caller(broker_url: str) -> Celery:
     return app
 
 
-_bell = Bell(settings.REDIS_URL)
+_bell = Bell(settings.REDIS_URL, on_failure=tallies.count_lost_bell)
 
 
 def ring() -> None:

@@ -4,15 +4,20 @@ from copy import copy
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 
 from core import ids, vault
 from merchants.models import Merchant
-from webhooks import probes, signing
+from webhooks import acts, probes, settling, signing
 from webhooks.errors import InvalidSecret, WebhookNotFound
-from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus, Health
+from webhooks.models import (
+    Act,
+    DisabledReason,
+    Endpoint,
+    EndpointAct,
+    EndpointStatus,
+    Health,
+)
 
-SETTLED_AT_ONCE = 100
 # So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
 OVERLAP = timedelta(hours=24)
 
@@ -22,14 +27,15 @@ def draft(
 ) -> Endpoint:
     """A new endpoint, probed and not stored yet; call it outside any transaction.
 
-    A type that is named twice counts once. Raises InvalidSecret, InvalidUrl, ServiceUnavailable.
+    A type that is named twice counts once. Raises InvalidSecret, InvalidUrl, RateLimitExceeded,
+    ServiceUnavailable.
     """
     endpoint_id = ids.new("wh_", now)
     endpoint = Endpoint(
         id=endpoint_id,
         merchant=merchant,
         url=url,
-        events=list(dict.fromkeys(events)),
+        events=_each_once(events),
         secret_sealed=vault.seal(_usable(secret), context=endpoint_id),
         created_at=now,
         updated_at=now,
@@ -38,11 +44,16 @@ def draft(
     return endpoint
 
 
+def first_act(endpoint: Endpoint) -> EndpointAct:
+    """What is stored together with a new endpoint."""
+    return acts.draft(endpoint.id, Act.CREATED, actor=acts.MERCHANT, at=endpoint.created_at)
+
+
 def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """Raises WebhookNotFound."""
     found: Endpoint | None = None
     if ids.looks_right(webhook_id, "wh_"):
-        found = Endpoint.objects.of(merchant).filter(pk=webhook_id).first()
+        found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id).first()
     if found is None:
         raise WebhookNotFound(id=webhook_id)
     return found
@@ -50,7 +61,7 @@ def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
 
 def find_locked(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """`find`, and nobody else changes it until the transaction ends. Raises WebhookNotFound."""
-    endpoint = _locked(find(merchant=merchant, webhook_id=webhook_id).id)
+    endpoint = Endpoint.objects.locked(find(merchant=merchant, webhook_id=webhook_id).id)
     if endpoint.deleted_at is not None:
         raise WebhookNotFound(id=webhook_id)
     return endpoint
@@ -68,28 +79,26 @@ def change(
     """Change what is given. Call it outside any transaction: a new URL is probed before anything is stored.
 
     Enabling resends nothing: what was held stays so until it is replayed. Raises WebhookNotFound, InvalidUrl,
-    ServiceUnavailable.
+    RateLimitExceeded, ServiceUnavailable.
     """
-    found, pinged = find(merchant=merchant, webhook_id=webhook_id), {}
+    found, pinged = find(merchant=merchant, webhook_id=webhook_id), None
     if url is not None and url != found.url:
         moved = copy(found)
         moved.url = url
-        pinged = {"url": url, "last_ping_status": probes.probe(moved, now=now)}
+        moved.last_ping_status, pinged = probes.probe(moved, now=now), moved
     with transaction.atomic():
         endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
-        for name, value in pinged.items():
-            setattr(endpoint, name, value)
+        if pinged is not None:
+            _move(endpoint, pinged, now)
         if events is not None:
-            endpoint.events = list(dict.fromkeys(events))
-        if status is not None and status != endpoint.status:
-            endpoint.status = status
-            endpoint.disabled_reason = "merchant" if status == EndpointStatus.DISABLED else ""
-        if pinged or status == EndpointStatus.ACTIVE:
-            # How it answered before says nothing now: it is told at once.
-            Health.objects.filter(endpoint=endpoint).delete()
+            _subscribe(endpoint, _each_once(events), now)
+        if status == EndpointStatus.DISABLED:
+            _disable(endpoint, DisabledReason.MERCHANT, acts.MERCHANT, now)
+        elif status == EndpointStatus.ACTIVE:
+            _enable(endpoint, acts.MERCHANT, now)
         endpoint.updated_at = now
         endpoint.save()
-        _settle(endpoint, now)
+        settling.settle(endpoint, now)
     return endpoint
 
 
@@ -110,6 +119,7 @@ def renew_secret(
         )
         endpoint.secret_sealed, endpoint.updated_at = vault.seal(renewed, context=endpoint.id), now
         endpoint.save()
+        acts.note(endpoint.id, Act.SECRET_RENEWED, actor=acts.MERCHANT, at=now)
     return endpoint
 
 
@@ -119,42 +129,94 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
     endpoint = find_locked(merchant=merchant, webhook_id=webhook_id)
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
-    _settle(endpoint, now)
+    acts.note(endpoint.id, Act.DELETED, actor=acts.MERCHANT, at=now)
+    settling.settle(endpoint, now)
 
 
 @transaction.atomic
-def disable(*, endpoint_id: str, reason: str, now: datetime) -> None:
-    """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing."""
-    endpoint = _locked(endpoint_id)
-    if endpoint.status == EndpointStatus.DISABLED:
+def disable(
+    *,
+    endpoint_id: str,
+    reason: DisabledReason,
+    now: datetime,
+    actor: str = acts.SYSTEM,
+    judged_by: datetime | None = None,
+) -> None:
+    """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing.
+
+    Nor does an attempt that began at `judged_by`, before the endpoint was moved or enabled.
+    """
+    endpoint = Endpoint.objects.locked(endpoint_id)
+    if judged_by is not None and Health.objects.filter(pk=endpoint_id, forgotten_at__gt=judged_by).exists():
         return
-    endpoint.status, endpoint.disabled_reason, endpoint.updated_at = EndpointStatus.DISABLED, reason, now
-    endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
-    _settle(endpoint, now)
+    if endpoint.deleted_at is None and _disable(endpoint, reason, actor, now):
+        endpoint.updated_at = now
+        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
+        settling.settle(endpoint, now)
 
 
-def settle_left(*, now: datetime) -> None:
-    """Hold or end what came in, or back from a worker, while its endpoint was disabled or deleted."""
-    waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
-    for endpoint_id in Endpoint.objects.silent().filter(Exists(waiting)).values_list("pk")[:SETTLED_AT_ONCE]:
-        with transaction.atomic():
-            _settle(_locked(*endpoint_id), now)
+@transaction.atomic
+def enable(*, endpoint_id: str, actor: str, now: datetime) -> None:
+    """Tell an endpoint again, as if it had never failed. What was held stays so until it is replayed."""
+    endpoint = Endpoint.objects.locked(endpoint_id)
+    if endpoint.deleted_at is None and _enable(endpoint, actor, now):
+        endpoint.updated_at = now
+        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
 
 
-def _settle(endpoint: Endpoint, now: datetime) -> None:
-    deliveries = Delivery.objects.filter(endpoint=endpoint)
-    if endpoint.deleted_at is not None:
-        left = deliveries.filter(state__in=[DeliveryState.PENDING, DeliveryState.HELD])
-        left.update(state=DeliveryState.FAILED, finished_at=now)
-    elif endpoint.status == EndpointStatus.DISABLED:
-        pending = deliveries.filter(state=DeliveryState.PENDING)
-        pending.filter(resend=0).update(state=DeliveryState.HELD)
-        pending.exclude(resend=0).update(state=DeliveryState.FAILED, finished_at=now)
+@transaction.atomic
+def try_now(*, endpoint_id: str, actor: str, now: datetime) -> None:
+    """Do not wait for the end of a pause: one delivery tries at once. Without a pause nothing changes."""
+    told = Endpoint.objects.filter(status=EndpointStatus.ACTIVE, deleted_at=None)
+    if Health.objects.filter(pk=endpoint_id, endpoint__in=told, paused_until__gt=now).update(
+        paused_until=now
+    ):
+        acts.note(endpoint_id, Act.TRIED, actor=actor, at=now)
 
 
-def _locked(endpoint_id: str) -> Endpoint:
-    endpoint: Endpoint = Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
-    return endpoint
+def _move(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
+    change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
+    acts.note(endpoint.id, Act.URL_CHANGED, actor=acts.MERCHANT, at=now, detail=change)
+    endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
+    _forget_health(endpoint, acts.MERCHANT, now)
+
+
+def _subscribe(endpoint: Endpoint, events: list[str], now: datetime) -> None:
+    if events != endpoint.events:
+        before = "before: " + ", ".join(endpoint.events)
+        acts.note(endpoint.id, Act.EVENTS_CHANGED, actor=acts.MERCHANT, at=now, detail=before)
+        endpoint.events = events
+
+
+def _disable(endpoint: Endpoint, reason: DisabledReason, actor: str, now: datetime) -> bool:
+    """Whether it was active."""
+    if endpoint.status == EndpointStatus.DISABLED:
+        return False
+    endpoint.status, endpoint.disabled_reason = EndpointStatus.DISABLED, reason
+    acts.note(endpoint.id, Act.DISABLED, actor=actor, at=now, detail=reason.value)
+    return True
+
+
+def _enable(endpoint: Endpoint, actor: str, now: datetime) -> bool:
+    """Whether it was disabled. Either way it is told at once: how it answered before says nothing now."""
+    _forget_health(endpoint, actor, now)
+    if endpoint.status == EndpointStatus.ACTIVE:
+        return False
+    settling.settle(endpoint, now)  # what came in last, while it was disabled
+    endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
+    acts.note(endpoint.id, Act.ENABLED, actor=actor, at=now)
+    return True
+
+
+def _forget_health(endpoint: Endpoint, actor: str, now: datetime) -> None:
+    health, _ = Health.objects.select_for_update(no_key=True).get_or_create(endpoint=endpoint)
+    Health(endpoint=endpoint, forgotten_at=now).save(force_update=True)
+    if health.paused_at is not None:
+        acts.note(endpoint.id, Act.RESUMED, actor=actor, at=now)
+
+
+def _each_once(events: list[str]) -> list[str]:
+    return list(dict.fromkeys(events))
 
 
 def _usable(secret: str | None) -> str:

@@ -12,7 +12,10 @@ from merchants.models import Merchant
 from webhooks import doorbell, shapes
 from webhooks.errors import EventNotFound
 from webhooks.event_types import EventType
-from webhooks.models import Delivery, DeliveryState, EndpointStatus, Event
+from webhooks.models import Delivery, Event
+
+# PostgreSQL takes 65,535 values in a statement.
+INSERTED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,6 @@ class Happening:
 @dataclass(frozen=True, slots=True)
 class _Listener:
     endpoint_id: str
-    status: str
     types: Sequence[str]
 
 
@@ -59,17 +61,19 @@ def publish(happening: Happening) -> None:
 
 
 def publish_many(happenings: Sequence[Happening]) -> None:
-    """`publish` for sweeps: three statements, however many happenings."""
+    """`publish` for sweeps: a few statements, however many happenings."""
     listeners = _listeners({happening.merchant_id for happening in happenings})
     told = [row for each in happenings for row in _told(each, listeners.get(each.merchant_id, []))]
-    Event.objects.bulk_create([row for row in told if isinstance(row, Event)])
-    Delivery.objects.bulk_create([row for row in told if isinstance(row, Delivery)])
+    happened = [row for row in told if isinstance(row, Event)]
+    waiting = [row for row in told if isinstance(row, Delivery)]
+    Event.objects.bulk_create(happened, batch_size=INSERTED_AT_ONCE)
+    Delivery.objects.bulk_create(waiting, batch_size=INSERTED_AT_ONCE)
     _ring_for(told)
 
 
 def rings(told: Iterable[Model]) -> bool:
-    """Whether somebody waits to be told of it now."""
-    return any(isinstance(row, Delivery) and row.state == DeliveryState.PENDING for row in told)
+    """Whether somebody is to be told of it."""
+    return any(isinstance(row, Delivery) for row in told)
 
 
 def _ring_for(told: Iterable[Model]) -> None:
@@ -80,7 +84,7 @@ def _ring_for(told: Iterable[Model]) -> None:
 def _listeners(merchant_ids: Iterable[str]) -> dict[str, list[_Listener]]:
     found: dict[str, list[_Listener]] = {}
     known = rows.run(
-        "SELECT merchant_id, id, status, events FROM webhooks_endpoint"
+        "SELECT merchant_id, id, events FROM webhooks_endpoint"
         " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
         [list(merchant_ids)],
     )
@@ -109,12 +113,11 @@ def _event(happening: Happening) -> Event:
 
 
 def _delivery(event: Event, listener: _Listener) -> Delivery:
-    is_active = listener.status == EndpointStatus.ACTIVE
+    # Pending even where the endpoint is disabled: it may be enabled in this moment, and workers hold it else.
     return Delivery(
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
         endpoint_id=listener.endpoint_id,
-        state=DeliveryState.PENDING if is_active else DeliveryState.HELD,
         due_at=event.created_at,
         created_at=event.created_at,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +11,14 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from core import rows
+from webhooks import tallies
 from webhooks.claiming import CLAIM
 from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Trigger
 from webhooks.schedule import LAST_ATTEMPT
 
 # So many posts to one endpoint at a time: however slow it is, it cannot take every thread. One that answers
-# within QUICK_MS gets more, or the way there and back would limit how fast it can be told.
-IN_FLIGHT, IN_FLIGHT_QUICK = 4, 16
+# within QUICK_MS, and did not fail just now, gets more, or the way there and back would limit its rate.
+IN_FLIGHT, IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
 # Endpoints that take longer than this, or were never asked, share only a part of a worker's threads.
 SLOW_MS = 1000
@@ -25,8 +27,18 @@ WINDOW = 256
 # What a worker may need beside the post itself before somebody else takes over.
 SPARE_SECONDS = 15.0
 RECLAIMED_AT_ONCE = 500
+# The error of an attempt whose worker did not come back.
+WORKER_LOST = "worker_lost"
 # Any constant: it names the lock under which claims take turns.
 CLAIM_LOCK = 0x7468_7172_6462
+
+
+class Lane(StrEnum):
+    """Why a delivery was taken: each lane has a limit of its own in a worker."""
+
+    SLOW = "slow"  # its endpoint is slow, or was never asked
+    STEADY = "steady"  # within the share that every endpoint has
+    EXTRA = "extra"  # beyond it, because the endpoint is quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +52,7 @@ class Lease:
     event_id: str
     body: bytes
     merchant_mode: str
-    is_slow: bool
+    lane: Lane
     endpoint: Endpoint
 
 
@@ -55,17 +67,23 @@ class Rounds:
     def __init__(self) -> None:
         self._after = ""
 
-    def claim(self, *, now: datetime, limit: int, slow_limit: int | None = None) -> list[Lease]:
-        """Take up to `limit` deliveries that are due, `slow_limit` of them from slow or unknown endpoints.
+    def claim(
+        self, *, now: datetime, limit: int, slow_limit: int | None = None, extra_limit: int | None = None
+    ) -> list[Lease]:
+        """Take up to `limit` deliveries that are due, so many of them in the slow and in the extra lane.
 
         In a commit of its own; an attempt is spent by it. No endpoint gets more than its share in flight,
         and no order among endpoints is favoured. None found does not prove that nothing waits: what another
         worker holds at this moment is passed over.
         """
-        wanted = {"limit": limit, "slow_limit": limit if slow_limit is None else slow_limit}
+        limits = {
+            "steady_limit": limit,
+            "slow_limit": limit if slow_limit is None else slow_limit,
+            "extra_limit": limit if extra_limit is None else extra_limit,
+        }
         begun, is_second_half = self._after, self._after == ""
         while True:
-            claimed, self._after = _claim_in_window(self._after, now, wanted)
+            claimed, self._after = _claim_in_window(self._after, now, limits)
             if claimed:
                 return claimed
             if is_second_half and (self._after == "" or self._after >= begun != ""):
@@ -73,10 +91,10 @@ class Rounds:
             is_second_half = is_second_half or self._after == ""
 
 
-def _claim_in_window(after: str, now: datetime, wanted: dict[str, int]) -> tuple[list[Lease], str]:
+def _claim_in_window(begin: str, now: datetime, limits: dict[str, int]) -> tuple[list[Lease], str]:
     """What was taken, and the last endpoint looked at; "" once the end is reached."""
-    values: dict[str, Any] = wanted | {
-        "after": after,
+    values: dict[str, Any] = limits | {
+        "begin": begin,
         "now": now,
         "window": WINDOW,
         "seconds": seconds(),
@@ -101,10 +119,11 @@ def reclaim(*, now: datetime) -> int:
     """
     with transaction.atomic():
         lost = list(_expired()[:RECLAIMED_AT_ONCE])
-        Attempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
+        attempts = Attempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
         for delivery in lost:
             _give_back(delivery, now)
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
+        tallies.count(attempts)
     return len(lost)
 
 
@@ -122,7 +141,7 @@ def _lost_attempt(delivery: Delivery) -> Attempt:
         number=delivery.attempts,
         trigger=delivery.trigger,
         started_at=started_at,
-        error="worker_lost",
+        error=WORKER_LOST,
     )
 
 
@@ -135,6 +154,6 @@ def _give_back(delivery: Delivery, now: datetime) -> None:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, mode, is_slow, *endpoint = row
+    delivery_id, lease_id, attempt, trigger, event_id, body, mode, lane, *endpoint = row
     shown = rows.instance(Endpoint, endpoint)
-    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, is_slow, shown)
+    return Lease(delivery_id, lease_id, attempt, Trigger(trigger), event_id, body, mode, Lane(lane), shown)

@@ -9,7 +9,7 @@ from typing import Any
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 
 # A name server that never answers holds its thread for about half a minute.
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 256
 
 _running: dict[tuple[Resolver, str, int], Future[list[str]]] = {}
 _lock = Lock()
@@ -36,7 +36,12 @@ def _start(resolver: Resolver, host: str, port: int) -> Future[list[str]]:
         if len(_running) >= MOST_AT_ONCE:
             raise LookupFailed(host)
         future = _running[key] = Future()
-    Thread(target=_run, args=(key, future), name="lookup", daemon=True).start()
+    try:
+        Thread(target=_run, args=(key, future), name="lookup", daemon=True).start()
+    except RuntimeError as fault:  # no thread is to be had: the next post asks again
+        with _lock:
+            del _running[key]
+        raise LookupFailed(host) from fault
     return future
 
 

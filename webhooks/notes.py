@@ -1,18 +1,20 @@
 """Write down what came back: of each attempt, of its delivery, and what it says of the endpoint."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from core import rows
-from webhooks import breaker, client, endpoints, schedule
+from webhooks import acts, breaker, client, endpoints, schedule, tallies
 from webhooks.leases import Lease
-from webhooks.models import Attempt, DeliveryState, Health, Trigger
+from webhooks.models import Act, Attempt, DeliveryState, DisabledReason, Health, Trigger
 
+log = logging.getLogger("webhooks.notes")
 GONE = 410
 HEALTH_FIELDS = [field.attname for field in Health._meta.concrete_fields if not field.primary_key]
 
@@ -33,16 +35,25 @@ def note(results: Sequence[Result]) -> set[str]:
     Of the others only the attempt is kept: somebody else has them. Disables endpoints that are gone, or have
     failed for too long.
     """
-    for endpoint_id in sorted({_endpoint_id(each) for each in results if each.answer.status == GONE}):
-        # Before its deliveries: everybody locks in this order.
-        endpoints.disable(endpoint_id=endpoint_id, reason="gone", now=results[-1].ended)
     with transaction.atomic():
         held = _note_deliveries(results)
-        Attempt.objects.bulk_create([_attempt(each) for each in results])
-        hopeless = _note_health(results)
-    for endpoint_id in hopeless:
-        endpoints.disable(endpoint_id=endpoint_id, reason="failing", now=results[-1].ended)
+        attempts = Attempt.objects.bulk_create([_attempt(each) for each in results])
+        to_disable = _note_health(results)
+        tallies.count(attempts)
+    for result, reason in to_disable:
+        _disable(result, reason)
     return held
+
+
+def _disable(result: Result, reason: DisabledReason) -> None:
+    """In a commit of its own: everybody locks an endpoint before its health."""
+    try:
+        endpoints.disable(
+            endpoint_id=_endpoint_id(result), reason=reason, now=result.ended, judged_by=result.began
+        )
+    except DatabaseError as error:
+        # All else is noted; the next attempt that fails finds the same reason.
+        log.warning("endpoint %s was not disabled: %s", _endpoint_id(result), type(error).__name__)
 
 
 def _note_deliveries(results: Sequence[Result]) -> set[str]:
@@ -76,8 +87,6 @@ def _next(result: Result) -> tuple[DeliveryState, datetime | None]:
         return DeliveryState.SUCCEEDED, None
     if lease.trigger == Trigger.MANUAL:
         return DeliveryState.FAILED, None
-    if answer.status == GONE:
-        return DeliveryState.HELD, None
     wait = schedule.wait_after(
         lease.attempt, pace=settings.WEBHOOK_PACE, retry_after=answer.retry_after, now=result.ended
     )
@@ -101,25 +110,39 @@ def _attempt(result: Result) -> Attempt:
     )
 
 
-def _note_health(results: Sequence[Result]) -> list[str]:
-    """Returns the endpoints to give up."""
+def _note_health(results: Sequence[Result]) -> list[tuple[Result, DisabledReason]]:
+    """Returns whom to disable, each with the attempt that says so."""
     asked = sorted({_endpoint_id(each) for each in results})
     known = Health.objects.select_for_update(no_key=True).filter(pk__in=asked).order_by("pk").in_bulk()
     healths = {endpoint_id: known.get(endpoint_id, Health(endpoint_id=endpoint_id)) for endpoint_id in asked}
+    reasons: dict[str, tuple[Result, DisabledReason]] = {}
     for each in results:
-        breaker.note(
-            healths[_endpoint_id(each)],
-            error=each.answer.error,
-            duration_ms=each.answer.duration_ms,
-            began=each.began,
-            now=each.ended,
-            pace=settings.WEBHOOK_PACE,
-        )
+        health = healths[_endpoint_id(each)]
+        if breaker.is_forgotten(health, each.began):
+            continue
+        _judge(health, each)
+        if each.answer.status == GONE:
+            reasons[_endpoint_id(each)] = (each, DisabledReason.GONE)
+        elif breaker.is_hopeless(health, each.ended):
+            reasons.setdefault(_endpoint_id(each), (each, DisabledReason.FAILING))
     Health.objects.bulk_create(
         healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
     )
-    now = results[-1].ended
-    return [endpoint_id for endpoint_id, health in healths.items() if breaker.is_hopeless(health, now)]
+    return list(reasons.values())
+
+
+def _judge(health: Health, result: Result) -> None:
+    act = breaker.note(
+        health,
+        error=result.answer.error,
+        duration_ms=result.answer.duration_ms,
+        began=result.began,
+        now=result.ended,
+        pace=settings.WEBHOOK_PACE,
+    )
+    if act is not None:
+        why = breaker.why(health) if act is Act.PAUSED else ""
+        acts.note(_endpoint_id(result), act, actor=acts.SYSTEM, at=result.ended, detail=why)
 
 
 def _endpoint_id(result: Result) -> str:

@@ -13,9 +13,25 @@ from webhooks.serializers import (
 )
 
 _GIVEN = {"url": "https://shop.example/hooks/qr", "events": ["payment.succeeded", "payment.failed"]}
+_HEALTHY = {
+    "state": "healthy",
+    "consecutive_failures": 0,
+    "failing_since": None,
+    "paused_until": None,
+    "last_error": None,
+}
+_PAUSED = {
+    "state": "paused",
+    "consecutive_failures": 12,
+    "failing_since": "2026-11-21T03:04:05.123Z",
+    "paused_until": "2026-11-21T03:09:41.870Z",
+    "last_error": "timeout",
+}
 WEBHOOK = _GIVEN | {
     "webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
     "status": "active",
+    "disabled_reason": None,
+    "health": _HEALTHY,
     "created_at": "2026-11-21T03:04:05.123Z",
 }
 _BY_ID = {"webhook_id": "$response.body#/webhook_id"}
@@ -41,13 +57,17 @@ list_ = Operation(
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
-    answer=Shown(WebhookList, {"webhooks": [WEBHOOK], "total": 1, "limit": 20, "offset": 0}),
+    answer=Shown(
+        WebhookList,
+        {"webhooks": [WEBHOOK | {"health": _PAUSED}], "total": 1, "limit": 20, "offset": 0},
+    ),
 )
 retrieve = Operation(
     name="get_webhook",
     tag=Tag.WEBHOOKS,
     summary="Retrieve a webhook",
-    description="A webhook that failed for days, or answered 410, is `disabled`.",
+    description="A webhook that fails many times in a row is paused for a while: `health` says until when "
+    "and why. One that failed for days, or answered 410, is `disabled`: `disabled_reason` says which.",
     answer=Shown(WebhookObject, WEBHOOK),
     refusals=(WebhookNotFound,),
 )
@@ -58,7 +78,7 @@ change = Operation(
     description="What is not named stays. A new URL is asked as at creation. While it is `disabled` its "
     "events are held; enabling it again sends nothing by itself: ask for a replay.",
     body=Shown(WebhookChangeRequest, {"status": "disabled"}),
-    answer=Shown(WebhookObject, WEBHOOK | {"status": "disabled"}),
+    answer=Shown(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
     refusals=(WebhookNotFound,),
 )
 destroy = Operation(

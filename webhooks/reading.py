@@ -23,6 +23,10 @@ class Deadline:
         """The instant that many seconds from now."""
         return cls(time.monotonic() + seconds)
 
+    @property
+    def is_past(self) -> bool:
+        return time.monotonic() >= self.at
+
     def left(self) -> float:
         """Seconds until then, more than zero. Raises TimeoutError afterwards."""
         seconds = self.at - time.monotonic()

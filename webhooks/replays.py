@@ -10,7 +10,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from core import ids
 from core.errors import ApiError
 from merchants.models import Merchant
-from webhooks import doorbell, endpoints, shapes
+from webhooks import acts, doorbell, endpoints, shapes
 from webhooks.errors import (
     DeliveryNotFound,
     DeliveryNotRedeliverable,
@@ -18,7 +18,7 @@ from webhooks.errors import (
     WebhookNotTestable,
 )
 from webhooks.event_types import PING
-from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointStatus, Event
+from webhooks.models import Act, Delivery, DeliveryState, Endpoint, EndpointStatus, Event
 
 REPLAYED_AT_ONCE = 10_000
 ON_ITS_WAY = [DeliveryState.PENDING, DeliveryState.LEASED]
@@ -69,10 +69,33 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     chosen = missed[:REPLAYED_AT_ONCE]
     known = Delivery.objects.filter(endpoint=endpoint, resend=0, event_id__in=chosen)
     told = set(known.values_list("event_id", flat=True))
-    known.update(state=DeliveryState.PENDING, attempts=0, due_at=now, finished_at=None)
+    _begin_again(known, now)
     _tell(endpoint, (event_id for event_id in chosen if event_id not in told), now)
-    doorbell.ring_on_commit()
-    return Replay(len(chosen), has_more=len(missed) > len(chosen))
+    return _replayed(endpoint, Replay(len(chosen), has_more=len(missed) > len(chosen)), acts.MERCHANT, now)
+
+
+@transaction.atomic
+def replay_held(*, endpoint_id: str, actor: str, now: datetime) -> Replay:
+    """Send what was held while an endpoint was disabled, each with a schedule from its beginning.
+
+    The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
+    """
+    endpoint = _active(Endpoint.objects.get(pk=endpoint_id).merchant, endpoint_id, WebhookNotReplayable)
+    held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
+    chosen = list(held.values_list("pk", flat=True)[: REPLAYED_AT_ONCE + 1])
+    replayed = _begin_again(Delivery.objects.filter(pk__in=chosen[:REPLAYED_AT_ONCE]), now)
+    return _replayed(endpoint, Replay(replayed, has_more=len(chosen) > replayed), actor, now)
+
+
+def _begin_again(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
+    return deliveries.update(state=DeliveryState.PENDING, attempts=0, due_at=now, finished_at=None)
+
+
+def _replayed(endpoint: Endpoint, replay: Replay, actor: str, now: datetime) -> Replay:
+    if replay.replayed:
+        acts.note(endpoint.id, Act.REPLAYED, actor=actor, at=now, detail=f"events: {replay.replayed}")
+        doorbell.ring_on_commit()
+    return replay
 
 
 def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> Endpoint:

@@ -5,7 +5,7 @@ from rest_framework import serializers
 
 from core import answers, fields
 from webhooks.event_types import EventType
-from webhooks.models import EndpointStatus
+from webhooks.models import Condition, DisabledReason, EndpointStatus
 from webhooks.targets import LONGEST_URL
 
 LONGEST_SECRET = 255
@@ -59,6 +59,22 @@ class SecretRequest(serializers.Serializer[Any]):
     secret = _secret()
 
 
+class HealthObject(serializers.Serializer[Any]):
+    """How a webhook answers lately."""
+
+    state = serializers.ChoiceField(
+        Condition.values, help_text="paused: left alone until paused_until, and no attempts are used up."
+    )
+    consecutive_failures = serializers.IntegerField(min_value=0)
+    failing_since = answers.instant(allow_null=True)
+    paused_until = answers.instant(
+        allow_null=True, help_text="From then on one delivery at a time tries; a success ends the pause."
+    )
+    last_error = serializers.CharField(
+        max_length=20, allow_null=True, help_text="Such as timeout, dns, tls_cert or http_5xx."
+    )
+
+
 class WebhookObject(serializers.Serializer[Any]):
     webhook_id = answers.public_id("wh_")
     url = answers.Shaped({"format": "uri", "maxLength": LONGEST_URL})
@@ -66,6 +82,12 @@ class WebhookObject(serializers.Serializer[Any]):
         child=serializers.ChoiceField(list(EventType)), min_length=1, max_length=len(EventType)
     )
     status = serializers.ChoiceField(EndpointStatus.choices)
+    disabled_reason = serializers.ChoiceField(
+        DisabledReason.values,
+        allow_null=True,
+        help_text="gone: it answered 410; failing: for days; merchant or staff: somebody asked for it.",
+    )
+    health = HealthObject()
     created_at = answers.instant()
 
 

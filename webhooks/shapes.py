@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from core.clock import iso, iso_or_none
-from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Event
+from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Event, Health
 
 LONGEST_RESPONSE = 500
 
@@ -18,7 +18,19 @@ def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
         "url": endpoint.url,
         "events": endpoint.events,
         "status": endpoint.status,
+        "disabled_reason": endpoint.disabled_reason or None,
+        "health": _health(getattr(endpoint, "health", None) or Health()),
         "created_at": iso(endpoint.created_at),
+    }
+
+
+def _health(health: Health) -> dict[str, Any]:
+    return {
+        "state": health.condition.value,
+        "consecutive_failures": health.failures,
+        "failing_since": iso_or_none(health.failing_since),
+        "paused_until": iso_or_none(health.paused_until),
+        "last_error": health.last_error or None,
     }
 
 

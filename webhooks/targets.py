@@ -9,7 +9,7 @@ import socket
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import ip_address
 
 from urllib3.util import Url, parse_url
@@ -89,6 +89,7 @@ class Target:
         return self.address is None and (not dot or top in INNER_DOMAINS)
 
 
+@lru_cache(maxsize=4096)
 def parse_target(url: str, policy: Policy) -> Target:
     """Take the URL apart and judge all that can be judged without a look-up. Raises BadTarget."""
     parts = _parse(url)

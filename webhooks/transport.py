@@ -15,6 +15,7 @@ from webhooks.connections import Connection, PeerRefused, Route
 from webhooks.idle import IdleConnections
 from webhooks.networks import Address
 from webhooks.reading import beginning_of
+from webhooks.watchdog import Watchdog
 
 Faults = tuple[tuple[type[Exception], str], ...]
 
@@ -75,6 +76,7 @@ class Adapter(BaseAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._idle = IdleConnections()
+        self._watchdog = Watchdog()
 
     def send(self, request: requests.PreparedRequest, *_args: Any, **_kwargs: Any) -> requests.Response:
         """The answer with at most 16 KiB of its body, as sent. Raises Failure."""
@@ -96,12 +98,9 @@ class Adapter(BaseAdapter):
 
     def _exchange(self, connection: Connection, post: Post) -> requests.Response:
         post.peer = connection.peer
-        try:
-            reply = connection.exchange(post.route, body=post.content, headers=post.headers)
-        except (OSError, http.client.HTTPException) as fault:
-            connection.close()
-            raise Failure(_class_of(fault, WHILE_TALKING)) from fault
-        body, reusable = beginning_of(reply)
+        with self._watchdog.over(connection.sock, post.route.answer_by):
+            reply = _asked(connection, post)
+            body, reusable = beginning_of(reply)
         reply.close()
         if reusable:
             self._idle.put(connection)
@@ -120,6 +119,16 @@ def _connected(post: Post) -> Connection:
     finally:
         post.peer = connection.peer
     return connection
+
+
+def _asked(connection: Connection, post: Post) -> http.client.HTTPResponse:
+    try:
+        return connection.exchange(post.route, body=post.content, headers=post.headers)
+    except (OSError, http.client.HTTPException) as fault:
+        connection.close()
+        # Whatever else it looks like: the watchdog may have cut it off.
+        is_late = post.route.answer_by.is_past
+        raise Failure("timeout" if is_late else _class_of(fault, WHILE_TALKING)) from fault
 
 
 def _class_of(fault: Exception, faults: Faults) -> str:

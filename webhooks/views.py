@@ -22,12 +22,13 @@ class WebhookViewSet(MerchantViewSet):
     def create(self, request: Request) -> Job:
         asked = api.read_body(WEBHOOK_REQUEST, request)
         endpoint = endpoints.draft(merchant=merchant_of(request), now=clock.now(), **asked)
-        return Draft(Answer.of(webhook_object(endpoint)), [endpoint])
+        return Draft(Answer.of(webhook_object(endpoint)), [endpoint, endpoints.first_act(endpoint)])
 
     @docs.list_
     def list(self, request: Request) -> Answer:
         query = api.read_query(PAGE_QUERY, request)
-        return paging.page(Endpoint.objects.of(merchant_of(request)), query, "webhooks", webhook_object)
+        rows = Endpoint.objects.of(merchant_of(request)).select_related("health")
+        return paging.page(rows, query, "webhooks", webhook_object)
 
     @docs.retrieve
     def retrieve(self, request: Request, webhook_id: str) -> Answer:

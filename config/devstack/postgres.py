@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,9 @@ class Cluster:
                 os.chown(secret.name, account.uid, account.gid)
             _initdb(programs, place, secret.name, account)
         final = place.with_name("postgres")
+        if final.exists():
+            # Its DATA_DIR was deleted by hand. It may hold somebody's books all the same.
+            final.rename(final.with_name(f"postgres.left-{time.time_ns()}"))
         place.rename(final)
         if final != self.data:
             self.data.symlink_to(final)

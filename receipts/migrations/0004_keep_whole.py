@@ -20,5 +20,5 @@ DROP FUNCTION receipts_kept();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("receipts", "0002_guard_word")]
+    dependencies = [("receipts", "0003_reseal")]
     operations = [migrations.RunSQL(GUARD, UNGUARD)]

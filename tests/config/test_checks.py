@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
         ("TRANSFER_PACE", 0.0, "1 by default"),
         ("WITHDRAWAL_APPROVAL_ABOVE", -1, "0 turns it off"),
         ("WITHDRAWAL_APPROVAL_ABOVE", 200_000_000, "0 turns it off"),
+        ("WEBHOOK_ATTEMPT_DAYS", 0, "at least 1"),
+        ("WEBHOOK_ATTEMPT_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
     ],
 )

@@ -70,3 +70,18 @@ def test_rotation_without_the_key_refuses() -> None:
 def test_no_key_at_all_refuses_to_seal() -> None:
     with pytest.raises(ValueError, match="at least one"):
         crypto.seal("secret", context="wh_1", keys=[])
+
+
+def test_only_the_first_key_counts_as_the_newest() -> None:
+    token = crypto.seal("secret", context="wh_1", keys=[OLD])
+    assert crypto.is_newest(token, [OLD, NEW])
+    assert not crypto.is_newest(token, [NEW, OLD])
+
+
+@pytest.mark.parametrize("broken", ["", "x", "ขยะ", "gAAAAA"])
+def test_what_is_no_token_is_refused_in_one_way(broken: str) -> None:
+    assert not crypto.is_newest(broken, [NEW])
+    with pytest.raises(crypto.CannotOpen):
+        crypto.open_sealed(broken, context="wh_1", keys=[NEW])
+    with pytest.raises(crypto.CannotOpen):
+        crypto.rotate(broken, [NEW])

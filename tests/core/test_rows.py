@@ -85,7 +85,7 @@ def idempotency_key(shop: Shop, now: datetime) -> IdempotencyKey:
         key="order 17, กุญแจ",
         fingerprint=b"\x00\xff" * 16,
         status=200,
-        body=b'{"a":"\\u0000"}',
+        body_sealed=b'{"a":"\\u0000"}',
         created_at=now,
         expires_at=now + timedelta(hours=24),
     )

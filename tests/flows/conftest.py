@@ -17,7 +17,7 @@ from tests.stack import Stack, wait_until
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
     with Stack(folder, RATE_LIMIT="0", WEBHOOK_PACE="1") as running:
-        wait_until(running.is_ready, 30)
+        wait_until(running.is_ready, 60)
         yield running
 
 
@@ -45,6 +45,10 @@ class Till:
     def post(self, path: str, body: Any, **headers: str) -> Any:
         sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=10)
         return self._answer(sent)
+
+    def delete(self, path: str) -> None:
+        answer = requests.delete(self.base_url + path, headers=self._headers(), timeout=10)
+        assert answer.status_code == 204, answer.text
 
     def qr_code(self, **fields: Any) -> Any:
         return self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)

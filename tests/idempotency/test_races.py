@@ -62,7 +62,7 @@ def test_a_duplicate_waits_only_so_long_and_is_told_to_retry() -> None:
     with psycopg.connect(**connection.get_connection_params()) as other:
         other.execute(
             "INSERT INTO idempotency_idempotencykey"
-            " (merchant_id, key, fingerprint, status, body, created_at, expires_at)"
+            " (merchant_id, key, fingerprint, status, body_sealed, created_at, expires_at)"
             " VALUES (%s, 'k', '', 0, '', now(), now() + interval '1 day')",
             [shop.merchant.id],
         )

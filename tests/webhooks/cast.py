@@ -7,21 +7,27 @@ from core import ids, vault
 from tests.conftest import Shop
 from webhooks import events
 from webhooks.event_types import EventType
-from webhooks.models import Delivery, Endpoint
+from webhooks.models import Delivery, Endpoint, Health
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 123000, tzinfo=UTC)
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 PAID = EventType.PAYMENT_SUCCEEDED
 
 
-def make_endpoint(shop: Shop, url: str = "https://shop.example/hook", **fields: Any) -> Endpoint:
-    """A stored endpoint that nobody probed; it subscribes to PAID."""
+def make_endpoint(
+    shop: Shop, url: str = "https://shop.example/hook", *, latency_ms: int | None = None, **fields: Any
+) -> Endpoint:
+    """A stored endpoint that nobody probed; it subscribes to PAID, and was never asked unless it is said how
+    long it takes.
+    """
     endpoint_id = ids.new("wh_", NOW)
     given: dict[str, Any] = {"events": [PAID], "created_at": NOW, "updated_at": NOW} | fields
     sealed = vault.seal(given.pop("secret", SECRET), context=endpoint_id)
     endpoint: Endpoint = Endpoint.objects.create(
         id=endpoint_id, merchant=shop.merchant, url=url, secret_sealed=sealed, **given
     )
+    if latency_ms is not None:
+        Health.objects.create(endpoint=endpoint, latency_ms=latency_ms)
     return endpoint
 
 

@@ -33,11 +33,24 @@ class Authority:
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        pem = self._directory / f"{name}{days}.pem"
-        pem.write_bytes(_private(key) + certificate.public_bytes(serialization.Encoding.PEM))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pem)
-        return context
+        return _settings(self._directory / f"{name}{days}.pem", key, certificate)
+
+    def self_signed(self, name: str) -> ssl.SSLContext:
+        """A server's TLS settings with a certificate that nobody but itself vouches for."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = (
+            _builder(_name(name), _name(name), key, days=1)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        return _settings(self._directory / f"{name}-self.pem", key, certificate)
+
+
+def _settings(pem: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> ssl.SSLContext:
+    pem.write_bytes(_private(key) + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
 
 
 def _name(common_name: str) -> x509.Name:

@@ -2,16 +2,27 @@
 
 import json
 import socket
+import ssl
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from webhooks import client, targets
 
 CORPUS = json.loads((Path(__file__).parent.parent / "data" / "ssrf-urls.json").read_text())
 PUBLIC, PUBLIC6 = "8.8.4.4", "2606:4700::1111"
 
 
-def cases(*, expect: tuple[str, ...] = (), category: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """The cases with one of these expectations, or of one of these categories; never none."""
-    chosen = [case for case in CORPUS["cases"] if case["expect"] in expect or case["category"] in category]
+def cases(
+    *, expect: tuple[str, ...] = (), category: tuple[str, ...] = (), ids: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """The cases with one of these expectations, of one of these categories, or with these ids; never none."""
+    chosen = [
+        case
+        for case in CORPUS["cases"]
+        if case["expect"] in expect or case["category"] in category or case["id"] in ids
+    ]
     assert chosen
     return chosen
 
@@ -39,3 +50,24 @@ def answers_of(case: dict[str, Any]) -> list[str]:
     stub = case.get("stub_dns", [PUBLIC])
     rounds = [stub] if isinstance(stub, list) else stub.get("sequence", [stub.get("a", [])])
     return [" ".join(answer).replace("$PUBLIC6", PUBLIC6).replace("$PUBLIC", PUBLIC) for answer in rounds]
+
+
+def internet(of: list[dict[str, Any]]) -> Any:
+    """A resolver that knows the names in these cases; any other name is public."""
+    known = {case["url"].split("/")[2]: resolving(*answers_of(case)) for case in of if "stub_dns" in case}
+    public = resolving(PUBLIC)
+
+    def resolver(host: str, port: int, **options: Any) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = known.get(host, public)(host, port, **options)
+        return found
+
+    return resolver
+
+
+def ask_by_default(
+    resolver: Any, monkeypatch: pytest.MonkeyPatch, *, tls: ssl.SSLContext | None = None
+) -> None:
+    """Let whoever names no resolver ask this one instead of the system's, and trust whom `tls` trusts."""
+    defaults = client.post.__kwdefaults__ or {}
+    monkeypatch.setattr(client.post, "__kwdefaults__", defaults | {"resolver": resolver, "tls": tls})
+    monkeypatch.setattr(targets.resolve, "__defaults__", (resolver, targets.LOOKUP_SECONDS))

@@ -110,12 +110,18 @@ def then_floods(answer: bytes, flood: bytes) -> Script:
 
 
 @contextlib.contextmanager
-def listening(script: Script, *, tls: ssl.SSLContext | None = None, reads: bool = True) -> Iterator[Receiver]:
+def listening(
+    script: Script,
+    *,
+    address: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
+    reads: bool = True,
+) -> Iterator[Receiver]:
     """A receiver for the time of the block; with `reads` off the script runs before any request is read."""
     closing = threading.Event()
     threads: list[threading.Thread] = []
     lines: list[Line] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server((address, 0)) as server:
         receiver = Receiver(port=server.getsockname()[1])
         if tls:
             tls.sni_callback = lambda _sock, name, _context: receiver.names.append(name)

@@ -13,7 +13,7 @@ from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import NOW, make_endpoint, publish
 from webhooks import breaker, deliveries, endpoints, notes, replays
 from webhooks.client import Answer
-from webhooks.leases import Lease, Rounds
+from webhooks.leases import IN_FLIGHT, Lease, Rounds
 from webhooks.models import Attempt, Delivery, Endpoint, Health
 from webhooks.notes import Result
 
@@ -175,7 +175,25 @@ def test_a_merchant_who_mends_an_endpoint_need_not_wait(
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
     endpoints.change(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
+    (first,) = claim(NOW)
+    note(first, OK, NOW)
     assert len(claim(NOW)) > 1
+
+
+@pytest.mark.parametrize("said", [replace(FAILED, status=410, error="http_4xx"), FAILED])
+def test_what_was_said_before_an_endpoint_was_mended_does_not_count(
+    shop: Shop, said: Answer, settings: Settings, db: None
+) -> None:
+    settings.WEBHOOK_PROBE = "off"
+    endpoint = make_endpoint(shop, latency_ms=20)
+    publish(shop, 20)
+    leases = claim(NOW)
+    endpoints.change(
+        merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
+    )
+    notes.note([Result(lease, said, began=NOW, ended=NOW + 2 * SECOND) for lease in leases])
+    endpoint.refresh_from_db()
+    assert (endpoint.status, endpoint.health.failures, endpoint.health.paused_at) == ("active", 0, None)
 
 
 @pytest.mark.usefixtures("loopback", "db")
@@ -184,7 +202,7 @@ def test_a_dead_endpoint_is_asked_ten_times_then_left_alone(shop: Shop, receiver
     make_endpoint(shop, receiver.url())
     publish(shop, 200)
     begun = deliveries.drain(now=lambda: NOW)
-    assert 10 <= begun < 10 + 16
+    assert 10 <= begun < 10 + IN_FLIGHT
     assert len(receiver.requests) == begun == Attempt.objects.count()
     assert Delivery.objects.filter(attempts=0).count() == 200 - begun
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import OperationalError
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
@@ -11,8 +12,8 @@ from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import NOW, SECRET, make_endpoint, only_delivery, publish
 from webhooks import deliveries
-from webhooks.leases import IN_FLIGHT
-from webhooks.models import Attempt, Delivery, EndpointStatus, Event
+from webhooks.leases import IN_FLIGHT, QUICK_MS
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus, Event
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
@@ -129,7 +130,7 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_events_are_held(
     shop: Shop, receiver: Receiver
 ) -> None:
     receiver.on("/hook", Reply(status=410))
-    endpoint = make_endpoint(shop, receiver.url())
+    endpoint = make_endpoint(shop, receiver.url(), latency_ms=QUICK_MS + 1)
     publish(shop, 2 * IN_FLIGHT)
     assert drain() == IN_FLIGHT
     endpoint.refresh_from_db()
@@ -137,6 +138,25 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_events_are_held(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}
     publish(shop)
     assert drain() == 0
+
+
+def test_an_endpoint_that_cannot_be_disabled_now_costs_the_others_nothing(
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.on("/hook", Reply(status=410))
+    make_endpoint(shop, receiver.url())
+    make_endpoint(shop, receiver.url("/other"))
+    publish(shop)
+
+    def locked(*_: object) -> None:
+        raise OperationalError("lock timeout")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("webhooks.endpoints.disable", lambda **_: locked())
+        assert drain() == 2
+    assert Attempt.objects.count() == 2
+    assert drain(NOW + timedelta(seconds=10)) == 1
+    assert Endpoint.objects.filter(status="disabled").count() == 1
 
 
 def test_a_blocked_address_is_final(shop: Shop, receiver: Receiver, settings: Settings) -> None:

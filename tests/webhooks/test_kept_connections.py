@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from tests.webhooks.certificates import Authority
+from tests.webhooks.corpus import resolving
 from tests.webhooks.posting import OK, SHORT, post
 from tests.webhooks.receivers import Line, Receiver, in_turn, listening, replies, then_stalls
 from webhooks import client
@@ -30,6 +31,16 @@ def test_tls_connections_are_kept_too(authority: Authority, tls: ssl.SSLContext)
         for _ in range(3):
             assert post(receiver.url("hooks.shop.test", scheme="https"), tls=tls).error == ""
     assert receiver.connections == 1
+
+
+def test_a_connection_is_not_kept_for_another_address_of_the_name() -> None:
+    with listening(replies(OK)) as receiver:
+        url = receiver.url("hooks.shop.test")
+        assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
+        assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
+        assert receiver.connections == 1
+        assert post(url, resolver=resolving("127.0.0.2"), timeouts=SHORT).error == "connect_refused"
+    assert len(receiver.heads) == 2
 
 
 @contextmanager

@@ -12,13 +12,16 @@ from pytest_django import Settings
 from tests.conftest import Shop
 from tests.threads import at_once
 from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
-from webhooks import endpoints, leases, notes, tasks
+from webhooks import endpoints, leases, notes, settling, tasks
 from webhooks.client import Answer
-from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lease, Rounds
-from webhooks.models import Attempt, Delivery, Endpoint, EndpointStatus, Health
+from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lane, Lease, Rounds
+from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointStatus, Health
 from webhooks.notes import Result
 
 pytestmark = pytest.mark.django_db
+
+# Neither quick nor slow.
+ORDINARY_MS = QUICK_MS + 1
 
 OK = Answer(status=200, error="", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
 FAILED = Answer(status=500, error="http_5xx", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
@@ -47,7 +50,7 @@ def claimed_to_the_end() -> list[str]:
 
 
 def test_a_claim_takes_what_is_due_longest(shop: Shop) -> None:
-    make_endpoint(shop)
+    make_endpoint(shop, latency_ms=ORDINARY_MS)
     for minutes in (3, 9, 5, -1):
         publish(shop, at=NOW - timedelta(minutes=minutes))
     ages = [Delivery.objects.get(pk=lease.delivery_id).due_at for lease in claim(3)]
@@ -114,41 +117,67 @@ def test_a_worker_that_wakes_up_late_changes_nothing_but_its_attempt_is_kept(sho
 
 
 def test_one_endpoint_gets_only_its_share_however_long_its_backlog(shop: Shop, rival: Shop) -> None:
-    make_endpoint(shop)
+    make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 50, at=NOW - timedelta(hours=1))
     make_endpoint(rival)
     publish(rival)
     taken = claim(100)
     assert len(taken) == IN_FLIGHT + 1
     assert claim(100) == []
-    assert all(note(lease) for lease in taken)
+    assert all(note(lease, replace(OK, duration_ms=ORDINARY_MS)) for lease in taken)
+    assert len(claim(100)) == IN_FLIGHT
+
+
+def test_an_endpoint_that_answers_quickly_gets_a_large_share(shop: Shop) -> None:
+    make_endpoint(shop, latency_ms=QUICK_MS)
+    publish(shop, 50)
     assert len(claim(100)) == IN_FLIGHT_QUICK
 
 
-def test_an_endpoint_that_answers_slowly_gets_the_small_share(shop: Shop) -> None:
-    make_endpoint(shop)
+def test_beyond_its_share_a_quick_endpoint_gets_what_is_left_of_the_extra_lane(
+    shop: Shop, rival: Shop
+) -> None:
+    for each in (shop, rival):
+        make_endpoint(each, latency_ms=QUICK_MS)
+        publish(each, 50)
+    taken = Rounds().claim(now=NOW, limit=100, extra_limit=5)
+    assert Counter(lease.lane for lease in taken) == {Lane.STEADY: 2 * IN_FLIGHT, Lane.EXTRA: 5}
+    assert Rounds().claim(now=NOW, limit=100, extra_limit=0) == []
+
+
+def test_an_endpoint_that_just_failed_gets_the_small_share(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, latency_ms=QUICK_MS)
+    Health.objects.filter(endpoint=endpoint).update(failures=1)
     publish(shop, 50)
-    taken = claim(100)
-    assert all(note(lease, replace(OK, duration_ms=QUICK_MS + 1)) for lease in taken)
     assert len(claim(100)) == IN_FLIGHT
 
 
 def test_slow_endpoints_share_a_part_of_the_threads(shop: Shop, rival: Shop) -> None:
-    slow, quick = make_endpoint(shop), make_endpoint(rival)
-    Health.objects.create(endpoint=slow, latency_ms=SLOW_MS + 1)
-    Health.objects.create(endpoint=quick, latency_ms=SLOW_MS)
+    slow, quick = make_endpoint(shop, latency_ms=SLOW_MS + 1), make_endpoint(rival, latency_ms=SLOW_MS)
     publish(shop, 9)
     publish(rival, 9)
     taken = Rounds().claim(now=NOW, limit=100, slow_limit=2)
     assert Counter(lease.endpoint.id for lease in taken) == {slow.id: 2, quick.id: IN_FLIGHT}
-    assert {lease.endpoint.id for lease in taken if lease.is_slow} == {slow.id}
+    assert {lease.endpoint.id for lease in taken if lease.lane is Lane.SLOW} == {slow.id}
 
 
-def test_an_endpoint_never_asked_counts_as_slow(shop: Shop) -> None:
-    make_endpoint(shop)
-    publish(shop)
+def test_an_endpoint_never_asked_is_tried_with_one_before_the_slow_ones(shop: Shop, rival: Shop) -> None:
+    for _ in range(20):
+        make_endpoint(rival, latency_ms=SLOW_MS + 1)
+    publish(rival, at=NOW - timedelta(hours=1))
+    new = make_endpoint(shop)
+    publish(shop, 9)
     assert Rounds().claim(now=NOW, limit=100, slow_limit=0) == []
-    assert [lease.is_slow for lease in claim()] == [True]
+    (lease,) = Rounds().claim(now=NOW, limit=100, slow_limit=1)
+    assert (lease.endpoint.id, lease.lane) == (new.id, Lane.SLOW)
+    assert new.id not in {lease.endpoint.id for lease in claim(100)}
+
+
+def test_no_order_among_endpoints_is_favoured(shop: Shop) -> None:
+    for _ in range(10):
+        make_endpoint(shop, latency_ms=ORDINARY_MS)
+    publish(shop, 4)
+    assert len({claim()[0].endpoint.id for _ in range(20)}) > 4
 
 
 def test_claims_go_round_however_many_endpoints_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,10 +216,10 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 2)
     (lease,) = claim()
-    endpoints.disable(endpoint_id=endpoint.id, reason="gone", now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert claim() == []
     note(lease, FAILED)
-    endpoints.settle_left(now=NOW)
+    settling.settle_left(now=NOW)
     assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
 
 
@@ -205,8 +234,18 @@ def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
     assert claim() == []
     note(lease, FAILED)
-    endpoints.settle_left(now=NOW)
+    settling.settle_left(now=NOW)
     assert set(Delivery.objects.values_list("state", "finished_at")) == {("failed", NOW)}
+
+
+def test_an_endpoint_deleted_while_it_answers_410_leaves_nothing_behind(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    (lease,) = claim()
+    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    note(lease, replace(FAILED, status=410, error="http_4xx"))
+    settling.settle_left(now=NOW)
+    assert only_delivery().state == "failed"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -221,7 +260,7 @@ def test_two_workers_never_get_the_same_delivery(shop: Shop) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_claims_at_the_same_time_keep_to_the_share_of_an_endpoint(shop: Shop) -> None:
-    make_endpoint(shop)
+    make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 30)
     taken = at_once(*[claim] * 8)
     assert sum(len(mine) for mine in taken) == IN_FLIGHT
@@ -230,7 +269,7 @@ def test_claims_at_the_same_time_keep_to_the_share_of_an_endpoint(shop: Shop) ->
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("loopback")
 def test_a_lost_worker_is_reclaimed_once_by_two_beats(shop: Shop) -> None:
-    endpoint = make_endpoint(shop)
+    endpoint = make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 3)
     claim(3)
     let_leases_expire()

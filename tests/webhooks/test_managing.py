@@ -6,10 +6,11 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
+from core import clock
 from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.webhooks.cast import PAID, make_endpoint, only_delivery, publish
-from webhooks import deliveries, probes
+from webhooks import deliveries, probes, settling
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
@@ -95,6 +96,7 @@ def test_a_disabled_webhook_is_told_nothing_and_its_events_are_held(shop: Shop, 
     assert only_delivery().state == "held"
     publish(shop)
     assert deliveries.drain() == 0
+    settling.settle_left(now=clock.now())
     assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}
 
 

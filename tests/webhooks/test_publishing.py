@@ -5,9 +5,10 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
+from core import rows
 from tests.conftest import Shop
 from tests.webhooks.cast import NOW, PAID, happening, make_endpoint
-from webhooks import events
+from webhooks import endpoints, events, settling
 from webhooks.models import Delivery, Endpoint, EndpointStatus, Event
 
 pytestmark = pytest.mark.django_db
@@ -50,10 +51,19 @@ def test_only_subscribers_of_the_same_merchant_are_told(shop: Shop, rival: Shop)
 
 def test_a_disabled_endpoint_finds_its_events_held(shop: Shop) -> None:
     endpoint = make_endpoint(shop, status=EndpointStatus.DISABLED)
-    told = events.draft(happening(shop))
-    assert not events.rings(told)
     publish(shop)
+    settling.settle_left(now=NOW)
     assert states() == {endpoint.id: "held"}
+
+
+def test_an_endpoint_enabled_while_something_happens_is_told_of_it(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, status=EndpointStatus.DISABLED)
+    told = events.draft(happening(shop))
+    endpoints.enable(endpoint_id=endpoint.id, actor="merchant", now=NOW)
+    rows.insert_together(told)
+    settling.settle_left(now=NOW)
+    assert states() == {endpoint.id: "pending"}
+    assert events.rings(told)
 
 
 def test_a_deleted_endpoint_is_told_nothing(shop: Shop) -> None:
@@ -105,3 +115,10 @@ def test_a_type_that_is_not_in_the_catalogue_is_a_mistake_of_ours(shop: Shop) ->
     with pytest.raises(ValueError, match=r"payment\.paid"):
         publish(shop, "payment.paid")
     assert not Endpoint.objects.exists()
+
+
+def test_a_sweep_may_tell_many_endpoints_of_much(shop: Shop) -> None:
+    for _ in range(13):
+        make_endpoint(shop)
+    events.publish_many([happening(shop) for _ in range(500)])
+    assert Delivery.objects.count() == 13 * 500

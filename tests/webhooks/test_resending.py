@@ -12,7 +12,7 @@ from tests.webhooks.asking import LATER, drain, error_code, listed, path_of, red
 from tests.webhooks.cast import NOW, SECRET, make_endpoint, only_delivery, publish
 from webhooks import deliveries, endpoints, leases
 from webhooks.leases import Rounds
-from webhooks.models import Attempt, Delivery
+from webhooks.models import Attempt, Delivery, DisabledReason
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
@@ -131,5 +131,5 @@ def test_disabling_ends_resends_and_holds_the_rest(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
     redeliver(shop, endpoint, only_delivery().id)
-    endpoints.disable(endpoint_id=endpoint.id, reason="gone", now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert states() == ["failed", "held"]

@@ -1,13 +1,18 @@
-"""Staff read everything about webhooks except secrets, and change nothing."""
+"""Staff read everything about webhooks except secrets, and act on endpoints under their own name."""
+
+from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from core import ids
 from tests.conftest import Shop
 from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
-from webhooks.models import Attempt, Endpoint, Event
+from webhooks import settling, tallies
+from webhooks.admin import in_words
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointAct, Event, Health, Tally
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +33,9 @@ def history(shop: Shop) -> Endpoint:
     return endpoint
 
 
-@pytest.mark.parametrize("model", ["endpoint", "event", "delivery", "attempt"])
+@pytest.mark.parametrize(
+    "model", ["endpoint", "endpointact", "health", "tally", "event", "delivery", "attempt"]
+)
 def test_lists_open_and_can_be_searched(staff: Client, history: Endpoint, model: str) -> None:
     page = staff.get(f"/admin/webhooks/{model}/", {"q": history.id})
     assert page.status_code == 200
@@ -43,6 +50,16 @@ def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
     assert 'name="_save"' not in page
 
 
+def test_the_page_of_an_act_a_tally_and_a_health_opens(staff: Client, history: Endpoint) -> None:
+    Health.objects.create(endpoint=history, **PAUSED)
+    act(staff, history, "disable")
+    tallies.count(Attempt.objects.all())
+    for row in (*EndpointAct.objects.all(), *Tally.objects.all(), *Health.objects.all()):
+        page = staff.get(f"/admin/webhooks/{row._meta.model_name}/{row.pk}/change/")
+        assert page.status_code == 200
+        assert 'name="_save"' not in page.content.decode()
+
+
 def test_an_event_shows_its_body_as_text(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/event/{Event.objects.get().id}/change/").content.decode()
     assert "ส้มตำ" in page
@@ -51,3 +68,92 @@ def test_an_event_shows_its_body_as_text(staff: Client, history: Endpoint) -> No
 def test_a_delivery_shows_its_attempts(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/delivery/{only_delivery().id}/change/").content.decode()
     assert "timeout" in page
+
+
+PAUSED: dict[str, Any] = {
+    "paused_at": NOW,
+    "paused_until": NOW + timedelta(seconds=120),
+    "pause_seconds": 120,
+    "failures": 12,
+    "failing_since": NOW,
+    "last_error": "timeout",
+}
+
+
+def act(client: Client, endpoint: Endpoint, action: str) -> str:
+    """What the page says after the click."""
+    asked = {"action": action, "_selected_action": [endpoint.id]}
+    return client.post("/admin/webhooks/endpoint/", asked, follow=True).content.decode()
+
+
+def change_page(client: Client, endpoint: Endpoint) -> str:
+    return client.get(f"/admin/webhooks/endpoint/{endpoint.id}/change/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [
+        (None, "never asked"),
+        (Health(latency_ms=87), "healthy, answers within 87 ms or so"),
+        (Health(failures=1, last_error="dns"), "1 failure in a row, last: dns"),
+        (Health(**PAUSED), "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout"),
+        (
+            Health(**PAUSED | {"paused_until": NOW, "last_error": "dns"}),
+            "asked one delivery at a time since 2026-11-21 10:04:05, after 12 failures in a row, last: dns",
+        ),
+        (Health(**PAUSED | {"failures": 0}), "paused until 10:06:05, 120 s"),
+    ],
+)
+def test_health_in_words(health: Health | None, words: str) -> None:
+    assert in_words(health, NOW) == words
+
+
+@pytest.mark.usefixtures("frozen")
+def test_an_endpoint_shows_how_it_does_and_why(staff: Client, history: Endpoint) -> None:
+    Health.objects.create(endpoint=history, **PAUSED)
+    act(staff, history, "disable")
+    page = change_page(staff, history)
+    assert "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout" in page
+    assert "2026-11-21 10:04:05 disabled by staff:staff: staff" in page
+    assert f"2026-11-21 10:04:05 {only_delivery().id} #1: timeout" in page
+
+
+def test_what_a_merchant_wrote_is_shown_as_text(staff: Client, shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    EndpointAct.objects.create(
+        endpoint=endpoint, act="url_changed", actor="merchant", at=NOW, detail="<script>"
+    )
+    page = change_page(staff, endpoint)
+    assert "by merchant: &lt;script&gt;" in page
+
+
+def test_staff_disable_enable_and_replay_however_often_they_click(staff: Client, history: Endpoint) -> None:
+    Health.objects.create(endpoint=history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
+    for action in ("try_now", "disable", "enable", "replay_held"):
+        act(staff, history, action)
+        act(staff, history, action)
+    told = EndpointAct.objects.order_by("id").values_list("act", "actor")
+    expected = ["tried", "disabled", "resumed", "enabled", "replayed"]
+    assert list(told) == [(each, "staff:staff") for each in expected]
+    history.refresh_from_db()
+    assert (history.status, history.disabled_reason) == ("active", "")
+    assert (only_delivery().state, Health.objects.get().paused_at) == ("pending", None)
+
+
+def test_nothing_is_replayed_to_a_disabled_endpoint(staff: Client, shop: Shop) -> None:
+    endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
+    publish(shop)
+    settling.settle_left(now=NOW)
+    assert "This webhook is disabled" in act(staff, endpoint, "replay_held")
+    assert Delivery.objects.get().state == "held"
+
+
+def test_who_may_only_look_cannot_act(history: Endpoint) -> None:
+    reader = User.objects.create_user("reader", password=ids.random_text(20), is_staff=True)
+    reader.user_permissions.set(Permission.objects.filter(codename="view_endpoint"))
+    client = Client()
+    client.force_login(reader)
+    assert history.url in change_page(client, history)
+    act(client, history, "disable")
+    history.refresh_from_db()
+    assert history.status == "active"

@@ -6,7 +6,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("idempotency", "0001_initial"),
+        ("idempotency", "0002_sealed"),
     ]
 
     operations = [

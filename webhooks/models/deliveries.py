@@ -1,105 +1,13 @@
-"""Who is told, what happened, and every attempt to tell. PostgreSQL is the queue."""
+"""What happened, who is to be told of it, and every attempt to tell. PostgreSQL is the queue."""
 
-from datetime import datetime
 from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from core import vault
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
-
-
-class EndpointStatus(models.TextChoices):
-    ACTIVE = "active"
-    DISABLED = "disabled"
-
-
-class EndpointQuerySet(models.QuerySet["Endpoint"]):
-    def of(self, merchant: Merchant) -> "EndpointQuerySet":
-        return self.filter(merchant=merchant, deleted_at=None)
-
-    def silent(self) -> "EndpointQuerySet":
-        """Those that are told nothing."""
-        return self.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
-
-
-class Endpoint(models.Model):
-    """A URL that a merchant registered. The secret is sealed; `previous_secret` also signs for a day."""
-
-    id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    url = models.CharField(max_length=2048)
-    events = ArrayField(models.CharField(max_length=40))
-    secret_sealed = models.TextField(editable=False)
-    previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
-    previous_secret_until = models.DateTimeField(null=True, editable=False)
-    status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
-    disabled_reason = models.CharField(max_length=40, blank=True, default="")
-    last_ping_status = models.SmallIntegerField(null=True)
-    created_at = models.DateTimeField()
-    updated_at = models.DateTimeField()
-    deleted_at = models.DateTimeField(null=True)
-
-    objects: Any = EndpointQuerySet.as_manager()
-
-    class Meta:
-        indexes = [models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first")]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.id} {self.url}"
-
-    @property
-    def secret(self) -> str:
-        return vault.open_sealed(self.secret_sealed, context=self.id)
-
-    def secrets_at(self, now: datetime) -> list[str]:
-        """Those that sign at `now`, the newest first."""
-        until = self.previous_secret_until
-        if self.previous_secret_sealed is None or until is None or until <= now:
-            return [self.secret]
-        return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
-
-
-class Health(models.Model):
-    """How an endpoint answers lately; `webhooks.breaker` changes it. No row: it was never asked.
-
-    Paused from `paused_at` on; from `paused_until` on it is tried with one delivery at a time.
-    """
-
-    endpoint = models.OneToOneField(
-        Endpoint, on_delete=models.CASCADE, primary_key=True, related_name="health"
-    )
-    failures = models.IntegerField(default=0, help_text="In a row.")
-    failing_since = models.DateTimeField(null=True)
-    last_error = models.CharField(max_length=20, blank=True, default="")
-    window_started_at = models.DateTimeField(null=True)
-    window_attempts = models.IntegerField(default=0)
-    window_failures = models.IntegerField(default=0)
-    paused_at = models.DateTimeField(null=True)
-    paused_until = models.DateTimeField(null=True)
-    pause_seconds = models.FloatField(default=0)
-    latency_ms = models.IntegerField(null=True, help_text="A moving average.")
-
-    class Meta:
-        verbose_name_plural = "health"
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(paused_at__isnull=True, paused_until__isnull=True, pause_seconds=0)
-                | Q(paused_at__isnull=False, paused_until__isnull=False, pause_seconds__gt=0),
-                name="health_pause_is_whole",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"health of {self.endpoint_id}"
+from webhooks.models.endpoints import Endpoint
 
 
 class EventQuerySet(models.QuerySet["Event"]):
@@ -170,6 +78,7 @@ class Delivery(models.Model):
                 condition=Q(state="pending", resend__gt=0),
                 name="delivery_due_by_hand",
             ),
+            models.Index(fields=["endpoint", "due_at"], condition=Q(state="held"), name="delivery_held"),
             models.Index(
                 fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
             ),
@@ -210,3 +119,30 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"
+
+
+class Counted(models.TextChoices):
+    ATTEMPT = "attempt"  # `outcome` is succeeded or the attempt's error
+    BELL = "bell"  # rings that Redis did not take
+
+
+class Tally(models.Model):
+    """How often something ended so, ever; `webhooks.tallies` counts. So nobody needs to count history.
+
+    `within_ms` is one of `tallies.BOUNDS_MS`, or 0 for what has no duration.
+    """
+
+    what = models.CharField(max_length=7, choices=Counted.choices)
+    outcome = models.CharField(max_length=20)
+    within_ms = models.IntegerField(default=0)
+    count = models.BigIntegerField()
+    total_ms = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "tallies"
+        constraints = [
+            models.UniqueConstraint(fields=["what", "outcome", "within_ms"], name="tally_once_per_outcome")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.outcome} within {self.within_ms} ms"

@@ -1,0 +1,166 @@
+"""Webhook deliveries: how many a second, how long after the commit, and what a slow endpoint changes."""
+
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bench import cost
+from bench.contest import OURS, Contestant, Refused
+from tests.stack import ROOT, Stack
+
+# Each endpoint has a port of its own, since connections are kept by host and port.
+HEALTHY, SOME = 100, 20
+HOOK, BARE_HOOK, SLOW_HOOK = "/hook", "/bare", "/after/10"
+BARE = "(c) bare loop, 32 threads"
+ALONE, BESIDE = "50 a second to 100", "the same beside a slow one"
+PATIENCE_SECONDS = 20.0
+POLL_SECONDS = 0.05
+# How long to look for messages that come twice after all came once.
+ECHO_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Drained:
+    """Messages a second from the go to the last receipt; processor time in microseconds a message."""
+
+    rate: float
+    sender_us: float | None
+    postgres_us: float | None
+    receiver_us: float | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """Milliseconds from commit to receipt, and how late the publications were (95 of 100 within)."""
+
+    latencies: list[float]
+    late: float
+
+    def quantile(self, share: float) -> float:
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+class Receiver:
+    """The endpoints' process. It tells of each message once, and what comes twice is refused."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.pid = process.pid
+        self.ports: list[int] = json.loads(process.stdout.readline())
+        self._seen: dict[str, set[str]] = {}
+        self._asking = http.client.HTTPConnection("127.0.0.1", self.ports[0])
+
+    def url(self, number: int, path: str) -> str:
+        return f"http://127.0.0.1:{self.ports[number]}{path}"
+
+    def wait_for(self, path: str, count: int) -> dict[str, float]:
+        """When each of the next `count` messages came, by its id. Raises Refused."""
+        arrived: dict[str, float] = {}
+        patient_until = time.monotonic() + PATIENCE_SECONDS
+        while len(arrived) < count:
+            if time.monotonic() > patient_until:
+                raise Refused(f"{len(arrived)} of {count} messages came to {path}")
+            time.sleep(POLL_SECONDS)
+            if new := self._take(path):
+                arrived |= new
+                patient_until = time.monotonic() + PATIENCE_SECONDS
+        time.sleep(ECHO_SECONDS)
+        self._take(path)
+        return arrived
+
+    def _take(self, path: str) -> dict[str, float]:
+        self._asking.request("GET", path)
+        taken = json.load(self._asking.getresponse())
+        seen = self._seen.setdefault(path, set())
+        for message_id, _ in taken:
+            if message_id in seen:
+                raise Refused(f"{message_id} came twice to {path}")
+            seen.add(message_id)
+        return dict(taken)
+
+
+@contextmanager
+def receiver() -> Iterator[Receiver]:
+    """Ports 0 to 99 are the healthy ones', the next is the slow one's, the last the one of the contest."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.receiver", str(HEALTHY + 2)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Receiver(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class Deliveries:
+    """One instance, its merchants and their endpoints."""
+
+    def __init__(self, stack: Stack, endpoints: Receiver) -> None:
+        self.stack, self.receiver = stack, endpoints
+        urls = [endpoints.url(number, HOOK) for number in range(HEALTHY)]
+        others = [endpoints.url(HEALTHY, SLOW_HOOK), endpoints.url(HEALTHY + 1, HOOK)]
+        *self.merchants, self.slow, self.merchant = self._tell("register", *urls, *others)
+
+    def contestants(self) -> list[Contestant]:
+        return [Contestant(OURS, self._drain), Contestant(BARE, self._post_bare)]
+
+    def steadily(self, rate: int, seconds: int, endpoints: int) -> Told:
+        """Publish for some of the healthy endpoints at a steady rate. Raises Refused."""
+        told = self._tell("steadily", rate, seconds, *self.merchants[:endpoints])
+        committed: dict[str, float] = told["committed"]
+        arrived = self.receiver.wait_for(HOOK, len(committed))
+        if arrived.keys() != committed.keys():
+            raise Refused("What came is not what was published.")
+        latencies = [1000 * (arrived[each] - at) for each, at in committed.items()]
+        return Told(latencies, 1000 * statistics.quantiles(told["late"], n=20)[-1])
+
+    def keep_slow_one_busy(self, backlog: int) -> None:
+        """Publish so many for the slow endpoint, and wait until it got the first."""
+        self._tell("at_once", backlog, self.slow)
+        self.receiver.wait_for(SLOW_HOOK, 1)
+
+    def _drain(self, count: int) -> Drained:
+        worker = self.stack.pids["webhooks"]
+        before = cost.cpu_seconds(worker)
+        _, drained = self._timed(count, HOOK, "at_once", count, self.merchant)
+        return replace(drained, sender_us=_each(count, before, cost.cpu_seconds(worker)))
+
+    def _post_bare(self, count: int) -> Drained:
+        url = self.receiver.url(HEALTHY + 1, BARE_HOOK)
+        told, drained = self._timed(count, BARE_HOOK, "post_again", count, self.merchant, url)
+        return replace(drained, sender_us=_each(count, 0.0, told["cpu"]), postgres_us=None)
+
+    def _timed(self, count: int, path: str, *command: object) -> tuple[dict[str, float], Drained]:
+        """What the command says, and the figures from the instant it names to the last receipt."""
+        pids = self.stack.pids["postgres"], self.receiver.pid
+        before = [cost.cpu_seconds(pid) for pid in pids]
+        told = self._tell(*command)
+        last = max(self.receiver.wait_for(path, count).values())
+        used = [_each(count, one, cost.cpu_seconds(pid)) for one, pid in zip(before, pids, strict=True)]
+        return told, Drained(count / (last - told["at"]), None, *used)
+
+    def _tell(self, command: str, *arguments: object) -> Any:
+        answer = subprocess.check_output(
+            [sys.executable, "-m", "bench.teller", command, *map(str, arguments)],
+            cwd=ROOT,
+            # The endpoints are there, and the slow one would not answer a probe in time.
+            env={**self.stack.environ, **self.stack.env, "WEBHOOK_PROBE": "off"},
+            text=True,
+        )
+        return json.loads(answer)
+
+
+def _each(count: int, before: float | None, after: float | None) -> float | None:
+    """Microseconds a message."""
+    return None if before is None or after is None else 1e6 * (after - before) / count

@@ -1,0 +1,128 @@
+"""`/metrics`: how well the service does its work, in Prometheus text.
+
+Read from the database, so that every web process says the same. What only grows is counted as it happens
+(`webhooks.tallies`), and what waits is counted up to a limit (`webhooks.backlog`).
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from console import openapi as docs
+from core import clock
+from core.methods import safe_only
+from payments.models import Payment, Status
+from receipts import inbox
+from receipts.models import Notice, Receipt
+from refunds.models import Refund
+from webhooks import backlog, leases, tallies
+from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
+from withdrawals.models import Withdrawal
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Database(Collector):
+    """All metrics, read anew for each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        now = clock.now()
+        yield from _payments(now)
+        yield from _for_staff()
+        yield from _backlog(now)
+        yield from _attempts()
+        yield _endpoints()
+
+
+REGISTRY = CollectorRegistry()
+REGISTRY.register(Database())
+
+
+@docs.metrics
+@safe_only
+def metrics(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE)
+
+
+def _payments(now: datetime) -> Iterator[Metric]:
+    overdue = Payment.objects.overdue(now).count()
+    pending = Payment.objects.filter(status=Status.PENDING).count()
+    yield GaugeMetricFamily("payments_pending", "Payments that wait for the bank.", pending - overdue)
+    yield GaugeMetricFamily("payments_overdue", "Payments that the sweep has not expired yet.", overdue)
+
+
+def _for_staff() -> Iterator[Metric]:
+    receipts, notices = Receipt.objects, Notice.objects.filter(verdict__in=inbox.FOR_STAFF)
+    for name, help_text, waiting in [
+        ("receipts_not_applied", "Receipts stored but not judged.", receipts.not_judged()),
+        ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
+        ("notices_for_staff", "Bank messages that wait for a person.", notices),
+        ("refunds_returned", "Refunds whose money came back.", Refund.objects.returned()),
+        ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff()),
+    ]:
+        yield GaugeMetricFamily(name, help_text, waiting.count())
+
+
+def _backlog(now: datetime) -> Iterator[Metric]:
+    waiting = backlog.count(now)
+    due = GaugeMetricFamily(
+        "webhook_deliveries_due",
+        f"Deliveries that wait for a worker, or for the end of a pause; counted up to {backlog.COUNTED}.",
+        labels=["state"],
+    )
+    due.add_metric(["due"], waiting.due)
+    due.add_metric(["paused"], waiting.paused)
+    yield due
+    yield GaugeMetricFamily(
+        "webhook_oldest_due_seconds",
+        "Age of the oldest due delivery that no worker took; without paused endpoints.",
+        backlog.oldest_due_seconds(now),
+    )
+
+
+def _attempts() -> Iterator[Metric]:
+    known = list(Tally.objects.all())
+    attempts = [tally for tally in known if tally.what == Counted.ATTEMPT]
+    outcomes = dict.fromkeys([tallies.SUCCEEDED, leases.WORKER_LOST], 0)
+    for tally in attempts:
+        outcomes[tally.outcome] = outcomes.get(tally.outcome, 0) + tally.count
+    total = CounterMetricFamily("webhook_attempts", "Attempts to deliver, by outcome.", labels=["outcome"])
+    for outcome, count in sorted(outcomes.items()):
+        total.add_metric([outcome], count)
+    yield total
+    yield _durations(attempts)
+    lost = sum(tally.count for tally in known if tally.what == Counted.BELL)
+    yield CounterMetricFamily("webhook_doorbell_failures", "Rings that did not reach the workers.", lost)
+
+
+def _durations(attempts: list[Tally]) -> Metric:
+    counts = {
+        bound: sum(tally.count for tally in attempts if 0 < tally.within_ms <= bound)
+        for bound in tallies.BOUNDS_MS
+    }
+    buckets = [(str(bound / 1000), float(count)) for bound, count in counts.items()]
+    buckets[-1] = ("+Inf", buckets[-1][1])
+    return HistogramMetricFamily(
+        "webhook_attempt_seconds",
+        "How long attempts took, until the answer or the fault.",
+        buckets=buckets,
+        sum_value=sum(tally.total_ms for tally in attempts) / 1000,
+    )
+
+
+def _endpoints() -> Metric:
+    is_active, is_paused = Q(status=EndpointStatus.ACTIVE), Q(health__paused_until__isnull=False)
+    states = Endpoint.objects.filter(deleted_at=None).aggregate(
+        active=Count("pk", filter=is_active & ~is_paused),
+        paused=Count("pk", filter=is_active & is_paused),
+        disabled=Count("pk", filter=~is_active),
+    )
+    family = GaugeMetricFamily("webhook_endpoints", "Registered endpoints.", labels=["state"])
+    for state, count in states.items():
+        family.add_metric([state], count)
+    return family

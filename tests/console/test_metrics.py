@@ -1,0 +1,233 @@
+"""The numbers that the service shows of itself: right, cheap, and the same whoever is asked."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.db.models.functions import Now
+from django.test import Client
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.conftest import BankCaller, Shop
+from tests.stack import wait_until
+from tests.threads import at_once
+from tests.webhooks.cast import NOW, make_endpoint, publish
+from tests.webhooks.receivers import unused_port
+from webhooks import backlog, endpoints, leases, notes, tallies
+from webhooks.client import Answer
+from webhooks.doorbell import Bell
+from webhooks.leases import Rounds
+from webhooks.models import Attempt, Delivery, Endpoint, Health, Tally
+from webhooks.notes import Result
+
+pytestmark = pytest.mark.django_db
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """It is NOW."""
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+def families() -> dict[str, Metric]:
+    answer = Client().get("/metrics")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return {family.name: family for family in text_string_to_metric_families(answer.content.decode())}
+
+
+def value(name: str, **labels: str) -> float:
+    """The value of the one sample of this name with exactly these labels."""
+    samples = [sample for family in families().values() for sample in family.samples]
+    (found,) = [each.value for each in samples if (each.name, each.labels) == (name, labels)]
+    return found
+
+
+def buckets() -> dict[str, float]:
+    family = families()["webhook_attempt_seconds"]
+    return {each.labels["le"]: each.value for each in family.samples if each.name.endswith("_bucket")}
+
+
+def answered(error: str = "", ms: int = 20) -> Answer:
+    return Answer(status=None, error=error, excerpt="", duration_ms=ms, peer=None, retry_after=None)
+
+
+def note(*answers: Answer) -> None:
+    """As many deliveries are claimed and come back so, in one batch."""
+    claimed = Rounds().claim(now=NOW, limit=len(answers))
+    pairs = zip(claimed, answers, strict=True)
+    notes.note([Result(lease, answer, began=NOW, ended=NOW) for lease, answer in pairs])
+
+
+def paused(shop: Shop) -> Endpoint:
+    endpoint = make_endpoint(shop)
+    Health.objects.create(endpoint=endpoint, paused_at=NOW, paused_until=NOW + MINUTE, pause_seconds=60)
+    return endpoint
+
+
+def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -> None:
+    shown = families()
+    assert {name: family.type for name, family in shown.items()} == {
+        "payments_pending": "gauge",
+        "payments_overdue": "gauge",
+        "receipts_not_applied": "gauge",
+        "receipts_for_staff": "gauge",
+        "notices_for_staff": "gauge",
+        "webhook_deliveries_due": "gauge",
+        "webhook_oldest_due_seconds": "gauge",
+        "webhook_endpoints": "gauge",
+        "webhook_attempts": "counter",
+        "webhook_doorbell_failures": "counter",
+        "webhook_attempt_seconds": "histogram",
+    }
+    assert all(family.documentation.endswith(".") for family in shown.values())
+
+
+def test_what_waits_for_banks_and_people_is_counted(shop: Shop, bank: BankCaller) -> None:
+    shop.qr_code()
+    bank.tell(shop.qr_code(), satang=1)
+    bank.post(b"garbage")
+    assert value("payments_pending") == 2
+    assert value("receipts_for_staff") == 1
+    assert value("notices_for_staff") == 1
+
+
+def test_what_waits_for_a_worker_and_for_a_pause_is_told_apart(shop: Shop, rival: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 3, at=NOW - MINUTE)
+    publish(shop, 5, at=NOW + MINUTE)
+    paused(rival)
+    publish(rival, 2, at=NOW - 60 * MINUTE)
+    assert value("webhook_deliveries_due", state="due") == 3
+    assert value("webhook_deliveries_due", state="paused") == 2
+    assert value("webhook_oldest_due_seconds") == 60
+
+
+def test_what_is_told_to_nobody_waits_for_nobody(shop: Shop) -> None:
+    for fields in ({"status": "disabled"}, {"deleted_at": NOW}):
+        endpoint = make_endpoint(shop)
+        publish(shop)
+        Endpoint.objects.filter(pk=endpoint.pk).update(**fields)
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"pending"}
+    assert backlog.count(NOW) == backlog.Backlog(due=0, paused=0)
+    assert backlog.oldest_due_seconds(NOW) == 0
+
+
+def test_a_slow_endpoint_does_not_make_the_service_late(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 9, at=NOW - MINUTE)
+    assert backlog.oldest_due_seconds(NOW) == 60
+    Rounds().claim(now=NOW, limit=1)
+    assert backlog.oldest_due_seconds(NOW) == 0
+
+
+def test_counting_ends_at_a_limit(shop: Shop, rival: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "COUNTED", 4)
+    for each in (shop, rival):
+        make_endpoint(each)
+        publish(each, 3)
+    assert backlog.count(NOW) == backlog.Backlog(due=4, paused=0)
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """All rows that the parts of a plan touched."""
+    own = plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
+    return float(own) + sum(rows_read(part) for part in plan.get("Plans", []))
+
+
+def test_a_long_backlog_is_not_read(shop: Shop) -> None:
+    """Whatever the age of the oldest reads, of twenty thousand deliveries due for one endpoint."""
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    event = Delivery.objects.get().event
+    for first in range(1, 20_001, 5000):
+        Delivery.objects.bulk_create(
+            Delivery(
+                id=f"dlv_{number:027}",
+                event=event,
+                endpoint=endpoint,
+                resend=number,
+                due_at=NOW,
+                created_at=NOW,
+            )
+            for number in range(first, first + 5000)
+        )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE webhooks_delivery")
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {backlog._ASKED} {backlog._OLDEST}", [NOW])
+        ((explained,),) = cursor.fetchall()
+    assert rows_read(explained[0]["Plan"]) < 50
+
+
+def test_attempts_are_counted_by_outcome_and_by_how_long_they_took(shop: Shop) -> None:
+    make_endpoint(shop, latency_ms=500)
+    publish(shop, 4)
+    note(answered(ms=10), answered(ms=11), answered("timeout", ms=15_000), answered("timeout", ms=60_000))
+    assert value("webhook_attempts_total", outcome="succeeded") == 2
+    assert value("webhook_attempts_total", outcome="timeout") == 2
+    assert value("webhook_attempts_total", outcome="worker_lost") == 0
+    counts = buckets()
+    assert list(counts) == [
+        "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "20.0", "+Inf",
+    ]  # fmt: skip
+    assert list(counts.values()) == [1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4]
+    assert value("webhook_attempt_seconds_count") == 4
+    assert value("webhook_attempt_seconds_sum") == pytest.approx(75.021)
+
+
+def test_a_counter_only_grows_also_when_history_is_forgotten(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 2)
+    note(answered())
+    Attempt.objects.all().delete()
+    note(answered())
+    assert value("webhook_attempts_total", outcome="succeeded") == 2
+
+
+def test_a_lost_worker_is_counted_and_has_no_duration(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    Rounds().claim(now=NOW, limit=1)
+    Delivery.objects.update(lease_until=Now())
+    leases.reclaim(now=NOW)
+    assert value("webhook_attempts_total", outcome="worker_lost") == 1
+    assert value("webhook_attempt_seconds_count") == 0
+
+
+def test_endpoints_are_counted_by_state(shop: Shop) -> None:
+    make_endpoint(shop)
+    Health.objects.create(endpoint=make_endpoint(shop), failures=3)
+    paused(shop)
+    disabled = paused(shop)
+    Endpoint.objects.filter(pk=disabled.pk).update(status="disabled")
+    endpoints.delete(merchant=shop.merchant, webhook_id=make_endpoint(shop).id, now=NOW)
+    states = {state: value("webhook_endpoints", state=state) for state in ("active", "paused", "disabled")}
+    assert states == {"active": 2, "paused": 1, "disabled": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_bell_that_redis_does_not_take_is_counted() -> None:
+    bell = Bell(f"redis://127.0.0.1:{unused_port()}/0", on_failure=tallies.count_lost_bell)
+    bell.ring()
+    wait_until(Tally.objects.exists, 3)
+    assert value("webhook_doorbell_failures_total") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_count_at_once_lose_nothing() -> None:
+    errors = ["", "timeout", "dns", "reset"]
+    attempts = [Attempt(error=error, duration_ms=ms) for error in errors for ms in (5, 500)]
+
+    def count(**_: Any) -> None:
+        for shift in range(20):
+            tallies.count(attempts[shift % 8 :] + attempts[: shift % 8])
+
+    at_once(*[count] * 4)
+    assert set(Tally.objects.values_list("count", flat=True)) == {80}
+    assert Tally.objects.count() == 8

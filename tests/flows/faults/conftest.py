@@ -1,0 +1,59 @@
+"""An instance whose processes are killed, frozen and doubled; each test is a merchant of its own in it."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from random import Random, SystemRandom
+
+import psycopg
+import pytest
+
+from tests.flows.conftest import Till
+from tests.flows.faults.hooks import Hook
+from tests.receiver import Receiver
+from tests.stack import Stack, wait_until
+
+WEBHOOK_SECONDS = 4
+# How long nobody takes over from a worker that is gone: a post's time and 15 seconds.
+LEASE_SECONDS = WEBHOOK_SECONDS + 15
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Its limit is out of reach but on, so that every request asks Redis."""
+    folder = tmp_path_factory.mktemp("frail") / "data"
+    with Stack(folder, RATE_LIMIT="10000", WEBHOOK_PACE="1", WEBHOOK_SECONDS=str(WEBHOOK_SECONDS)) as running:
+        yield running
+
+
+@pytest.fixture
+def till(stack: Stack) -> Till:
+    """A new merchant's, in an instance that has got over the test before."""
+    wait_until(stack.is_ready, 60)
+    made = json.loads(stack.manage("create_merchant", "--name", "Frail", "--mode", "test", "--json"))
+    return Till(stack.base_url, made["secret_key"])
+
+
+@pytest.fixture
+def register(till: Till, endpoint: Receiver) -> Callable[[str], Hook]:
+    """Register a path of the receiver for the payments that are made."""
+    return lambda path: Hook.register(till, endpoint, path)
+
+
+@pytest.fixture
+def hook(register: Callable[[str], Hook]) -> Hook:
+    return register("/hook")
+
+
+@pytest.fixture
+def database(stack: Stack) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> Random:
+    """Repeat a failed run with the FAULT_SEED that it shows."""
+    seed = os.environ.get("FAULT_SEED") or str(SystemRandom().randrange(10**6))
+    request.node.add_report_section("setup", "chance", f"FAULT_SEED={seed}")
+    return Random(seed)

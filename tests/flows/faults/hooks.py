@@ -1,0 +1,98 @@
+"""A merchant's webhook seen from both ends: what the service says about it, and what arrived."""
+
+from collections import Counter
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any, Self
+
+import requests
+
+from tests.flows.conftest import Till
+from tests.receiver import Receiver
+from tests.stack import wait_until
+
+SECRET = "whsec_" + "c2VjcmV0" * 5
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A webhook for `payment.pending`. `ping` is the id of the message that asked whether it is there."""
+
+    till: Till
+    receiver: Receiver
+    path: str
+    id: str
+    ping: str
+
+    @classmethod
+    def register(cls, till: Till, receiver: Receiver, path: str) -> Self:
+        wanted = {"url": receiver.url(path), "events": ["payment.pending"], "secret": SECRET}
+        made = till.post("/v1/webhooks", wanted)
+        (ping,) = receiver.to(path)
+        return cls(till, receiver, path, made["webhook_id"], ping.headers["webhook-id"])
+
+    def told(self) -> Counter[str]:
+        """How many times each event arrived, by its id."""
+        ids = Counter(request.headers["webhook-id"] for request in self.receiver.to(self.path))
+        del ids[self.ping]
+        return ids
+
+    def wait_for(self, event_ids: Set[str], seconds: float) -> None:
+        """Return when each of them has arrived. Raises TimeoutError."""
+        wait_until(lambda: event_ids <= self.told().keys(), seconds)
+
+    def wait_for_none_waiting(self, seconds: float = 20) -> None:
+        """Return when no delivery is waiting or under way. Raises TimeoutError."""
+        wait_until(lambda: self.count("pending") == 0, seconds)
+
+    def wait_for_success(self, deliveries: int, seconds: float = 20) -> None:
+        """Return when so many deliveries have succeeded. Raises TimeoutError."""
+        wait_until(lambda: self.count("succeeded") == deliveries, seconds)
+
+    def count(self, state: str) -> int:
+        """Its deliveries in a state."""
+        return int(self.till.get(f"/v1/webhooks/{self.id}/deliveries?state={state}&limit=1")["total"])
+
+    def deliveries(self) -> list[dict[str, Any]]:
+        return everything(self.till, f"/v1/webhooks/{self.id}/deliveries", "deliveries")
+
+    def delivery_of(self, event_id: str) -> dict[str, Any]:
+        (found,) = [each for each in self.deliveries() if each["event_id"] == event_id]
+        return found
+
+    def replay(self, since: str) -> int:
+        """How many events are sent again."""
+        return int(self.till.post(f"/v1/webhooks/{self.id}/replay", {"since": since})["replayed"])
+
+    @property
+    def status(self) -> str:
+        return str(self.till.get(f"/v1/webhooks/{self.id}")["status"])
+
+    def switch(self, status: str) -> None:
+        """Make it `active` or `disabled`."""
+        answer = requests.patch(
+            f"{self.till.base_url}/v1/webhooks/{self.id}",
+            json={"status": status},
+            headers={"Authorization": f"Bearer {self.till.secret_key}"},
+            timeout=10,
+        )
+        assert answer.json()["status"] == status, answer.text
+
+
+def everything(till: Till, path: str, plural: str) -> list[dict[str, Any]]:
+    """All pages of a list, the newest first."""
+    rows: list[dict[str, Any]] = []
+    while True:
+        page = till.get(f"{path}?limit={PAGE}&offset={len(rows)}")
+        rows += page[plural]
+        if len(rows) >= page["total"]:
+            return rows
+
+
+def events_by_payment(till: Till) -> dict[str, str]:
+    """The id of each payment's event. Asserts that none has two, as nothing is paid or expires here."""
+    events = everything(till, "/v1/events", "events")
+    ids = {event["data"]["payment_id"]: event["event_id"] for event in events}
+    assert len(ids) == len(events)
+    return ids

@@ -1,0 +1,106 @@
+"""Shops that go on making codes whatever happens to the instance."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+import orjson
+import requests
+
+from tests.flows.conftest import Till
+from tests.stack import wait_until
+
+PATIENCE = 30.0
+RETRY_PAUSE = 0.1
+LOST = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one request got; a status of LOST where the connection ended without an answer."""
+
+    status: int
+    seconds: float
+    body: bytes = b""
+    replayed: bool = False
+
+
+class Load:
+    """Each code has a key of its own, which is its reference too, and is asked for until it is there."""
+
+    def __init__(self, till: Till, pause: float) -> None:
+        self.till = till
+        self.pause = pause
+        self.answers: list[Answer] = []
+        self.made: dict[str, bytes] = {}
+        self.stopping = threading.Event()
+
+    @property
+    def payment_ids(self) -> set[str]:
+        """The payments of all acknowledged codes."""
+        return {orjson.loads(body)["payment_id"] for body in self.made.values()}
+
+    def wait_for_more(self, codes: int) -> None:
+        """Return when so many more codes have been acknowledged. Raises TimeoutError."""
+        goal = len(self.made) + codes
+        wait_until(lambda: len(self.made) >= goal, PATIENCE)
+
+    def quantile(self, share: float) -> float:
+        """The seconds that `share` of the answers stayed within."""
+        ordered = sorted(answer.seconds for answer in self.answers)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    def repeat(self) -> dict[str, Answer]:
+        """Ask for every code once more; the answers by key."""
+        with requests.Session() as session:
+            return {key: self._ask(session, key) for key in self.made}
+
+    def run(self, shop: int) -> None:
+        with requests.Session() as session:
+            for number in count():
+                if self.stopping.wait(self.pause):
+                    return
+                self._make(session, f"{shop}-{number}")
+
+    def _make(self, session: requests.Session, key: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = self._ask(session, key)
+            self.answers.append(answer)
+            if answer.status == 200:
+                break
+            assert time.monotonic() < deadline, answer
+            time.sleep(RETRY_PAUSE)
+        self.made[key] = answer.body
+
+    def _ask(self, session: requests.Session, key: str) -> Answer:
+        started = time.monotonic()
+        try:
+            got = session.post(
+                f"{self.till.base_url}/v1/qr-codes",
+                json={"amount": 150_000, "currency": "THB", "reference": key},
+                headers={"Authorization": f"Bearer {self.till.secret_key}", "Idempotency-Key": key},
+                timeout=PATIENCE,
+            )
+        except requests.RequestException:
+            return Answer(LOST, time.monotonic() - started)
+        replayed = "Idempotent-Replayed" in got.headers
+        return Answer(got.status_code, time.monotonic() - started, got.content, replayed)
+
+
+@contextmanager
+def steady(till: Till, *, shops: int = 4, pause: float = 0.1) -> Iterator[Load]:
+    """A load for the time of the block; after it every code that was asked for is acknowledged."""
+    load = Load(till, pause)
+    with ThreadPoolExecutor(shops) as pool:
+        runs = [pool.submit(load.run, shop) for shop in range(shops)]
+        try:
+            yield load
+        finally:
+            load.stopping.set()
+        for run in runs:
+            run.result()

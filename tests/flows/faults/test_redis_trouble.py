@@ -1,0 +1,59 @@
+"""Redis is emptied, frozen and killed while codes are made: nobody waits and nothing is lost."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import pytest
+import redis
+
+from tests.flows.conftest import Till
+from tests.flows.faults import load
+from tests.flows.faults.hooks import Hook, events_by_payment
+from tests.flows.faults.load import Load
+from tests.stack import Stack
+
+pytestmark = pytest.mark.slow
+# In steps of acknowledged codes, some 40 a second: longer than the 5 s that a worker waits for Redis.
+FROZEN_CODES = 240
+SLOWEST_SECONDS = 5.0
+
+
+def empty(stack: Stack, running: Load) -> None:
+    with redis.Redis.from_url(stack.env["REDIS_URL"]) as client:
+        client.flushall()
+
+
+def freeze(stack: Stack, running: Load) -> None:
+    frozen = stack.kill("valkey", signal.SIGSTOP)
+    try:
+        running.wait_for_more(FROZEN_CODES)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+
+
+def kill(stack: Stack, running: Load) -> None:
+    stack.restart("valkey")
+
+
+FAULTS: list[Callable[[Stack, Load], None]] = [empty, empty, empty, freeze, kill, kill]
+
+
+def test_trouble_with_redis_neither_slows_the_api_nor_loses_an_event(
+    stack: Stack, till: Till, hook: Hook, chance: Random
+) -> None:
+    with load.steady(till) as running:
+        for fault in chance.sample(FAULTS, len(FAULTS)):
+            running.wait_for_more(chance.randint(5, 40))
+            fault(stack, running)
+        running.wait_for_more(20)
+
+    assert {answer.status for answer in running.answers} == {200}
+    assert running.quantile(1) < SLOWEST_SECONDS
+    told = events_by_payment(till)
+    assert told.keys() == running.payment_ids
+    hook.wait_for(set(told.values()), 30)
+    hook.wait_for_success(len(told))
+    assert hook.told() == Counter(told.values()), "no worker died, so nothing is told twice"

@@ -1,0 +1,150 @@
+"""What docs/webhooks.md gives merchants to copy verifies what is really sent, and nothing else."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from standardwebhooks import Webhook
+
+from tests.flows.conftest import Till
+from tests.flows.examples import BODY, NEW, OLD, RECEIVERS, Accepts, Examples, signed
+from tests.receiver import Received, Receiver
+from tests.stack import wait_until
+
+pytestmark = pytest.mark.slow
+
+LANGUAGES = [*RECEIVERS, "shell"]
+EVENTS = ["payment.pending", "payment.succeeded"]
+FREE_TEXT = "ร้านส้มตำ, not base64"
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
+    return Examples(tmp_path_factory.mktemp("examples"))
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def accepts(request: pytest.FixtureRequest, examples: Examples) -> Iterator[Accepts]:
+    """A verifier in each language; its secret is NEW."""
+    with examples.verifier(request.param, NEW) as verifier:
+        yield verifier
+
+
+@contextmanager
+def registered(till: Till, url: str, secret: str) -> Iterator[str]:
+    """The path of a webhook for the time of the block."""
+    hook = till.post("/Thai/v1/webhooks", {"url": url, "events": EVENTS, "secret": secret})
+    path = f"/v1/webhooks/{hook['webhook_id']}"
+    yield path
+    till.delete(path)
+
+
+@pytest.mark.parametrize("secret", [NEW, FREE_TEXT], ids=["whsec", "free text"])
+@pytest.mark.parametrize("language", RECEIVERS)
+def test_a_registered_receiver_takes_what_is_really_sent(
+    till: Till, examples: Examples, language: str, secret: str
+) -> None:
+    with examples.receiver(language, secret) as receiver, registered(till, receiver.url, secret) as path:
+        till.pay(till.qr_code(reference="ใบสั่ง 7", metadata={"table": 4}))
+        wait_until(lambda: set(EVENTS) <= set(receiver.genuine), 20)
+        told = till.get(f"{path}/deliveries")["deliveries"]
+        till.post(f"{path}/deliveries/{told[0]['delivery_id']}/redeliver", {})
+        wait_until(lambda: answers_to(till, path) == [204, 204, 204], 20)
+        assert sorted(receiver.genuine) == sorted([*EVENTS, "webhook.ping"]), "a repeat is no news"
+
+
+def answers_to(till: Till, path: str) -> list[int | None]:
+    """The HTTP status of every attempt."""
+    deliveries = till.get(f"{path}/deliveries")["deliveries"]
+    return [attempt["http_status"] for each in deliveries for attempt in each["attempts"]]
+
+
+def test_after_a_renewal_the_old_and_the_new_secret_verify_what_is_really_sent(
+    till: Till, endpoint: Receiver, examples: Examples
+) -> None:
+    with registered(till, endpoint.url(), OLD) as path:
+        till.post(f"{path}/secret/rotate", {"secret": NEW})
+        till.qr_code()
+        _ping, sent = endpoint.wait_for(lambda found: len(found) == 2, 20)
+    for secret in (OLD, NEW):
+        Webhook(secret).verify(sent.body, sent.headers)
+        for language in LANGUAGES:
+            with examples.verifier(language, secret) as accepts:
+                assert accepts(signature_of(sent), sent.body), (language, secret)
+
+
+def signature_of(sent: Received) -> dict[str, str]:
+    return {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
+
+
+def test_a_genuine_message_is_accepted(accepts: Accepts) -> None:
+    assert accepts(signed(), BODY)
+    assert accepts(signed(late=290), BODY)
+    assert accepts(signed(late=-290), BODY)
+
+
+def test_any_of_several_signatures_will_do(accepts: Accepts) -> None:
+    headers = signed()
+    foreign = signed(secret=OLD)["webhook-signature"]
+    for several in (f"{foreign} {headers['webhook-signature']}", f"v1a,AAAA {headers['webhook-signature']}"):
+        assert accepts(headers | {"webhook-signature": several}, BODY)
+
+
+def test_header_names_have_no_case(accepts: Accepts) -> None:
+    assert accepts({name.title(): value for name, value in signed().items()}, BODY)
+
+
+@pytest.mark.parametrize("body", [BODY + b" ", BODY.replace(b"7", b"8"), BODY[:-1], b""])
+def test_a_tampered_body_is_refused(accepts: Accepts, body: bytes) -> None:
+    assert not accepts(signed(), body)
+
+
+@pytest.mark.parametrize("late", [310, -310, 86_400])
+def test_a_stale_message_is_refused(accepts: Accepts, late: float) -> None:
+    assert not accepts(signed(late=late), BODY)
+
+
+def test_a_message_signed_with_another_secret_is_refused(accepts: Accepts) -> None:
+    assert not accepts(signed(secret=OLD), BODY)
+
+
+@pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_message_that_lacks_a_header_is_refused(accepts: Accepts, missing: str) -> None:
+    headers = signed()
+    del headers[missing]
+    assert not accepts(headers, BODY)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"webhook-id": "evt_2"},
+        {"webhook-timestamp": "soon"},
+        {"webhook-timestamp": "NaN"},
+        {"webhook-timestamp": "-1"},
+        {"webhook-timestamp": "9" * 400},
+        {"webhook-signature": "v1,"},
+        {"webhook-signature": "v1"},
+        {"webhook-signature": "* v1,="},
+    ],
+)
+def test_a_changed_header_is_refused(accepts: Accepts, changed: dict[str, str]) -> None:
+    assert not accepts(signed() | changed, BODY)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_free_text_secret_is_its_utf8_bytes(examples: Examples, language: str) -> None:
+    as_library_takes_it = "whsec_" + base64.b64encode(FREE_TEXT.encode()).decode()
+    with examples.verifier(language, FREE_TEXT) as accepts:
+        assert accepts(signed(secret=as_library_takes_it), BODY)
+        assert not accepts(signed(secret=OLD), BODY)
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_*"])
+def test_a_broken_secret_accepts_nothing(examples: Examples, secret: str) -> None:
+    """With an empty key anyone could sign."""
+    for language in {*RECEIVERS} - {"php"}:
+        with pytest.raises(AssertionError, match=r"usage|base64"), examples.receiver(language, secret):
+            pass
+    assert not examples.script_accepts(secret, signed(), BODY)

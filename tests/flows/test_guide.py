@@ -1,0 +1,148 @@
+"""docs/webhooks.md promises nothing that is not so: its code, its commands, its numbers."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from standardwebhooks import Webhook
+
+from tests.flows.conftest import Till
+from tests.flows.examples import BODY, FOLDER, NEW, OLD, signed
+from tests.receiver import Receiver
+from tests.stack import ROOT
+from webhooks import breaker, endpoints, leases, probes, schedule, signing
+from webhooks.event_types import EventType
+
+GUIDE = ROOT / "docs" / "webhooks.md"
+CURL = Path(__file__).with_name("curl.py")
+TEXT = GUIDE.read_text()
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+# What is shown of an example follows the link to it.
+SHOWN = re.compile(r"^Without, from \[(.+)\]\(examples/\1\):\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(language: str) -> list[str]:
+    return [code for _, name, code in BLOCK.findall(TEXT) if name == language]
+
+
+def test_the_code_without_a_library_is_that_of_the_examples() -> None:
+    shown = dict(SHOWN.findall(TEXT))
+    assert sorted(shown) == ["receiver.go", "receiver.mjs", "receiver.php", "receiver.py"]
+    assert all(code in (FOLDER / name).read_text() for name, code in shown.items())
+
+
+def test_the_code_for_the_library_verifies() -> None:
+    given: dict[str, Any] = {"SECRET": NEW}
+    exec(blocks("python")[0], given)
+    is_genuine = given["is_genuine"]
+    assert is_genuine({name.title(): value for name, value in signed().items()}, BODY)
+    assert not is_genuine(signed(), BODY + b" ")
+    assert not is_genuine(signed(late=310), BODY)
+    assert not is_genuine(signed(secret=OLD), BODY)
+
+
+def test_the_example_bodies_have_the_fields_that_are_sent() -> None:
+    described = json.loads((ROOT / "docs" / "openapi.json").read_text())["webhooks"]
+    shown = [json.loads(code) for code in blocks("json")]
+    assert {body["event"] for body in shown} == set(described)
+    for body in shown:
+        sent = described[body["event"]]["post"]["requestBody"]["content"]["application/json"]["example"]
+        assert (list(body), list(body["data"])) == (list(sent), list(sent["data"]))
+
+
+def test_every_event_is_named() -> None:
+    resources = {kind.partition(".")[0] for kind in EventType}
+    named = set(re.findall(rf"`((?:{'|'.join(resources)})\.\w+)`", TEXT))
+    rest = {f"withdrawal{state}" for state in re.findall(r"`(\.\w+)`", TEXT)}
+    assert set(EventType) <= named | rest
+
+
+def test_the_retries_are_those_of_the_schedule() -> None:
+    waits = [short(seconds) for seconds in schedule.WAITS[1:]]
+    assert f"| waits | | {' | '.join(waits)} |" in TEXT
+    after = [f"{seconds / 3600:.1f} h" for seconds in accumulate(schedule.WAITS) if seconds >= schedule.HOUR]
+    assert " | ".join(after) in TEXT
+
+
+def short(seconds: int) -> str:
+    for unit, size in (("h", schedule.HOUR), ("min", schedule.MINUTE)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def test_its_other_numbers_are_those_of_the_code() -> None:
+    minutes, days = breaker.LONGEST_PAUSE / 60, breaker.GIVEN_UP_AFTER.days
+    phrases = [
+        f"Up to {leases.IN_FLIGHT} messages",
+        f"up to {leases.IN_FLIGHT_QUICK} while it answers within {leases.QUICK_MS} ms",
+        f"{breaker.FAILURES_IN_A_ROW} failures in a row, or {breaker.FAILED_SHARE:.0%}".replace("%", " %"),
+        f"of at least {breaker.ATTEMPTS_IN_WINDOW} attempts within {breaker.WINDOW.seconds // 60} minutes",
+        f"for {breaker.FIRST_PAUSE:.0f} seconds, then twice as long each time, up to {minutes:.0f} minutes",
+        f"After **{days} days** and at least {breaker.FAILURES_IN_A_ROW} attempts",
+        f"2xx within {settings.WEBHOOK_SECONDS:.0f} seconds",
+        f"kept for {settings.WEBHOOK_ATTEMPT_DAYS} days",
+        f"For {endpoints.OVERLAP / timedelta(hours=1):.0f} hours after a renewal",
+        f"waits {probes.TIMEOUTS.total:.0f} seconds",
+    ]
+    prose = " ".join(TEXT.split())
+    assert [phrase for phrase in phrases if phrase not in prose] == []
+
+
+def test_the_signatures_to_check_against_are_right() -> None:
+    found = re.findall(r"signature with the secret `(.+?)` \| `(.+?)` \|", TEXT)
+    body, message_id, at = b'{"test": 2432232314}', "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330
+    assert all(text in TEXT for text in (body.decode(), message_id, str(at)))
+    assert len(found) == 2
+    for secret, signature in found:
+        signed_here = signing.sign(secrets=[secret], message_id=message_id, timestamp=at, body=body)
+        assert signed_here == signature
+
+
+def test_its_links_lead_somewhere() -> None:
+    headings = [
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^#+ (.+)$", TEXT, re.MULTILINE)
+    ]
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        if target.startswith("#"):
+            assert target[1:] in headings
+        elif not target.startswith("https://"):
+            assert (GUIDE.parent / target).exists(), target
+
+
+@pytest.mark.slow
+def test_its_commands_work(till: Till, endpoint: Receiver, tmp_path: Path) -> None:
+    """In their order, each on what the ones before it left; the first refusal ends the shell."""
+    code = till.qr_code()
+    hook = till.post("/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"], "secret": OLD})
+    test = till.post(f"/v1/webhooks/{hook['webhook_id']}/test", {})
+    curl = tmp_path / "curl"
+    curl.write_text(f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n')
+    curl.chmod(0o700)
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "BASE": till.base_url,
+        "KEY": till.secret_key,
+        "URL": endpoint.url("/guide"),
+        "HOOK": hook["webhook_id"],
+        "DELIVERY": test["delivery_id"],
+        "PAYMENT": code["payment_id"],
+        "WEBHOOK_SECRET": NEW,
+    }
+    commands = [code for code in blocks("sh") if "curl" in code]
+    assert sum(code.count("curl ") for code in commands) == 14
+    done = subprocess.run(
+        ["sh", "-eux"], input="\n".join(commands), env=environ, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ping, *_ = endpoint.to("/guide")
+    Webhook(NEW).verify(ping.body, ping.headers)

@@ -1,0 +1,119 @@
+"""What a thief finds: a dump of the database and all that is in Redis hold no secret, in whatever writing."""
+
+import base64
+import io
+import json
+import os
+import subprocess
+from itertools import chain
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.conf import settings as loaded
+from django.core.management import call_command
+from django.db import connection
+from pytest_django import Settings
+from redis import Redis
+
+from config.devstack.pginstall import find_programs
+from tests.conftest import BankCaller, Shop, new_client, open_shop
+from tests.stack import wait_until
+from tests.writings import leaks
+from webhooks.doorbell import QUEUE
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CLIENT, PAYER, OTHER_PAYER, LOST_PAYER = "7412589630", "3698521470", "8529637410", "1597534862"
+FIRST_SECRET = "whsec_Zmlyc3QtY2FuYXJ5LWZpcnN0LWNhbmFyeS1maXJzdA=="
+SECOND_SECRET = "whsec_c2Vjb25kLWNhbmFyeS1zZWNvbmQtY2FuYXJ5LXNlYw=="
+PLAIN_SECRET = "a secret of plain words, กขค"
+REFERENCE = "order-that-anybody-may-read"
+TOKEN_START = b"gAAAAA"
+HOOK = {"url": "https://shop.example/hook", "events": ["payment.pending", "payment.succeeded"]}
+
+
+def test_a_writing_is_found_wherever_it_stands() -> None:
+    """The search itself: plain, in base64 however it falls, in hexadecimal, and one in the other."""
+    for before in ("", "a", "ab", "abc"):
+        text = f"{before}{CLIENT}?>".encode()
+        standard, for_urls = base64.b64encode(text), base64.urlsafe_b64encode(text)
+        for found in (text, standard, for_urls, text.hex().encode(), standard.hex().encode()):
+            assert leaks({"account": CLIENT.encode()}, found) == ["account"]
+    assert leaks({"account": CLIENT.encode()}, f"{CLIENT[:-1]}x".encode()) == []
+
+
+def test_a_stolen_dump_holds_no_secret(settings: Settings) -> None:
+    shop = open_shop("Somtam House")
+    secrets = lived(shop, settings)
+    stolen = dump()
+    assert REFERENCE.encode() in stolen
+    assert REFERENCE.encode().hex().encode() in stolen, "events are bytes, which a dump shows so"
+    tokens = stolen.count(TOKEN_START), stolen.count(TOKEN_START.hex().encode())
+    assert tokens == (9, 3), "three secrets, three accounts, three notices; three stored answers"
+    assert leaks(secrets, stolen) == []
+
+
+def test_redis_holds_no_secret(settings: Settings) -> None:
+    with Redis.from_url(loaded.REDIS_URL) as client:
+        client.delete(QUEUE)
+        secrets = lived(open_shop("Somtam House"), settings)
+        wait_until(lambda: bool(client.llen(QUEUE)), 10)
+        held = {key: held_under(client, key) for key in client.keys("*")}
+    assert json.loads(held[QUEUE.encode()][0])["headers"]["task"] == "webhooks.drain"
+    assert any(key.startswith(b"rate:") for key in held), "it counts requests as well"
+    assert leaks(secrets, b"\n".join(chain(held, *held.values()))) == []
+
+
+def lived(shop: Shop, settings: Settings) -> dict[str, bytes]:
+    """A day of a shop, and a new encryption key at the end of it; returns what nobody may read."""
+    settings.WEBHOOK_PROBE = "off"
+    bank = BankCaller(new_client())
+    made = shop.post("/v1/webhooks", HOOK | {"secret": FIRST_SECRET}, key="hook").json()
+    shop.post(f"/v1/webhooks/{made['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET}, key="new")
+    shop.post("/v1/webhooks", HOOK | {"secret": PLAIN_SECRET})
+    settings.FIELD_ENCRYPTION_KEYS = [Fernet.generate_key().decode(), *settings.FIELD_ENCRYPTION_KEYS]
+    asked = {"amount": 150_000, "currency": "THB", "client_bank_account": CLIENT, "reference": REFERENCE}
+    code = shop.post("/v1/qr-codes", asked, key="order").json()
+    notice = bank.notice(code, payer_account=PAYER)
+    words: list[Any] = [
+        notice,
+        notice | {"payer_account": OTHER_PAYER, "amount": "9.00"},
+        json.dumps({"from": LOST_PAYER}).encode(),
+    ]
+    told = [bank.post(word).status_code for word in words]
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    assert told[0] == 200
+    call_command("reseal", stdout=io.StringIO())
+    return known(shop, settings)
+
+
+def known(shop: Shop, settings: Settings) -> dict[str, bytes]:
+    named = {"API key": shop.secret_key[16:], "client": CLIENT, "payer": PAYER, "another": OTHER_PAYER}
+    named |= {"first": FIRST_SECRET[6:], "second": SECOND_SECRET[6:], "plain": PLAIN_SECRET}
+    named |= {"unread": LOST_PAYER, "of the bank": settings.SANDBOX_BANK_SECRET, "site": settings.SECRET_KEY}
+    named |= {f"key {number}": key for number, key in enumerate(settings.FIELD_ENCRYPTION_KEYS)}
+    keys = {f"{name} decoded": base64.b64decode(named[name]) for name in ("first", "second")}
+    return {name: text.encode() for name, text in named.items()} | keys
+
+
+def dump() -> bytes:
+    """All of the database, as `pg_dump` writes it."""
+    given = connection.get_connection_params()
+    where = ["-h", str(given["host"]), "-p", str(given["port"]), "-U", given["user"], given["dbname"]]
+    environment = os.environ | {"PGPASSWORD": given["password"]}
+    return subprocess.check_output([find_programs() / "pg_dump", *where], env=environment, timeout=60)
+
+
+def held_under(client: Any, key: bytes) -> list[bytes]:
+    match client.type(key):
+        case b"list":
+            return list(client.lrange(key, 0, -1))
+        case b"hash":
+            return list(chain.from_iterable(client.hgetall(key).items()))
+        case b"set":
+            return list(client.smembers(key))
+        case b"zset":
+            return list(client.zrange(key, 0, -1))
+        case _:
+            return [client.get(key)]

@@ -1,0 +1,108 @@
+"""Every hostile URL, over the API and past it from the database: whoever may not be dialled never is."""
+
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from tests.conftest import Shop
+from tests.webhooks.cast import PAID, make_endpoint, publish
+from tests.webhooks.corpus import CORPUS, PUBLIC, ask_by_default, cases, internet, name_of
+from webhooks import deliveries, doorbell
+from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("names", "no_redis")]
+
+# JSON with U+0000 is refused before anybody looks for a URL, and PostgreSQL keeps it out too.
+WITH_NUL = cases(ids=("S233",))
+UNRESOLVED = cases(ids=("S285", "S286"))
+REFUSED = [
+    case
+    for case in cases(expect=("reject_registration", "reject_connect"))
+    if case not in UNRESOLVED + WITH_NUL
+]
+GOOD = cases(expect=("accept", "no_header_injection", "reject_or_punycode"))
+
+
+def edges() -> list[dict[str, Any]]:
+    """The first and the last address of each blocked range, as cases."""
+    rows = [row for row in CORPUS["blocked_ranges"] if not row["cidr"].startswith("NOT")]
+    networks = [(row, ip_network(row["cidr"])) for row in rows]
+    hosts = [
+        (row, f"[{address}]" if network.version == 6 else str(address))
+        for row, network in networks
+        for address in (network[0], network[-1])
+    ]
+    return [{"id": host, "why": row["why"], "url": f"https://{host}/"} for row, host in hosts]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names lead where the corpus says."""
+    ask_by_default(internet(CORPUS["cases"]), monkeypatch)
+
+
+@pytest.fixture
+def no_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody dials Redis, to count or to ring: whatever is dialled is a webhook's."""
+    settings.RATE_LIMIT = 0
+    monkeypatch.setattr(doorbell, "ring", lambda: None)
+
+
+def register(shop: Shop, case: dict[str, Any]) -> str:
+    """`webhook` for success, else the code of the error."""
+    answer = shop.post("/v1/webhooks", {"url": case["url"], "events": [PAID]})
+    if answer.status_code == 200:
+        return "webhook"
+    return f"{answer.status_code} {answer.json()['error']['code']}"
+
+
+@pytest.mark.parametrize("probe", ["reachable", "off"])
+def test_no_hostile_url_can_be_registered(
+    shop: Shop, settings: Settings, dialled: list[str], probe: str
+) -> None:
+    settings.WEBHOOK_PROBE = probe
+    answers = {name_of(case): register(shop, case) for case in REFUSED + edges()}
+    assert {name: code for name, code in answers.items() if code != "422 invalid_url"} == {}
+    assert not Endpoint.objects.exists()
+    assert dialled == []
+
+
+def test_a_url_with_nul_is_not_even_json(shop: Shop, dialled: list[str]) -> None:
+    assert [register(shop, case) for case in WITH_NUL] == ["400 invalid_request"]
+    assert dialled == []
+
+
+def test_a_name_that_nobody_resolves_cannot_be_registered(shop: Shop, dialled: list[str]) -> None:
+    assert [register(shop, case) for case in UNRESOLVED] == ["422 invalid_url"] * len(UNRESOLVED)
+    assert dialled == []
+
+
+@pytest.mark.parametrize("case", GOOD, ids=name_of)
+def test_an_ordinary_url_is_dialled_where_its_name_leads_and_can_be_registered(
+    shop: Shop, settings: Settings, dialled: list[str], case: dict[str, Any]
+) -> None:
+    assert register(shop, case) == "422 invalid_url"  # because nobody answers
+    settings.WEBHOOK_PROBE = "off"
+    assert register(shop, case) == "webhook"
+    assert Endpoint.objects.get().url == case["url"]
+    publish(shop)
+    assert deliveries.drain() == 1
+    assert Attempt.objects.get().error == "connect_refused"
+    assert dialled == [PUBLIC, PUBLIC]
+
+
+def test_a_hostile_url_that_got_into_the_database_is_not_dialled(shop: Shop, dialled: list[str]) -> None:
+    forced = REFUSED + UNRESOLVED + edges()
+    names = {make_endpoint(shop, case["url"]).id: name_of(case) for case in forced}
+    publish(shop)
+    assert deliveries.drain() == len(names) > 200
+    found = Attempt.objects.values_list("delivery__endpoint_id", "error")
+    errors = {names[endpoint_id]: error for endpoint_id, error in found}
+    unresolved = {name_of(case): "dns" for case in UNRESOLVED}
+    assert errors == dict.fromkeys(names.values(), "blocked") | unresolved
+    assert set(Attempt.objects.values_list("status", "peer")) == {(None, "")}
+    assert Delivery.objects.filter(state=DeliveryState.FAILED).count() == len(names) - len(UNRESOLVED)
+    assert Delivery.objects.filter(state=DeliveryState.PENDING).count() == len(UNRESOLVED)
+    assert dialled == []

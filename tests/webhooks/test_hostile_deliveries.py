@@ -1,0 +1,141 @@
+"""An event on its way to receivers that misbehave: each costs its time, and its attempt tells what it was."""
+
+import gzip
+import ssl
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pytest
+from pytest_django import Settings
+
+from tests.conftest import Shop
+from tests.webhooks.cast import make_endpoint, publish
+from tests.webhooks.certificates import Authority
+from tests.webhooks.corpus import ask_by_default, resolving
+from tests.webhooks.posting import MARGIN_MS, OK
+from tests.webhooks.receivers import (
+    Receiver,
+    Script,
+    listening,
+    replies,
+    then_drips,
+    then_floods,
+    then_hangs_up,
+    then_stalls,
+)
+from webhooks import deliveries, doorbell
+from webhooks.models import Attempt, Delivery, Endpoint
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "quick", "trusting")]
+
+SECONDS = 0.5
+HOST = "hooks.shop.test"
+A_GIGABYTE = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
+BOMB = gzip.compress(bytes(50_000_000))
+ZIPPED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB)
+ELSEWHERE = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.3/\r\nContent-Length: 0\r\n\r\n"
+GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a receiver does, with TLS if it has any, and what becomes of the delivery."""
+
+    script: Script
+    state: str
+    error: str
+    status: int | None = None
+    tls: Callable[[Authority], ssl.SSLContext] | None = None
+
+
+KINDS = {
+    "drips its head": Kind(then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: "), "pending", "timeout"),
+    "stalls in its head": Kind(then_stalls(b"HTTP/1.1 200 OK\r\n"), "pending", "timeout"),
+    "cuts its head": Kind(then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Half: "), "pending", "protocol"),
+    "sends 100,000 headers": Kind(
+        replies(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"), "pending", "protocol"
+    ),
+    "drips its body": Kind(then_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "succeeded", "", 200),
+    "cuts its body": Kind(
+        then_hangs_up(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), "succeeded", "", 200
+    ),
+    "sends a gigabyte": Kind(then_floods(A_GIGABYTE, bytes(65536)), "succeeded", "", 200),
+    "sends a gzip bomb": Kind(replies(ZIPPED + BOMB), "succeeded", "", 200),
+    "floods an error": Kind(
+        then_floods(b"HTTP/1.1 500 No\r\n\r\n", b"\0" * 65536), "pending", "http_5xx", 500
+    ),
+    "leads elsewhere": Kind(replies(ELSEWHERE), "pending", "http_3xx", 302),
+    "is gone": Kind(replies(GONE), "held", "http_4xx", 410),
+    "is somebody else": Kind(
+        replies(OK), "pending", "tls_cert", tls=lambda authority: authority.server("other.shop.test")
+    ),
+    "has expired": Kind(
+        replies(OK), "pending", "tls_cert", tls=lambda authority: authority.server(HOST, days=-1)
+    ),
+    "vouches for itself": Kind(
+        replies(OK), "pending", "tls_cert", tls=lambda authority: authority.self_signed(HOST)
+    ),
+}
+
+
+@pytest.fixture
+def quick(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts are short, and nobody dials Redis."""
+    settings.WEBHOOK_SECONDS = SECONDS
+    monkeypatch.setattr(doorbell, "ring", lambda: None)
+
+
+@pytest.fixture
+def trusting(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authority of these tests is a public one, and every name leads to this machine."""
+    ask_by_default(resolving("127.0.0.1"), monkeypatch, tls=tls)
+
+
+@contextmanager
+def standing_at(kind: Kind, shop: Shop, authority: Authority) -> Iterator[tuple[Receiver, Endpoint]]:
+    """A receiver of this kind and the endpoint of the shop that leads to it."""
+    with listening(kind.script, tls=kind.tls(authority) if kind.tls else None) as receiver:
+        url = receiver.url(HOST, scheme="https" if kind.tls else "http")
+        yield receiver, make_endpoint(shop, url)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_attempt_tells_what_the_receiver_did(
+    shop: Shop, authority: Authority, dialled: list[str], name: str
+) -> None:
+    kind = KINDS[name]
+    with standing_at(kind, shop, authority) as (receiver, endpoint):
+        publish(shop)
+        tracemalloc.start()
+        assert deliveries.drain() == 1
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    attempt = Attempt.objects.get()
+    assert (attempt.status, attempt.error, attempt.peer) == (kind.status, kind.error, "127.0.0.1")
+    assert (attempt.duration_ms or 0) < SECONDS * 1000 + MARGIN_MS
+    assert len(attempt.excerpt) <= 4096
+    assert Delivery.objects.get().state == kind.state
+    endpoint.refresh_from_db()
+    assert endpoint.status == ("disabled" if kind.status == 410 else "active")
+    assert dialled == ["127.0.0.1"]
+    assert len(receiver.heads) == (0 if kind.tls else 1)
+    assert receiver.sent < 20_000_000
+    assert peak < 5_000_000
+
+
+def test_all_of_them_at_once_keep_nobody_from_being_told(shop: Shop, authority: Authority) -> None:
+    with ExitStack() as open_receivers:
+        met = {
+            name: open_receivers.enter_context(standing_at(kind, shop, authority))
+            for name, kind in KINDS.items()
+        }
+        good, _ = open_receivers.enter_context(standing_at(Kind(replies(OK), "", ""), shop, authority))
+        publish(shop)
+        assert deliveries.drain() == len(KINDS) + 1
+    states = {delivery.endpoint_id: delivery.state for delivery in Delivery.objects.all()}
+    assert {name: states[endpoint.id] for name, (_, endpoint) in met.items()} == {
+        name: kind.state for name, kind in KINDS.items()
+    }
+    assert len(good.heads) == 1

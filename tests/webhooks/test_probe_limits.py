@@ -1,0 +1,162 @@
+"""Nobody probes so often, or so much at once, that it harms others or serves as a port scanner."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from core import redis
+from core.rates import Rate
+from tests.conftest import Shop, open_shop
+from tests.receiver import Receiver, Reply
+from tests.webhooks.cast import PAID, make_endpoint
+from webhooks import probes
+from webhooks.models import Endpoint
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+
+PATH = "/Thai/v1/webhooks"
+BURST = 3
+
+
+@pytest.fixture(autouse=True)
+def patient_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a call may take longer than a shop should wait for it."""
+    monkeypatch.setattr(redis, "_breaker", redis.Breaker())
+    monkeypatch.setattr(redis, "_own", redis._Own())
+    monkeypatch.setattr(redis, "PATIENCE", 5.0)
+
+
+@pytest.fixture
+def rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So slow a rate that no place comes back during a test."""
+    monkeypatch.setattr(probes, "RATE", Rate(per_second=0.01, burst=BURST))
+
+
+def register(shop: Shop, url: str) -> Any:
+    return shop.post(PATH, {"url": url, "events": [PAID]})
+
+
+def refused(answer: Any) -> bool:
+    """True for a 429 with its hint, False for success."""
+    if answer.status_code == 200:
+        return False
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert answer.headers["Retry-After"] in answer.json()["error"]["message"]
+    return True
+
+
+@contextmanager
+def under_way(receiver: Receiver, *asks: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
+    """The asks, each in a thread of its own and held by the receiver until the block ends."""
+
+    def run(ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        finally:
+            connection.close()
+
+    receiver.on("/slow", Reply(hangs=True))
+    with ThreadPoolExecutor(len(asks)) as pool:
+        answers = [pool.submit(run, ask) for ask in asks]
+        receiver.wait_for(lambda requests: len(requests) == len(asks))
+        try:
+            yield answers
+        finally:
+            receiver.closing.set()
+
+
+@pytest.mark.usefixtures("rare")
+@pytest.mark.parametrize("probe", ["reachable", "off"])
+def test_beyond_the_burst_a_merchant_is_asked_to_wait(
+    shop: Shop, receiver: Receiver, settings: Settings, probe: str
+) -> None:
+    settings.WEBHOOK_PROBE = probe
+    answers = [register(shop, receiver.url()) for _ in range(BURST + 2)]
+    assert [refused(answer) for answer in answers] == [False] * BURST + [True] * 2
+    assert 90 < int(answers[-1].headers["Retry-After"]) <= 100
+    assert Endpoint.objects.count() == BURST
+    assert len(receiver.requests) == (BURST if probe == "reachable" else 0)
+
+
+@pytest.mark.usefixtures("rare")
+def test_urls_that_are_refused_count_too(shop: Shop, receiver: Receiver) -> None:
+    codes = [register(shop, "https://10.0.0.1/").status_code for _ in range(BURST)]
+    assert codes == [422] * BURST
+    assert refused(register(shop, receiver.url()))
+    assert receiver.requests == []
+
+
+@pytest.mark.usefixtures("rare")
+def test_a_changed_url_counts_like_a_new_one_and_an_unchanged_one_not(shop: Shop, receiver: Receiver) -> None:
+    endpoint = make_endpoint(shop, receiver.url("/0"))
+    urls = [receiver.url(f"/{number}") for number in (0, 0, 1, 1, 2, 2, 3, 4)]
+    answers = [shop.patch(f"{PATH}/{endpoint.id}", {"url": url}) for url in urls]
+    assert [refused(answer) for answer in answers] == [False] * 7 + [True]
+    endpoint.refresh_from_db()
+    assert endpoint.url == receiver.url("/3")
+
+
+@pytest.mark.usefixtures("rare")
+def test_merchants_do_not_share_their_room(shop: Shop, rival: Shop, receiver: Receiver) -> None:
+    for _ in range(BURST):
+        register(shop, receiver.url())
+    assert refused(register(shop, receiver.url()))
+    assert not refused(register(rival, receiver.url()))
+
+
+@pytest.mark.usefixtures("rare")
+def test_a_refusal_for_haste_may_be_repeated_under_the_same_key(
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"url": receiver.url(), "events": [PAID]}
+    for _ in range(BURST):
+        register(shop, receiver.url())
+    assert refused(shop.post(PATH, body, key="once"))
+    monkeypatch.setattr(probes, "RATE", Rate(per_second=0.01, burst=BURST + 1))
+    assert not refused(shop.post(PATH, body, key="once"))
+
+
+@pytest.mark.usefixtures("rare")
+@pytest.mark.parametrize("change", [{"RATE_LIMIT": 0}, {"REDIS_URL": "redis://127.0.0.1:1/0"}], ids=str)
+def test_without_limits_or_redis_probes_pass(
+    shop: Shop, receiver: Receiver, settings: Settings, change: dict[str, Any]
+) -> None:
+    for name, value in change.items():
+        setattr(settings, name, value)
+    assert not any(refused(register(shop, receiver.url())) for _ in range(BURST + 1))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_merchant_has_one_probe_at_a_time(receiver: Receiver) -> None:
+    greedy, other = open_shop("Greedy"), open_shop("Other")
+    with under_way(receiver, lambda: register(greedy, receiver.url("/slow"))) as (slow,):
+        assert refused(register(greedy, receiver.url()))
+        assert register(other, receiver.url()).status_code == 200
+    assert slow.result().json()["error"]["code"] == "invalid_url"
+    assert len(receiver.requests) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_beyond_so_many_probes_at_once_others_are_asked_to_wait(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "PATIENCE_SECONDS", 0.05)
+    late, *shops = (open_shop(f"Shop {number}") for number in range(probes.AT_ONCE + 1))
+    asks = [lambda shop=shop: register(shop, receiver.url("/slow")) for shop in shops]
+    with under_way(receiver, *asks):
+        answer = register(late, receiver.url())
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "service_unavailable")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert len(receiver.requests) == probes.AT_ONCE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_place_is_free_again_once_its_probe_has_ended(shop: Shop, receiver: Receiver) -> None:
+    receiver.on("/hook", *[Reply(closes=True)] * 3, Reply())
+    answers = [register(shop, receiver.url()).status_code for _ in range(4)]
+    assert answers == [422, 422, 422, 200]

@@ -1,0 +1,69 @@
+"""How much waits to be told, at a price that grows with the endpoints that wait, never with what waits."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from core import rows
+
+# Counting ends here: whoever reads a larger number would do the same.
+COUNTED = 100_000
+
+# Hops along an index from endpoint to endpoint, as `webhooks.claiming` does.
+_ASKED = """
+    WITH RECURSIVE waiting (endpoint_id) AS (
+        (SELECT endpoint_id FROM webhooks_delivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT d.endpoint_id FROM webhooks_delivery d
+            WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
+        ) FROM waiting w WHERE w.endpoint_id IS NOT NULL
+    ), asked AS MATERIALIZED (
+        SELECT e.id, h.paused_until IS NOT NULL AS is_paused
+        FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
+        LEFT JOIN webhooks_health h ON h.endpoint_id = e.id
+        WHERE e.status = 'active' AND e.deleted_at IS NULL
+    )
+"""
+_COUNT = """
+    SELECT count(*) FROM (
+        SELECT FROM asked a CROSS JOIN LATERAL (
+            SELECT FROM webhooks_delivery d
+            WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %s LIMIT %s
+        ) due
+        WHERE a.is_paused = %s LIMIT %s
+    ) counted
+"""
+_OLDEST = """
+    SELECT min(longest.due_at) FROM asked a CROSS JOIN LATERAL (
+        SELECT d.due_at FROM webhooks_delivery d
+        WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %s ORDER BY d.due_at LIMIT 1
+    ) longest
+    WHERE NOT a.is_paused AND NOT EXISTS (
+        SELECT FROM webhooks_delivery f
+        WHERE f.endpoint_id = a.id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Deliveries that are due: of endpoints that are asked, of those that are paused. Up to COUNTED each."""
+
+    due: int
+    paused: int
+
+
+def count(now: datetime) -> Backlog:
+    sql = f"{_ASKED} SELECT ({_COUNT}), ({_COUNT})"
+    values = [now, COUNTED, False, COUNTED, now, COUNTED, True, COUNTED]
+    return Backlog(*rows.run(sql, values).fetchone())
+
+
+def oldest_due_seconds(now: datetime) -> float:
+    """How long the delivery that has waited longest for a worker is overdue; 0 when none is.
+
+    Where an endpoint is paused or being posted to, it is the endpoint that is ill or slow: not counted. A
+    lease that has run out is no post.
+    """
+    (due_at,) = rows.run(_ASKED + _OLDEST, [now]).fetchone()
+    return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)
