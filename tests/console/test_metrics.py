@@ -79,6 +79,8 @@ def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -
         "receipts_not_applied": "gauge",
         "receipts_for_staff": "gauge",
         "notices_for_staff": "gauge",
+        "refunds_returned": "gauge",
+        "withdrawals_for_staff": "gauge",
         "webhook_deliveries_due": "gauge",
         "webhook_oldest_due_seconds": "gauge",
         "webhook_endpoints": "gauge",

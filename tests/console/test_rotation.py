@@ -15,11 +15,13 @@ from core import clock, crypto
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
 from receipts.models import Notice, Receipt
+from sandbox import orders
 from tests.conftest import BankCaller, Shop, open_shop
 from tests.factories import PaymentFactory
 from tests.stack import wait_until
 from tests.threads import at_once
 from tests.webhooks.cast import SECRET, make_endpoint
+from tests.withdrawals.cast import withdrawn
 from webhooks import endpoints
 from webhooks.models import Endpoint
 
@@ -28,7 +30,7 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 # Version and time of a Fernet token: what every one of this century begins with.
 TOKEN_START = "gAAAAA"
-TOKENS = 7  # what `lived_in` seals, one in each column
+TOKENS = 10  # what `lived_in` seals, one in each column
 
 
 class Terminal(io.StringIO):
@@ -61,6 +63,9 @@ def lived_in(shop: Shop, bank: BankCaller) -> dict[str, str]:
     shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET})
     code: dict[str, str] = ask(shop).json()
     assert bank.tell(code, payer_account=PAYER).status_code == 200
+    withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
+    ordered = orders.Asked(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
+    orders.take(ordered, now=clock.now())
     return webhook | code
 
 
