@@ -17,6 +17,8 @@ class OrderViewSet(ApiViewSet):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         check_open()
+        if request.method not in self.allowed_methods:
+            self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
         signatures.verify(
             request.headers,

@@ -191,6 +191,14 @@ def test_an_inquiry_has_to_be_signed_too() -> None:
     assert error_of(ask(signature=other)) == (401, "invalid_order_signature", None)
 
 
+@pytest.mark.parametrize(("path", "known"), [(DOOR, "POST"), (f"{DOOR}/{REFERENCE}", "GET, HEAD")])
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
+def test_a_method_that_a_door_does_not_know_is_refused_unsigned(method: str, path: str, known: str) -> None:
+    answer = new_client().generic(method, path)
+    assert error_of(answer) == (405, "method_not_allowed", None)
+    assert answer["Allow"] == known
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
