@@ -66,7 +66,7 @@ SIGNED = (
 
 
 def describe(schema: AutoSchema) -> Json:
-    """Path items by type. What no row here says the data of can be subscribed to and is not sent yet."""
+    """Path items by type of event."""
     return {
         PING: _message(schema, PING, "Asks whether an endpoint is there", PingData, PINGED),
         **{
