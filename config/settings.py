@@ -172,7 +172,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in ("default", "webhooks")]
+QUEUES = ("default", "webhooks", "banks")  # what waits for strangers or for banks delays nothing else
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 
 # --- logs ---------------------------------------------------------------------------------------------
 LOGGING = {

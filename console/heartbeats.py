@@ -2,10 +2,11 @@
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
 from console.models import Heartbeat
 
 BEAT = "beat"
-QUEUES = ("default", "webhooks")
 SILENCE = timedelta(seconds=30)  # six missed signs
 
 
@@ -19,4 +20,4 @@ def silent(*, now: datetime) -> dict[str, bool]:
     """For beat and each queue: whether nothing was heard of it lately."""
     heard = dict(Heartbeat.objects.values_list("name", "at"))
     oldest = now - SILENCE
-    return {name: name not in heard or heard[name] < oldest for name in (BEAT, *QUEUES)}
+    return {name: name not in heard or heard[name] < oldest for name in (BEAT, *settings.QUEUES)}

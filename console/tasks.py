@@ -12,3 +12,8 @@ def beat_default() -> None:
 @shared_task(name="console.beat_webhooks")
 def beat_webhooks() -> None:
     heartbeats.sign("webhooks", now=clock.now())
+
+
+@shared_task(name="console.beat_banks")
+def beat_banks() -> None:
+    heartbeats.sign("banks", now=clock.now())

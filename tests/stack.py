@@ -90,7 +90,7 @@ class Stack:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Its running children by name: postgres valkey web webhooks default beat bank."""
+        """Its running children by name: postgres valkey web webhooks banks default beat bank."""
         running: dict[str, int] = json.loads((self.folder / "pids.json").read_text())
         return running
 

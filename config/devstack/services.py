@@ -21,12 +21,13 @@ def web(environ: Mapping[str, str]) -> Program:
 
 
 def workers(environ: Mapping[str, str]) -> list[Program]:
-    """Workers, clock and the sandbox bank. A slow webhook never delays other tasks."""
+    """Workers, clock and the sandbox bank. A slow webhook or bank never delays other tasks."""
     # In a container everything is root's; Celery's warning about it helps nobody here.
     worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
     beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
     return [
         Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "4", "-n", "webhooks@%h"], worker_environ),
+        Program("banks", [*WORKER, "-Q", "banks", "-c", "8", "-n", "banks@%h"], worker_environ),
         Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),
         Program("beat", beat, environ),
         manage("bank", environ, "sandbox_bank"),

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 
@@ -16,7 +17,7 @@ from webhooks.models import Endpoint, Health
 
 @pytest.fixture
 def signs_of_life(db: None) -> None:
-    for name in (heartbeats.BEAT, *heartbeats.QUEUES):
+    for name in (heartbeats.BEAT, *settings.QUEUES):
         heartbeats.sign(name, now=clock.now())
 
 
@@ -28,11 +29,11 @@ def test_ready_when_everything_is_alive(signs_of_life: None) -> None:
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"]) == {
-        "database", "migrations", "beat", "worker_default", "worker_webhooks", "deliveries",
+        "database", "migrations", "beat", "worker_default", "worker_webhooks", "worker_banks", "deliveries",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["beat", "default", "webhooks"])
+@pytest.mark.parametrize("name", ["beat", "default", "webhooks", "banks"])
 def test_a_part_that_fell_silent_is_named(signs_of_life: None, name: str) -> None:
     Heartbeat.objects.filter(name=name).update(at=clock.now() - timedelta(minutes=1))
     answer = Client().get("/readyz")

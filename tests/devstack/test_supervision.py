@@ -12,7 +12,7 @@ import requests
 from tests.stack import ROOT, Stack, wait_until
 
 pytestmark = pytest.mark.slow
-CHILDREN = ["web", "webhooks", "default", "beat", "bank", "valkey", "postgres"]
+CHILDREN = ["web", "webhooks", "banks", "default", "beat", "bank", "valkey", "postgres"]
 
 
 def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess[str]":
