@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import deliveries, table
+from bench import deliveries, history, table
 from bench.contest import CREATE, POLL, Contest, Contestant, P, Pace, Refused, Server
 from bench.deliveries import ALONE, BESIDE, HEALTHY, SOME, Deliveries, Told
 from config.devstack import ports
@@ -23,8 +23,9 @@ DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
 WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
+HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.5
 REQUESTS = {"create": CREATE, "poll": POLL}
-PARTS = (*REQUESTS, "deliver", "latency", "slow")
+PARTS = (*REQUESTS, "history", "deliver", "latency", "slow")
 RATES = (50, 200)
 BESIDE_RATE = 50
 
@@ -36,7 +37,11 @@ def main() -> None:
     try:
         _tell("Starting an instance ...")
         with Stack(home / "instance", **CEILING) as stack:
-            tables = [*_requests(stack, home, options), *_deliveries(stack, options)]
+            tables = [
+                *_requests(stack, home, options),
+                *_history(stack, options),
+                *_deliveries(stack, options),
+            ]
     except Refused as refusal:
         sys.exit(f"Not measured: {refusal}")
     finally:
@@ -54,6 +59,7 @@ def _options() -> argparse.Namespace:
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
     add("--connections", type=int, default=8, help="requests under way at once (8)")
+    add("--rows", type=int, default=history.LONG, help=f"of the long history ({history.LONG})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
@@ -103,6 +109,11 @@ def _peer(stack: Stack) -> Iterator[Server]:
 
 def _listens(port: int) -> bool:
     return not ports.is_free(port)
+
+
+def _history(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
+    if "history" in options.only:
+        yield history.measure(stack, rows=options.rows, rounds=HISTORY_ROUNDS, seconds=HISTORY_SECONDS)
 
 
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:

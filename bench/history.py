@@ -1,21 +1,17 @@
-"""`python -m bench.history`: what a long history does to `GET /v1/transactions`. One table.
+"""What a long history does to `GET /v1/transactions`.
 
 Two merchants of one instance, one of them with a short history, are asked in turn.
 """
 
-import argparse
 import itertools
 import json
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from urllib.parse import urlencode
 
 import psycopg
@@ -109,12 +105,13 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
 
 def table(short: History, long: History) -> str:
     """Medians and 95 of 100 of all rounds; `times` compares the medians."""
+    title = "page and total of the history"
     sizes = (f"{short.rows:,} rows", "p50 ms", "p95 ms", f"{long.rows:,}", "p50 ms", "p95 ms", "times")
-    lines = [_line("", *sizes), "-" * sum(WIDTHS)]
+    lines = [_line("", *sizes), "-" * sum(WIDTHS), "", title]
     for name, before in short.latencies.items():
         after = long.latencies[name]
         ratio = statistics.median(after) / statistics.median(before)
-        lines.append(_line(name, "", *_figures(before), "", *_figures(after), f"{ratio:.2f}"))
+        lines.append(_line(f"  {name}", "", *_figures(before), "", *_figures(after), f"{ratio:.2f}"))
     return "\n".join(lines)
 
 
@@ -170,25 +167,3 @@ def _line(*cells: str) -> str:
 
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    # The package's own part of `python -m bench` imports this module.
-    from bench.__main__ import CEILING, DISK
-
-    parser = argparse.ArgumentParser(prog="bench.history", description=__doc__)
-    parser.add_argument("--rows", type=int, default=LONG, help=f"of the long history ({LONG})")
-    parser.add_argument("--rounds", type=int, default=3, help="of each question (3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of a round (1)")
-    options = parser.parse_args()
-    home = Path(tempfile.mkdtemp(prefix="thai-qr-bench-", dir=DISK if DISK.is_dir() else None))
-    home.chmod(0o711)
-    try:
-        with Stack(home / "instance", **CEILING) as stack:
-            print(measure(stack, **vars(options)))
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()
