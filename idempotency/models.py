@@ -17,7 +17,7 @@ class IdempotencyKey(models.Model):
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.CharField(max_length=255, db_collation="C")
-    fingerprint = models.BinaryField(help_text="SHA-256 of method, route and body.")
+    fingerprint = models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")
     status = models.SmallIntegerField()
     body_sealed = models.BinaryField(editable=False, help_text="The answer, byte for byte.")
     subject_id = PublicId(

@@ -5,7 +5,7 @@ The database is the lock. A duplicate waits on the unique index until the first 
 asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for the second commit.
 """
 
-import hashlib
+import hmac
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import orjson
+from django.conf import settings
 from django.db import DatabaseError, IntegrityError, OperationalError, transaction
 from django.db.models import Model
 
@@ -67,9 +68,12 @@ Job = Draft | TwoPhases[Any] | Callable[[], Answer]
 
 
 def fingerprint(*, method: str, operation: str, body: Any) -> bytes:
-    """What makes two requests the same: method, operation (all path forms are one) and body by value."""
+    """What makes two requests the same: method, operation (all path forms are one) and body by value.
+
+    Keyed: of a body that is known but for an account number, a plain hash would tell the number.
+    """
     canonical = orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(canonical).digest()
+    return hmac.digest(settings.SECRET_KEY.encode(), canonical, "sha256")
 
 
 def look_up(claim: Claim) -> Answer | None:
