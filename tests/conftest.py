@@ -16,6 +16,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from django.test.client import ClientHandler
 
+from console.audit import checking
 from core import clock, ids, money, redis, thaiqr
 from merchants import services
 from merchants.models import Merchant
@@ -135,6 +136,13 @@ class BankCaller:
 @pytest.fixture
 def bank(db: None) -> BankCaller:
     return BankCaller(new_client())
+
+
+@pytest.fixture
+def books_are_right(db: None) -> Iterator[None]:
+    """The audit finds nothing when the test is over."""
+    yield
+    assert not [str(difference) for difference in checking.differences()]
 
 
 @pytest.fixture(scope="session", autouse=True)

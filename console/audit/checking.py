@@ -14,8 +14,13 @@ from transfers.models import Transfer
 RULES = [*ledger_rules.RULES, *payment_rules.RULES, *history_rules.RULES, *outgoing_rules.RULES]
 # After so long without a last word from a bank somebody should ask it.
 LONG = timedelta(days=1)
-# For each of the few hash tables of one rule.
-MEMORY = "64MB"
+# It may take its time, and all of each answer is wanted, not only the first rows.
+SESSION = {
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "work_mem": "64MB",
+    "cursor_tuple_fraction": "1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,8 @@ def snapshot() -> Iterator[None]:
     """One moment of the whole database, for as long as it takes. Changes nothing, waits for nobody."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
-            cursor.execute(f"SET LOCAL {name} = 0")
-        cursor.execute(f"SET LOCAL work_mem = '{MEMORY}'")
+        for name, value in SESSION.items():
+            cursor.execute(f"SET LOCAL {name} = '{value}'")
         yield
 
 

@@ -280,7 +280,7 @@ def test_the_command_prints_each_difference_and_fails(counter: Counter) -> None:
         damage("UPDATE transactions_transaction SET amount = 1")
         damage("UPDATE transactions_account SET settled = 7 WHERE kind = 'reserved'")
     printed, complaint = audit()
-    assert complaint == "The books are wrong in 4 places."
+    assert complaint == "The books are wrong. Differences: 4."
     merchant_id = counter.shop.merchant.id
     assert (
         f"a payment that ended is in the history, and no other: {payment_id} payment: "

@@ -17,7 +17,7 @@ from tests.threads import at_once
 from transactions.models import Transaction
 from webhooks.models import Event
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
 
 
 def telling(notice: dict[str, Any]) -> Callable[[], Any]:

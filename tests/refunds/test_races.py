@@ -21,7 +21,7 @@ from tests.transfers.cast import Bank, pass_time
 from transactions.models import Entry
 from transfers import services as transfers
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
 CLIENTS, PAYMENTS, PAID, PART = 8, 200, 10_000, 6_000
 
 

@@ -31,6 +31,7 @@ from withdrawals.models import Status, Withdrawal
 
 Serving = Callable[..., Bank]
 pytestmark = pytest.mark.django_db(transaction=True)
+in_right_books = pytest.mark.usefixtures("books_are_right")
 CLIENTS = 32
 SUM, PIECE = 5_000_000, 130_000
 FIT = SUM // PIECE
@@ -69,6 +70,7 @@ def check_books(shop: Shop) -> None:
     assert sum(balance(shop)) == SUM - out
 
 
+@in_right_books
 def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, served_by: Serving) -> None:
     bank = served_by(sends=[Word("succeeded", "b-1")])
     answers = [each for told in at_once(*[asking(shop, n) for n in range(CLIENTS)]) for each in told]
@@ -85,6 +87,7 @@ def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, se
     check_books(shop)
 
 
+@in_right_books
 def test_the_same_request_at_once_is_one_withdrawal(shop: Shop) -> None:
     asked = withdrawal_request(amount=PIECE)
     answers = at_once(*[partial(own(shop).post, PATH, asked, key="one") for _ in range(20)])
@@ -121,6 +124,7 @@ def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
     assert balance(shop) == (SUM - FIT * PIECE, FIT * PIECE)
 
 
+@in_right_books
 def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: BankCaller) -> None:
     codes = [shop.qr_code(amount=100_000) for _ in range(40)]
     tellers = [BankCaller(new_client()) for _ in range(8)]
@@ -136,6 +140,7 @@ def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: BankCaller)
     assert reserved == 32 * PIECE
 
 
+@in_right_books
 @pytest.mark.parametrize("_", range(10))
 def test_one_is_either_canceled_or_sent(shop: Shop, served_by: Serving, _: int) -> None:
     bank = served_by(sends=[Word("succeeded", "b-1")])

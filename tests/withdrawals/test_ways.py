@@ -26,7 +26,7 @@ from withdrawals.services import OWNER
 from withdrawals.tasks import run_due
 
 Serving = Callable[..., Bank]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
 PAID_IN = -150_000
 
 

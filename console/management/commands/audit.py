@@ -19,7 +19,7 @@ class Command(BaseCommand):
             for waiting in checking.long_under_way(clock.now()):
                 self.stderr.write(f"Ask the bank: {waiting}", self.style.WARNING)
         if count:
-            raise CommandError(f"The books are wrong in {count} places.")
+            raise CommandError(f"The books are wrong. Differences: {count}.")
         return f"The books are right: {len(checking.RULES)} rules hold."
 
     def _differences(self) -> int:
