@@ -151,10 +151,14 @@ def test_both_forms_of_a_path_answer_the_same(shop: Shop, bank: BankCaller) -> N
     for tail in (
         f"qr-codes/{code['qr_code_id']}",
         "transactions",
+        "balance",
+        "refunds",
         "withdrawals",
         "webhooks",
         "qr-codes/qr_x",
         "payments/pay_x",
+        "refunds/ref_x",
+        "withdrawals/wd_x",
     ):
         thai, plain = (shop.get(f"/{prefix}{tail}") for prefix in (THAI, PLAIN))
         assert (thai.status_code, thai.content) == (plain.status_code, plain.content)
