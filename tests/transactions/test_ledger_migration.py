@@ -22,7 +22,7 @@ def migrate(*target: tuple[str, str]) -> None:
 
 @pytest.fixture
 def no_ledger_yet() -> Iterator[None]:
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("transactions")
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
     migrate(BEFORE)
     yield
     migrate(*newest)
