@@ -1,0 +1,117 @@
+"""A shop and a bank that speak real HTTP, and an empty town for each of the machine's lives."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from threading import Thread
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.test import Client
+
+from console.audit import checking
+from core import clock, rows
+from merchants import services
+from tests.conftest import BankCaller, Shop
+from tests.tables import TABLES
+
+SECONDS = 30
+# All rules in one question, which PostgreSQL plans once: asked after each step, it takes some milliseconds.
+ANY_DIFFERENCE = " UNION ALL ".join(f"SELECT * FROM ({rule.sql}) AS difference" for rule in checking.RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Wire:
+    """What the test client does inside the process, over one connection that stays."""
+
+    def __init__(self, base_url: str) -> None:
+        self._connection = HTTPConnection(str(urlsplit(base_url).netloc), timeout=SECONDS)
+
+    def get(self, path: str, *, headers: dict[str, str]) -> Answer:
+        return self._ask("GET", path, b"", headers)
+
+    def post(self, path: str, data: str | bytes, *, content_type: str, headers: dict[str, str]) -> Answer:
+        body = data.encode() if isinstance(data, str) else data
+        return self._ask("POST", path, body, headers | {"Content-Type": content_type})
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        self._connection.request(method, path, body, headers)
+        answer = self._connection.getresponse()
+        return Answer(answer.status, dict(answer.getheaders()), answer.read())
+
+
+class _Application(WSGIHandler):
+    """Says how long its answers are, or the server would end the connection with each."""
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        response = super().get_response(request)
+        if isinstance(response, HttpResponse):
+            response.headers["Content-Length"] = str(len(response.content))
+        return response
+
+
+class _Handler(WSGIRequestHandler):
+    disable_nagle_algorithm = True  # or an answer waits for the caller to acknowledge its first half
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The service at an address of its own.
+
+    Not pytest's live server: it ends each connection after one answer, and with it one to PostgreSQL, which
+    costs five times what the answer does.
+    """
+    server = ThreadedWSGIServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    server.set_app(_Application())
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def open_town(wire: Wire) -> tuple[Shop, BankCaller]:
+    """A shop in a database where nothing has happened yet, and the bank that knocks."""
+    _empty()
+    merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
+    http = cast(Client, wire)
+    return Shop(merchant, secret_key, http), BankCaller(http)
+
+
+def differences() -> list[str]:
+    """What the audit finds."""
+    if not rows.run(ANY_DIFFERENCE, []).fetchone():
+        return []
+    return [str(difference) for difference in checking.differences()]
+
+
+@transaction.atomic
+def _empty() -> None:
+    """Delete every row of ours. Not by TRUNCATE, which costs more than the few rows of one life."""
+    with connection.cursor() as cursor:
+        cursor.execute(TABLES)
+        ours = [table for (table,) in cursor.fetchall() if not table.startswith("auth_")]
+        deletions = "; ".join(f'DELETE FROM "{table}"' for table in ours)
+        cursor.execute(f"SET LOCAL session_replication_role = replica; {deletions}")
