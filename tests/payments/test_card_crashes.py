@@ -21,7 +21,7 @@ from tests.conftest import Shop, new_client
 from tests.payments.card_cast import PATH, error_of, events, inquire, request, rows_of
 from tests.threads import at_once
 
-pytestmark = pytest.mark.usefixtures("books_are_right")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("books_are_right")]
 
 
 class Crash(Exception):

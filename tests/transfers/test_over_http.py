@@ -14,7 +14,7 @@ from tests.stack import wait_until
 from tests.transfers.cast import Recorder, queued, work
 from transfers.models import State
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 DOOR = "/sandbox/bank/v1/orders"
 
 

@@ -14,7 +14,11 @@ from tests.stack import wait_until
 from tests.withdrawals.cast import balance, events_of, now_of, withdrawn
 from withdrawals.tasks import run_due
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("books_are_right"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from webhooks.models import Event
 from withdrawals.models import Status, Withdrawal
 
 Serving = Callable[..., Bank]
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 in_right_books = pytest.mark.usefixtures("books_are_right")
 CLIENTS = 32
 SUM, PIECE = 5_000_000, 130_000
