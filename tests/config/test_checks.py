@@ -52,6 +52,7 @@ def test_a_database_that_may_lose_commits_is_refused() -> None:
     assert "synchronous_commit=off" in error.msg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["-c", "import config.wsgi"], ["-m", "celery", "-A", "config", "worker"]]
 )

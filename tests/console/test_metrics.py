@@ -213,6 +213,7 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
     assert states == {"active": 2, "paused": 1, "disabled": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_bell_that_redis_does_not_take_is_counted() -> None:
     bell = Bell(f"redis://127.0.0.1:{unused_port()}/0", on_failure=tallies.count_lost_bell)

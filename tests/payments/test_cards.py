@@ -171,6 +171,7 @@ def test_a_field_at_fault_is_named_before_anybody_is_asked(
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 
 
+@pytest.mark.slow
 def test_an_acquirer_that_does_not_answer_in_time_leaves_the_payment_pending(till: Shop) -> None:
     answer = till.post(PATH, request("tok_test_timeout"), key="order-1")
     pending = answer.json()

@@ -94,6 +94,7 @@ def test_many_rings_become_few_bells_and_the_last_is_heard(bell: Bell, bells: Re
     assert bells.llen(QUEUE) < 20
 
 
+@pytest.mark.slow
 def test_after_a_failure_redis_is_left_alone_for_a_second() -> None:
     bell = Bell(f"redis://127.0.0.1:{unused_port()}/0")
     bell.ring()
@@ -138,6 +139,7 @@ def test_a_commit_that_nobody_listens_to_rings_nothing(shop: Shop, bells: Redis)
     assert bells.llen(QUEUE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_while_redis_hangs_events_are_published_as_fast(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     make_endpoint(shop)
