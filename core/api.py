@@ -123,10 +123,10 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
     try:
         return dict(serializer.run_validation(request.data))
     except exceptions.ValidationError as error:
-        name, reason = _first(error)
+        name, place, reason = _first(error)
         kind = errors.CATALOGUE[f"invalid_{name}"]
         is_fixed = name in FIXED_MESSAGES - getattr(serializer, "says_why", set())
-        raise kind(None if is_fixed else f"{name}: {reason}", param=name) from None
+        raise kind(None if is_fixed else f"{place}: {reason}", param=name) from None
 
 
 def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
@@ -138,8 +138,8 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
                 raise exceptions.ValidationError({name: ["Give this parameter once."]})
         return dict(serializer.run_validation(_plain(query)))
     except exceptions.ValidationError as error:
-        name, reason = _first(error)
-        raise errors.InvalidParameters(f"{name}: {reason}", param=name) from None
+        name, place, reason = _first(error)
+        raise errors.InvalidParameters(f"{place}: {reason}", param=name) from None
 
 
 # Fields whose error has one message for every cause, because the interface states it word for word; but for
@@ -151,14 +151,17 @@ def _plain(query: Any) -> dict[str, str]:
     return {name: query[name] for name in query}
 
 
-def _first(error: exceptions.ValidationError) -> tuple[str, str]:
+def _first(error: exceptions.ValidationError) -> tuple[str, str, str]:
+    """The field, where in it the fault is (`destination.bank_account`), and what is wrong."""
     detail = error.detail
     if not isinstance(detail, Mapping):
         raise errors.InvalidRequest() from None
     name, reason = next(iter(detail.items()))
+    place = str(name)
     while isinstance(reason, Mapping):
-        reason = next(iter(reason.values()))
-    return str(name), str(reason[0] if isinstance(reason, list) else reason)
+        inner, reason = next(iter(reason.items()))
+        place = f"{place}.{inner}" if isinstance(inner, str) else place
+    return str(name), place, str(reason[0] if isinstance(reason, list) else reason)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
