@@ -20,7 +20,7 @@ Json = dict[str, Any]
 VERSION = "2019-05-29"
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
 # Their lists: rows on a page, the most that are looked through, and from when to when around an order.
-PAGE, MOST_CHARGES = 100, 5_000
+PAGE, MOST_LISTED = 100, 5_000
 AROUND = timedelta(minutes=10)
 OUR_ID = "order_id"  # the name of our id in their metadata
 
@@ -87,9 +87,14 @@ class Omise:
             return Said("unknown")
 
     def _in_time(self, order_id: str, since: datetime) -> Json | None:
-        asked = {"from": clock.iso(since - AROUND), "to": clock.iso(since + AROUND), "limit": PAGE}
-        for offset in range(0, MOST_CHARGES, PAGE):
-            listed = _listed(self._ask("GET", "/charges", params=asked | {"offset": offset}))
+        asked = {"from": clock.iso(since - AROUND), "to": clock.iso(since + AROUND)}
+        return self._among("/charges", order_id, asked)
+
+    def _among(self, path: str, order_id: str, asked: Json) -> Json | None:
+        """Ours in one of their lists. Raises NoAnswer for a list too long to look through."""
+        for offset in range(0, MOST_LISTED, PAGE):
+            params = asked | {"limit": PAGE, "offset": offset}
+            listed = _listed(self._ask("GET", path, params=params))
             if found := _ours(listed, order_id):
                 return found
             if len(listed) < PAGE:
@@ -111,8 +116,7 @@ class Omise:
     def inquire(self, order: Order) -> Word:
         """Among the refunds of its charge. One that is not there proves nothing: it may be on its way."""
         try:
-            answer = self._ask("GET", f"/charges/{order.charge_id}/refunds", params={"limit": PAGE})
-            found = _ours(_listed(answer), order.order_id)
+            found = self._among(f"/charges/{order.charge_id}/refunds", order.order_id, {})
             return _word(found) if found else Word("unknown")
         except (NotSent, NoAnswer):
             return Word("unknown")

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from banks import Charge, Order, Said, Word
-from banks.omise import MOST_CHARGES, PAGE, Omise
+from banks.omise import MOST_LISTED, PAGE, Omise
 from tests import receiver
 from tests.banks.omise_cast import CHARGE_ID, charge, error, failed, listing, refund
 from tests.receiver import Receiver, Reply
@@ -190,7 +190,7 @@ def test_no_list_proves_nothing(api: Receiver, omise: Omise, told: Any) -> None:
 
 def test_more_charges_than_are_looked_through_prove_nothing(api: Receiver, omise: Omise) -> None:
     full = says(listing(*[charge("pay_2")] * PAGE, total=10**6))
-    for offset in range(0, MOST_CHARGES, PAGE):
+    for offset in range(0, MOST_LISTED, PAGE):
         api.on(f"{LISTED}{offset}", full)
     assert omise.find("pay_1", charge_id="", since=AT) == Said("unknown")
 
@@ -222,8 +222,15 @@ def test_what_is_said_of_a_refund(api: Receiver, omise: Omise, reply: Reply, wor
 
 def test_a_refund_is_found_by_our_id_among_those_of_its_charge(api: Receiver, omise: Omise) -> None:
     listed = listing(refund("ref_2", id="rfnd_2"), refund())
-    api.on(f"{REFUNDS}?limit=100", says(listing()), says(listed))
+    api.on(f"{REFUNDS}?limit=100&offset=0", says(listing()), says(listed))
     assert omise.inquire(REFUND) == Word("unknown")
+    assert omise.inquire(REFUND) == Word("succeeded", refund()["id"])
+
+
+def test_a_refund_is_found_also_on_a_later_page(api: Receiver, omise: Omise) -> None:
+    others = [refund(f"ref_x{number}", id=f"rfnd_{number}") for number in range(PAGE)]
+    api.on(f"{REFUNDS}?limit=100&offset=0", says(listing(*others, total=101)))
+    api.on(f"{REFUNDS}?limit=100&offset=100", says(listing(refund(), total=101)))
     assert omise.inquire(REFUND) == Word("succeeded", refund()["id"])
 
 
