@@ -158,3 +158,14 @@ def test_a_card_payment_goes_back_to_its_card(counter: Counter, by_card: str) ->
 
 def test_a_card_payment_takes_no_destination(counter: Counter, by_card: str) -> None:
     assert error_of(counter.ask(by_card, destination=PAYEE)) == (400, "invalid_destination", "destination")
+
+
+@pytest.mark.parametrize(
+    ("destination", "says"),
+    [({}, "destination.bank_code: "), (PAYEE | {"bank_account": "12"}, "destination.bank_account: ")],
+)
+def test_a_fault_in_a_destination_says_where(counter: Counter, destination: Any, says: str) -> None:
+    answer = counter.ask(counter.paid(), destination=destination)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_destination", "destination")
+    assert error["message"].startswith(says)
