@@ -3,6 +3,7 @@
 from django.db import migrations
 
 POST = """
+SET LOCAL statement_timeout = 0;
 INSERT INTO transactions_account (id, kind, merchant_id, settled)
 SELECT kind || ':' || paid.merchant_id, kind, paid.merchant_id,
     CASE kind WHEN 'available' THEN sum(paid.amount) ELSE 0 END
