@@ -1,11 +1,18 @@
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
-from core import money, vault
+from banks import Word
+from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from core.logs import redact
+from receipts import orders
 from receipts.models import Notice, Receipt
+from transfers import services as transfers
+from transfers.admin import TransferAdmin
+from transfers.models import Transfer
 
 
 @admin.register(Receipt)
@@ -41,3 +48,33 @@ class NoticeAdmin(ReadOnlyAdmin):
     @admin.display(description="message")
     def message(self, notice: Notice) -> str:
         return redact(notice.body.decode("utf-8", "backslashreplace"))
+
+
+@admin.register(Transfer)
+class OrderAdmin(TransferAdmin):
+    """Orders to banks, and the end of those on which a bank is silent: by what it says when staff ask it."""
+
+    actions = ["never_arrived", "arrived"]
+
+    @admin.action(
+        description="The bank never had it: the merchant gets the money back", permissions=["settle"]
+    )
+    def never_arrived(self, request: HttpRequest, chosen: QuerySet[Transfer]) -> None:
+        self._settle(request, chosen, transfers.NEVER_ARRIVED)
+
+    @admin.action(description="The bank says it arrived", permissions=["settle"])
+    def arrived(self, request: HttpRequest, chosen: QuerySet[Transfer]) -> None:
+        self._settle(request, chosen, transfers.ARRIVED)
+
+    def has_settle_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("transfers.settle_transfer")
+
+    def _settle(self, request: HttpRequest, chosen: QuerySet[Transfer], word: Word) -> None:
+        for transfer in chosen:
+            try:
+                orders.settle_by_hand(transfer.id, word, by=request.user.get_username(), now=clock.now())
+            except transfers.NotOverdue:
+                messages.warning(request, f"{transfer.id} is over or not overdue: nothing changed.")
+            else:
+                self.log_change(request, transfer, f"ended by hand: {word.fate}")
+                messages.success(request, f"{transfer.id} {word.fate}.")

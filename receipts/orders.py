@@ -1,8 +1,8 @@
-"""A bank's word about money that we sent out: kept like every notice, then acted on."""
+"""A bank's word about money that we sent out: a notice, kept and then acted on, or what it told our staff."""
 
 from datetime import datetime
 
-from banks import OrderNotice
+from banks import OrderNotice, Word
 from receipts import inbox
 from receipts.models import Verdict
 from refunds import services as refunds
@@ -22,5 +22,14 @@ def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> Non
     verdict = Verdict(transfers.weigh(notice, bank=bank))
     inbox.keep(bank, body, verdict, None, now)
     if verdict == Verdict.NEW:
-        prefix, _, _ = notice.order_id.partition("_")
-        transfers.hear(notice, OWNERS[prefix], now=now)
+        transfers.hear(notice, _owner(notice.order_id), now=now)
+
+
+def settle_by_hand(order_id: str, word: Word, *, by: str, now: datetime) -> None:
+    """End an order whose bank is silent, as it told `by` of staff. Raises transfers' NotOverdue."""
+    transfers.settle_by_hand(order_id, word, _owner(order_id), by=by, now=now)
+
+
+def _owner(order_id: str) -> Owner:
+    prefix, _, _ = order_id.partition("_")
+    return OWNERS[prefix]

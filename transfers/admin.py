@@ -21,8 +21,9 @@ class Overdue(admin.SimpleListFilter):
         return queryset.open_since(clock.now() - OVERDUE) if self.value() else queryset
 
 
-@admin.register(Transfer)
 class TransferAdmin(ReadOnlyAdmin):
+    """How to read them; `receipts`, which knows whose each is, adds what staff may do and registers it."""
+
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [Overdue, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]

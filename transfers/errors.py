@@ -7,3 +7,7 @@ InvalidAccountName = invalid_field("account_name", "account_name has 1 to 140 ch
 
 class AlreadyTold(Exception):
     """The bank was told of the order, or may have been: it cannot be canceled."""
+
+
+class NotOverdue(Exception):
+    """Staff cannot end this transfer: the bank was not told of it, may still answer, or has answered."""

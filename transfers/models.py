@@ -67,10 +67,14 @@ class Transfer(models.Model):
     created_at = models.DateTimeField()
     told_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    settled_by = models.CharField(
+        max_length=150, blank=True, default="", help_text="Who of staff ended it, after asking the bank."
+    )
 
     objects: Any = TransferQuerySet.as_manager()
 
     class Meta:
+        permissions = [("settle_transfer", "Can end transfers on which the bank is silent")]
         indexes = [
             models.Index(
                 fields=["purpose", "due_at"], condition=Q(state__in=["queued", "told"]), name="transfer_due"
@@ -100,6 +104,10 @@ class Transfer(models.Model):
                 condition=Q(state__in=["failed", "returned"]) & ~Q(failure_code="")
                 | ~Q(state__in=["failed", "returned"]) & Q(failure_code=""),
                 name="transfer_reason_iff_failed",
+            ),
+            models.CheckConstraint(
+                condition=Q(settled_by="") | Q(state__in=["succeeded", "failed", "returned"]),
+                name="transfer_settled_by_hand_is_over",
             ),
         ]
 

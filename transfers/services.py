@@ -11,11 +11,14 @@ import banks
 from banks import Order, OrderNotice, Purpose, Word
 from core import vault
 from transfers import calling, settling
-from transfers.errors import AlreadyTold
+from transfers.errors import AlreadyTold, NotOverdue
 from transfers.models import State, Transfer
-from transfers.settling import Owner
+from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, settle_by_hand
 
-__all__ = ["AlreadyTold", "Owner", "cancel", "hear", "queue", "weigh", "work"]
+__all__ = [
+    "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
+    "cancel", "hear", "queue", "settle_by_hand", "weigh", "work",
+]  # fmt: skip
 
 log = logging.getLogger("transfers")
 # Calls side by side in one worker.

@@ -10,12 +10,15 @@ from django.db.models.functions import Now
 
 from banks import Fate, Purpose, Word
 from transfers import schedule
+from transfers.errors import NotOverdue
 from transfers.models import State, Transfer
 
 log = logging.getLogger("transfers")
 # Longer than a round of `transfers.calling` and what is written down after it.
 LEASE = timedelta(seconds=60)
 DEFAULT_CODES: dict[Fate, str] = {"failed": "rejected_by_bank", "returned": "returned_by_bank"}
+# What staff may find when they ask a silent bank: it has no such order and takes none, or the money arrived.
+NEVER_ARRIVED, ARRIVED = Word("failed", failure_code="never_arrived"), Word("succeeded")
 # What a last word does to a transfer, step by step. What is not here contradicts what we know.
 STEPS: dict[tuple[State, Fate], tuple[Fate, ...]] = {
     (State.TOLD, "succeeded"): ("succeeded",),
@@ -79,17 +82,38 @@ def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: d
 @transaction.atomic
 def settle(order_id: str, word: Word, owner: Owner, *, now: datetime) -> None:
     """The bank's last word. The same again changes nothing; one that contradicts is logged for staff."""
-    owner.lock(order_id)
-    transfer = Transfer.objects.locked(order_id)
+    transfer = _locked(order_id, owner)
     steps = STEPS.get((State(transfer.state), word.fate))
     if steps is None:
         log.error("transfer %s is %s and its bank says %s", order_id, transfer.state, word.fate)
         return
     for fate in steps:
-        code = word.failure_code or DEFAULT_CODES[fate] if fate in DEFAULT_CODES else ""
-        reference = word.reference or transfer.bank_reference
-        transfer.become(State(fate), failure_code=code, bank_reference=reference, ended_at=now)
-        owner.settle(order_id, Word(fate, reference, code), now=now)
+        _step(transfer, fate, word, owner, now=now)
+
+
+@transaction.atomic
+def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: datetime) -> None:
+    """`NEVER_ARRIVED` or `ARRIVED`, as the bank told `by` of staff. Raises NotOverdue, as at a second click.
+
+    What counts is when the bank was told, not when it was ordered: no call may still be under way.
+    """
+    transfer = _locked(order_id, owner)
+    if transfer.state != State.TOLD or (transfer.told_at or now) > now - schedule.OVERDUE:
+        raise NotOverdue(order_id)
+    _step(transfer, word.fate, word, owner, now=now, settled_by=by)
+    log.warning("%s ended transfer %s by hand: %s", by, order_id, word.fate)
+
+
+def _locked(order_id: str, owner: Owner) -> Transfer:
+    owner.lock(order_id)
+    return Transfer.objects.locked(order_id)
+
+
+def _step(transfer: Transfer, fate: Fate, word: Word, owner: Owner, *, now: datetime, **fields: str) -> None:
+    code = word.failure_code or DEFAULT_CODES[fate] if fate in DEFAULT_CODES else ""
+    reference = word.reference or transfer.bank_reference
+    transfer.become(State(fate), failure_code=code, bank_reference=reference, ended_at=now, **fields)
+    owner.settle(transfer.id, Word(fate, reference, code), now=now)
 
 
 def _give_back(order_id: str, now: datetime) -> None:
