@@ -9,8 +9,8 @@ from transactions.ledger_models import Account, Entry, Fact, Journal, Kind, Unfo
 from transactions.tally_models import Span, Tally, Uncounted
 
 __all__ = [
-    "Account", "Entry", "Fact", "Journal", "Kind", "Span", "Status", "Tally", "Transaction", "Type",
-    "Uncounted", "Unfolded",
+    "Account", "Entry", "Fact", "IllegalMove", "Journal", "Kind", "Span", "Status", "Tally", "Transaction",
+    "Type", "Uncounted", "Unfolded",
 ]  # fmt: skip
 
 
@@ -25,6 +25,10 @@ class Status(models.TextChoices):
     FAILED = "failed"
     PENDING = "pending"
     REFUNDED = "refunded"
+
+
+class IllegalMove(Exception):
+    """There is no row of the history that could become what it was asked to become."""
 
 
 class Transaction(models.Model):
@@ -60,6 +64,12 @@ class Transaction(models.Model):
                 condition=Q(type="refund", amount__lt=0, refund_id__isnull=False)
                 | Q(type__in=["payment", "failed"], amount__gt=0, refund_id__isnull=True),
                 name="transaction_sign_fits_type",
+            ),
+            models.CheckConstraint(
+                condition=Q(type="payment", status__in=["succeeded", "refunded"])
+                | Q(type="failed", status="failed")
+                | Q(type="refund", status__in=["pending", "succeeded", "failed"]),
+                name="transaction_status_fits_type",
             ),
             models.CheckConstraint(condition=Q(currency="THB"), name="transaction_currency_is_thb"),
         ]

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from core import ids
 from transactions import ledger
-from transactions.models import Fact, Status, Transaction, Type
+from transactions.models import Fact, IllegalMove, Status, Transaction, Type
 
 
 def record_payment(
@@ -42,13 +44,22 @@ def record_refund(
 
 
 def settle_refund(*, refund_id: str, status: Status) -> None:
-    """How the refund ended: `succeeded`, or `failed`, also where it was canceled."""
-    Transaction.objects.filter(refund_id=refund_id).update(status=status)
+    """How the refund ended: `succeeded`, or `failed`, also where it was canceled.
+
+    Raises IllegalMove where it ended before, or never began.
+    """
+    _move(refund_id, Transaction.objects.filter(refund_id=refund_id, status=Status.PENDING), status)
 
 
 def mark_refunded(*, payment_id: str) -> None:
-    """All of the payment went back."""
-    Transaction.objects.filter(payment_id=payment_id, type=Type.PAYMENT).update(status=Status.REFUNDED)
+    """All of the payment went back. Raises IllegalMove where it had, or where nothing was paid."""
+    paid = Transaction.objects.filter(payment_id=payment_id, type=Type.PAYMENT, status=Status.SUCCEEDED)
+    _move(payment_id, paid, Status.REFUNDED)
+
+
+def _move(subject_id: str, row: QuerySet[Transaction], status: Status) -> None:
+    if row.update(status=status) != 1:
+        raise IllegalMove(f"{subject_id}: no row that becomes {status}")
 
 
 def _record(
