@@ -43,16 +43,14 @@ unfolded AS (
 SELECT count(*) FROM settled
 """  # noqa: S608
 LOCK = "SELECT id FROM transactions_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
-# By what is deleted, never up to an id: rows of lower ids may be committed later.
+# By what is deleted, never up to an id: rows of lower ids may be committed later. A trigger adds it to
+# `settled` after the statement, which still reads what it was.
 FOLD = """
-WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount),
-added AS (SELECT account_id, sum(amount) AS amount FROM gone GROUP BY account_id)
-UPDATE transactions_account AS account
-SET settled = settled + coalesce((SELECT amount FROM added WHERE added.account_id = account.id), 0)
-WHERE id = ANY(%s)
-RETURNING id, settled, coalesce(
+WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount)
+SELECT id, settled + (SELECT coalesce(sum(amount), 0) FROM gone WHERE gone.account_id = account.id), coalesce(
     (SELECT owed.settled FROM transactions_account AS owed WHERE owed.id = 'owed:' || account.merchant_id), 0
 )
+FROM transactions_account AS account WHERE id = ANY(%s)
 """
 READ = """
 SELECT id, settled
@@ -111,7 +109,7 @@ def lock(codes: Sequence[str], *, skip_locked: bool = False) -> list[str]:
 def fold(codes: Sequence[str]) -> dict[str, Held]:
     """Move into `settled` what waits of these accounts. The caller holds their locks."""
     found = rows.run(FOLD, [list(codes), list(codes)])
-    return {code: Held(settled, owed) for code, settled, owed in found.fetchall()}
+    return {code: Held(int(settled), owed) for code, settled, owed in found.fetchall()}
 
 
 def read(codes: Sequence[str], before: datetime | None) -> dict[str, int]:

@@ -9,13 +9,14 @@ from django.db import DatabaseError, connection, transaction
 from tests.factories import MerchantFactory
 from tests.tables import count_rows, counting
 from transactions import accounts, ledger
-from transactions.models import Fact, Journal
+from transactions.models import Account, Fact, Journal
 
 CHECK_VIOLATION = "23514"
 UNIQUE_VIOLATION = "23505"
 FOREIGN_KEY_VIOLATION = "23503"
 NOT_ALLOWED = "42501"
 BANK = accounts.bank("sandbox")
+AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "owed:{0}"
 HISTORIES = [
     "payments_payment",
     "receipts_receipt",
@@ -68,6 +69,13 @@ def settle(code: str, change: int) -> str:
     return f"UPDATE transactions_account SET settled = settled + {change} WHERE id = '{code}'"
 
 
+def wait(waiting: str, posting: str = "SELECT") -> str:
+    """The SQL by which the newest line of money in, maybe of a new posting, waits to be folded."""
+    return f"""{posting};
+        INSERT INTO transactions_unfolded (entry_id, account_id, amount) SELECT id, {waiting}
+        FROM transactions_entry WHERE account_id = '{AVAILABLE}' AND amount > 0 ORDER BY id DESC LIMIT 1"""
+
+
 def sqlstate(attack: str) -> str:
     """How the database refuses, at once or, where it waits for the whole posting, at the commit."""
     with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
@@ -76,7 +84,6 @@ def sqlstate(attack: str) -> str:
     return str(getattr(refused.value.__cause__, "sqlstate", None))
 
 
-AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "owed:{0}"
 ATTACKS = {
     "a journal that does not balance": (journal("new", 5, (AVAILABLE, 5), (BANK, -4)), CHECK_VIOLATION),
     "a journal of one line": (journal("new", 5, (AVAILABLE, 5)), CHECK_VIOLATION),
@@ -125,6 +132,18 @@ ATTACKS = {
         SELECT id, account_id, -5 FROM transactions_entry WHERE account_id = '{AVAILABLE}' LIMIT 1""",
         CHECK_VIOLATION,
     ),
+    "other money to wait": (
+        wait("account_id, amount + 1", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
+        CHECK_VIOLATION,
+    ),
+    "money of another to wait": (
+        wait("'suspense', 5", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
+        CHECK_VIOLATION,
+    ),
+    "money that waits once more": (
+        "DELETE FROM transactions_unfolded;" + wait("account_id, amount"),
+        CHECK_VIOLATION,
+    ),
     "an account of nobody": (account("available:x", "available"), CHECK_VIOLATION),
     "a bank of a merchant": (account("bank:x", "bank", "'{0}'"), CHECK_VIOLATION),
     "another's account": (account("available:mch_x", "available", "'{0}'"), CHECK_VIOLATION),
@@ -142,6 +161,19 @@ def test_the_database_refuses(merchant_id: str, name: str) -> None:
         assert sqlstate(attack.format(merchant_id)) == expected
         assert count_rows(cursor, count) == before
     assert ledger.balance(merchant_id) == ledger.Balance(70, 30, 0)
+
+
+def test_who_deletes_what_waits_folds_it(merchant_id: str, noon: datetime) -> None:
+    ledger.credit(
+        merchant_id=merchant_id, fact=Fact.PAYMENT, subject_id="paid too", amount=5, source=BANK, at=noon
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM transactions_unfolded")
+    assert ledger.balance(merchant_id) == ledger.Balance(75, 30, 0)
+    assert dict(Account.objects.filter(kind__in=["available", "bank"]).values_list("id", "settled")) == {
+        AVAILABLE.format(merchant_id): 75,
+        BANK: -115,
+    }
 
 
 @pytest.mark.django_db(transaction=True)
