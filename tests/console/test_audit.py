@@ -85,7 +85,11 @@ def one(table: str, where: str) -> str:
 PAID = one("payments_payment", "status = 'succeeded' AND qr_code_id IS NOT NULL AND amount_refunded = 0")
 FAILED = one("payments_payment", "status = 'failed' AND qr_code_id IS NOT NULL")
 JOURNAL = one("transactions_journal", "fact = 'payment'")
-EVENT = "(SELECT id FROM webhooks_event WHERE type = '{}' ORDER BY id LIMIT 1)"
+# One that must be there: of a card's `payment.pending` and of an expired code's `payment.failed` no row says so.
+EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
+    SELECT FROM payments_payment AS payment WHERE payment.id = event.subject_id
+    AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
+) ORDER BY id LIMIT 1)"""
 COMPLETED = one("refunds_refund", "status = 'completed' AND returned_at IS NULL")
 SENT = one("withdrawals_withdrawal", "status = 'succeeded'")
 
