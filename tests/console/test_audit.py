@@ -84,8 +84,9 @@ def one(table: str, where: str) -> str:
 
 PAID = one("payments_payment", "status = 'succeeded' AND qr_code_id IS NOT NULL AND amount_refunded = 0")
 FAILED = one("payments_payment", "status = 'failed' AND qr_code_id IS NOT NULL")
+PAYS = f"type = 'payment' AND payment_id = {PAID}"
 JOURNAL = one("transactions_journal", "fact = 'payment'")
-# One that must be there: of a card's `payment.pending` and of an expired code's `payment.failed` no row says so.
+# One that must be there: a card's `payment.pending` need not be, nor an expired code's `payment.failed`.
 EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
     SELECT FROM payments_payment AS payment WHERE payment.id = event.subject_id
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
@@ -150,9 +151,9 @@ LIES = {
     "a payment that ended is in the history, and no other": [
         f"DELETE FROM transactions_transaction WHERE payment_id = {PAID}",
         f"DELETE FROM transactions_transaction WHERE payment_id = {FAILED}",
-        f"UPDATE transactions_transaction SET amount = amount + 1 WHERE payment_id = {PAID}",
-        f"UPDATE transactions_transaction SET status = 'refunded' WHERE payment_id = {PAID}",
-        f"UPDATE transactions_transaction SET merchant_id = 'mch_other' WHERE payment_id = {PAID}",
+        f"UPDATE transactions_transaction SET amount = amount + 1 WHERE {PAYS}",
+        f"UPDATE transactions_transaction SET status = 'refunded' WHERE {PAYS}",
+        f"UPDATE transactions_transaction SET merchant_id = 'mch_other' WHERE {PAYS}",
         f"UPDATE payments_payment SET amount_received = amount - 1 WHERE id = {PAID}",
         """INSERT INTO transactions_transaction
                (id, merchant_id, payment_id, type, status, amount, currency, created_at)
