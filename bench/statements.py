@@ -27,8 +27,8 @@ WITH stored AS (
 ), paid AS (
     INSERT INTO payments_payment
         (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, client_name,
-         client_bank_name, client_bank_account_sealed, payer_differs, amount_refunded, amount_refunding, created_at,
-         updated_at, expires_at)
+         client_bank_name, client_bank_account_sealed, payer_differs, amount_refunded, amount_refunding,
+         created_at, updated_at, expires_at)
     VALUES ($7::text, $1, $8::text, 'pending', $9::bigint, 'THB', $10::text, $11::json, $12::text,
          $13::text, $14::text, false, 0, 0, $5, $5, $15::timestamptz)
 ), coded AS (
