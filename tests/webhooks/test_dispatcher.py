@@ -189,3 +189,17 @@ def end_sessions_but(ours: int) -> None:
             " WHERE datname = current_database() AND pid <> ALL(%s)",
             [[ours, connection.connection.info.backend_pid, outside.info.backend_pid]],
         )
+
+
+def test_an_answer_that_cannot_be_written_costs_only_its_lease(
+    shop: Shop, rival: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.on("/bad", Reply(body=b"bad"))
+    bad, good = make_quick(shop, receiver.url("/bad")), make_quick(rival, receiver.url("/good"))
+    publish(shop)
+    publish(rival, 5)
+    # PostgreSQL takes no U+0000, which the client therefore takes out.
+    monkeypatch.setattr("webhooks.client._excerpt", lambda body: "\0" if body == b"bad" else "")
+    assert drain(Dispatcher(threads=8)) == 6
+    assert states(good) == {("succeeded", 1): 5}
+    assert states(bad) == {("leased", 1): 1}

@@ -57,3 +57,16 @@ def test_a_flood_of_slow_names_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
             with pytest.raises(BadTarget):
                 targets.resolve(target, STRICT, resolver, timeout=0.02)
     assert calls == ["first.test"]
+
+
+def test_a_name_that_got_no_thread_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    target, resolver = targets.parse_target("https://shop.test/", STRICT), resolving(PUBLIC)
+
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        with pytest.raises(BadTarget):
+            targets.resolve(target, STRICT, resolver)
+    assert [str(each) for each in targets.resolve(target, STRICT, resolver)] == [PUBLIC]
