@@ -12,6 +12,13 @@ class Mode(models.TextChoices):
     LIVE = "live"
 
 
+class LateMoney(models.TextChoices):
+    """What becomes of money that was paid after its code had expired."""
+
+    REVIEW = "review"  # it waits for a person
+    ACCEPT = "accept"  # the payment succeeds after all
+
+
 class Merchant(models.Model):
     """A shop. A test merchant is served by the sandbox bank, a live one by the bank it is configured with."""
 
@@ -30,6 +37,12 @@ class Merchant(models.Model):
     reference3 = models.CharField(
         max_length=20, blank=True, default="", help_text="Sent in each code if given."
     )
+    late_money = models.CharField(
+        max_length=6,
+        choices=LateMoney.choices,
+        default=LateMoney.REVIEW,
+        help_text="Paid after the code expired.",
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -39,6 +52,9 @@ class Merchant(models.Model):
                 condition=models.Q(mode="test", bank="sandbox")
                 | models.Q(mode="live") & ~models.Q(bank="sandbox"),
                 name="merchant_sandbox_iff_test",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(late_money__in=LateMoney.values), name="merchant_late_money_known"
             ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
