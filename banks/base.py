@@ -34,7 +34,8 @@ class Notice:
     """A bank's word about one movement of money.
 
     amount: satang, at least 1. paid_at: the bank's time in UTC, to the millisecond.
-    References and payer are empty where the bank does not tell them.
+    References and payer are empty where the bank does not tell them. slip_reference: what the mini-QR on the
+    payer's slip calls the transfer (core.slips), where the bank tells it.
     """
 
     bank_transaction_id: str
@@ -48,6 +49,7 @@ class Notice:
     payer_name: str
     payer_bank_code: str
     payer_account: str
+    slip_reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,63 @@ class OrderNotice:
     failure_code: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How one merchant is known at its bank.
+
+    credentials: what the adapter needs by name, never logged. Which these are, each adapter says.
+    """
+
+    biller_id: str
+    credentials: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether anything was paid for a code: by whom it is known, and the instants (UTC) to look between.
+
+    amount: satang that were asked for; what was paid may differ.
+    """
+
+    biller_id: str
+    reference1: str
+    amount: int
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A bank's answer to a question: byte for byte, and what it says. No notices: nothing was paid."""
+
+    body: bytes
+    notices: tuple[Notice, ...]
+
+
+class NotAnswered(Exception):
+    """The bank was asked and did not answer, or not in a way that can be relied on: ask again later."""
+
+
 class Bank(Protocol):
     """One bank, configured."""
 
+    inquiries_per_second: float
+    """How many questions it takes from us, all merchants together."""
+
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature."""
+        """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature.
+
+        Where a bank signs nothing this accepts: the door asks for more than this (a secret path, a network).
+        """
 
     def parse_notice(self, body: bytes) -> Notice | OrderNotice:
         """What a verified message says. Raises Unreadable."""
 
     def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         """The body of the 200 after which the bank stops sending; None for a message that was parked."""
+
+    def inquire(self, question: Question) -> Found:
+        """Ask what was paid. Takes at most some ten seconds. Raises NotAnswered, Unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
