@@ -1,15 +1,18 @@
 """What else Thai banks print for a scanner: the mini-QR on a payer's slip, and the barcode on a bill.
 
-Neither is payable by itself. Sources: Bank of Thailand's slip verification QR and its bill payment barcode.
+Neither is payable by itself. Sources: Bank of Thailand's slip verification QR and its bill payment barcode;
+TrueMoney's own form of the slip as promptparse writes it.
 """
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from core.tlv import BadPayload, field, fields, seal, unseal
 
 SLIP_CHECKSUM = "91"
-SLIP_API = "000001"
+SLIP_API, WALLET_API = "000001", "01"
+_SEALED = re.compile(f"(.*{SLIP_CHECKSUM}04)([0-9A-Fa-f]{{1,4}})", re.DOTALL)
 _BARCODE = re.compile(
     r"\|([0-9]{13}|[0-9]{15})\r([A-Z0-9]{1,20})\r([A-Z0-9]{1,20})?\r(0|[1-9][0-9]{0,11})", re.ASCII
 )
@@ -24,6 +27,15 @@ class Slip:
 
 
 @dataclass(frozen=True, slots=True)
+class WalletSlip:
+    """A transfer out of a TrueMoney wallet: what it was ("P2P"), the wallet's id of it, and its day."""
+
+    event_type: str
+    transaction_id: str
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
 class Bill:
     """What a counter's scanner reads off a bill; amount in satang, None where it is open."""
 
@@ -33,12 +45,33 @@ class Bill:
     amount: int | None
 
 
-def parse_slip(payload: str) -> Slip:
+def parse_slip(payload: str) -> Slip | WalletSlip:
     """Read a slip's mini-QR. Raises BadPayload."""
-    top = dict(fields(unseal(payload, SLIP_CHECKSUM)))
-    transfer = dict(fields(top.get("00", "")))
-    if set(top) != {"00", "51"} or top["51"] != "TH":
-        raise BadPayload("not the mini-QR of a Thai slip")
+    top = dict(fields(unseal(_with_whole_checksum(payload), SLIP_CHECKSUM)))
+    transfer = dict(fields(top.pop("00", "")))
+    if top == {"51": "TH"}:
+        return _bank_slip(transfer)
+    if not top:
+        return _wallet_slip(transfer)
+    raise BadPayload("not the mini-QR of a Thai slip")
+
+
+def slip_payload(slip: Slip | WalletSlip) -> str:
+    """Write a slip's mini-QR. Raises BadPayload."""
+    if isinstance(slip, WalletSlip):
+        return _wallet_payload(slip)
+    _check_slip(slip)
+    transfer = field("00", SLIP_API) + field("01", slip.sending_bank) + field("02", slip.transaction_id)
+    return seal(field("00", transfer) + field("51", "TH"), SLIP_CHECKSUM)
+
+
+def _with_whole_checksum(payload: str) -> str:
+    """Some issuers write the checksum as a number, in lower case or without its leading zeros."""
+    match = _SEALED.fullmatch(payload)
+    return match[1] + match[2].upper().zfill(4) if match else payload
+
+
+def _bank_slip(transfer: dict[str, str]) -> Slip:
     if set(transfer) != {"00", "01", "02"} or transfer["00"] != SLIP_API:
         raise BadPayload("not a transfer's slip")
     slip = Slip(transfer["01"], transfer["02"])
@@ -46,18 +79,44 @@ def parse_slip(payload: str) -> Slip:
     return slip
 
 
-def slip_payload(slip: Slip) -> str:
-    """Write a slip's mini-QR. Raises BadPayload."""
-    _check_slip(slip)
-    transfer = field("00", SLIP_API) + field("01", slip.sending_bank) + field("02", slip.transaction_id)
-    return seal(field("00", transfer) + field("51", "TH"), SLIP_CHECKSUM)
-
-
 def _check_slip(slip: Slip) -> None:
     if not re.fullmatch("[0-9]{3}", slip.sending_bank):
         raise BadPayload("the sending bank is not three digits")
     if not re.fullmatch("[A-Za-z0-9]{1,25}", slip.transaction_id):
         raise BadPayload("the transaction id is not 1 to 25 letters and digits")
+
+
+def _wallet_slip(transfer: dict[str, str]) -> WalletSlip:
+    if set(transfer) != {"00", "01", "02", "03", "04"} or {transfer["00"], transfer["01"]} != {WALLET_API}:
+        raise BadPayload("not a wallet's slip")
+    slip = WalletSlip(transfer["02"], transfer["03"], _wallet_day(transfer["04"]))
+    _check_wallet_slip(slip)
+    return slip
+
+
+def _wallet_payload(slip: WalletSlip) -> str:
+    _check_wallet_slip(slip)
+    day = f"{slip.day:%d%m}{slip.day.year:04d}"
+    told = [WALLET_API, WALLET_API, slip.event_type, slip.transaction_id, day]
+    transfer = "".join(field(f"{tag:02d}", value) for tag, value in enumerate(told))
+    payload = seal(field("00", transfer), SLIP_CHECKSUM)
+    return payload[:-4] + payload[-4:].lower()
+
+
+def _wallet_day(text: str) -> date:
+    match = re.fullmatch("([0-9]{2})([0-9]{2})([0-9]{4})", text)
+    try:
+        day, month, year = map(int, match.groups()) if match else (0, 0, 0)
+        return date(year, month, day)
+    except ValueError:
+        raise BadPayload("the day is not DDMMYYYY") from None
+
+
+def _check_wallet_slip(slip: WalletSlip) -> None:
+    if not re.fullmatch("[!-~]{1,25}", slip.event_type):
+        raise BadPayload("the event type is not 1 to 25 letters, digits and signs")
+    if not re.fullmatch("[A-Za-z0-9]{1,35}", slip.transaction_id):
+        raise BadPayload("the transaction id is not 1 to 35 letters and digits")
 
 
 def parse_barcode(text: str) -> Bill:

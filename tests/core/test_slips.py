@@ -1,0 +1,108 @@
+"""Slips as banks and wallets print them; the published ones of banks are in test_thaiqr."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.slips import Slip, WalletSlip, parse_slip, slip_payload
+from core.tlv import BadPayload, field, seal
+
+# Of the test vectors of thai-qr-payment.
+WALLET = "00480002010102010203P2P0313TXN00012345670408250120249104b425"
+WALLET_SLIP = WalletSlip("P2P", "TXN0001234567", date(2024, 1, 25))
+BANK = "004000060000010103002021900021231231212000115102TH91049C30"
+
+
+def wallet(**changes: str) -> str:
+    told = {"00": "01", "01": "01", "02": "P2P", "03": "TXN0001234567", "04": "25012024"} | changes
+    return seal(field("00", "".join(field(tag, told[tag]) for tag in sorted(told) if told[tag])), "91")
+
+
+def test_a_wallets_slip_is_read_and_written_as_published() -> None:
+    assert parse_slip(WALLET) == WALLET_SLIP
+    assert slip_payload(WALLET_SLIP) == WALLET
+
+
+def test_the_case_of_a_checksum_says_nothing() -> None:
+    assert parse_slip(WALLET[:-4] + "B425") == parse_slip(WALLET)
+    assert parse_slip(BANK.replace("9C30", "9c30")) == parse_slip(BANK)
+
+
+def test_a_checksum_may_lack_its_leading_zeros() -> None:
+    by_zeros = {}
+    for number in range(5_000):
+        slip = Slip("014", f"TX{number}")
+        payload = slip_payload(slip)
+        by_zeros[4 - len(payload[-4:].lstrip("0"))] = (payload, slip)
+    for zeros in (1, 2):
+        payload, slip = by_zeros[zeros]
+        assert parse_slip(payload[:-4] + payload[-4:].lstrip("0")) == slip
+
+
+@pytest.mark.parametrize("payload", [BANK[:-1], BANK[:-4] + "0C30", BANK + "0", WALLET[:-1], BANK[:-4]])
+def test_any_other_checksum_is_wrong(payload: str) -> None:
+    with pytest.raises(BadPayload, match="checksum"):
+        parse_slip(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        wallet(**{"00": "02"}),
+        wallet(**{"01": "02"}),
+        wallet(**{"02": ""}),
+        wallet(**{"02": "P 2 P"}),
+        wallet(**{"03": "TXN 1"}),
+        wallet(**{"04": "31022024"}),
+        wallet(**{"04": "2501202"}),
+        wallet(**{"04": "25010000"}),
+        wallet(**{"04": "2501202٤"}),
+        wallet(**{"05": "more"}),
+        seal("", "91"),
+        seal(field("51", "TH"), "91"),
+        seal(field("00", BANK[4:44]), "91"),
+        seal(WALLET[:-8] + field("51", "TH"), "91"),
+        seal(BANK[:-14] + field("51", "LA"), "91"),
+        seal(BANK[:-8] + field("60", "BKK"), "91"),
+    ],
+)
+def test_what_is_no_slip_is_refused(payload: str) -> None:
+    with pytest.raises(BadPayload):
+        parse_slip(payload)
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        Slip("14", "ABC"),
+        Slip("014", ""),
+        Slip("014", "A" * 26),
+        WalletSlip("", "TXN1", date(2024, 1, 25)),
+        WalletSlip("P2P", "TXN-1", date(2024, 1, 25)),
+    ],
+)
+def test_a_slip_that_nobody_could_read_is_not_written(slip: Slip | WalletSlip) -> None:
+    with pytest.raises(BadPayload):
+        slip_payload(slip)
+
+
+letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+@given(
+    st.builds(
+        WalletSlip,
+        st.text(letters, min_size=1, max_size=10),
+        st.text(letters, min_size=1, max_size=35),
+        st.dates(),
+    )
+    | st.builds(
+        Slip,
+        st.text("0123456789", min_size=3, max_size=3),
+        st.text(letters, min_size=1, max_size=25),
+    )
+)
+def test_what_is_written_is_read_back(slip: Slip | WalletSlip) -> None:
+    assert parse_slip(slip_payload(slip)) == slip
