@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from core.errors import AuthenticationError, NotFound
 
 Kind = Literal["credit", "decline", "reversal"]
-Purpose = Literal["refund", "withdrawal"]
+Purpose = Literal["refund", "withdrawal", "return"]
 LastFate = Literal["succeeded", "failed", "returned"]
 Fate = LastFate | Literal["processing", "unknown", "not_sent"]
 
@@ -26,7 +26,15 @@ class BadSignature(AuthenticationError):
 
 
 class Unreadable(Exception):
-    """The bank said something that its adapter does not understand: it is parked for staff."""
+    """The bank said something that its adapter does not understand: it is parked for staff.
+
+    answer: what this very message is answered, for a bank that wants some of it repeated; else it is
+    `Bank.answer(None)`.
+    """
+
+    def __init__(self, reason: str = "", *, answer: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True)

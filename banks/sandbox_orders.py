@@ -17,7 +17,7 @@ log = logging.getLogger("banks")
 SIGNATURE = "Sandbox-Bank-Signature"
 PATH = "/sandbox/bank/v1/orders"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
-TYPES: dict[Purpose, str] = {"refund": "refund", "withdrawal": "payout"}
+TYPES: dict[Purpose, str] = {"refund": "refund", "withdrawal": "payout", "return": "refund"}
 LAST_FATES: dict[str, LastFate] = {"succeeded": "succeeded", "failed": "failed", "returned": "returned"}
 FATES: dict[str, Fate] = {"processing": "processing", **LAST_FATES}
 # The bank's reasons for a failure in our words; others are `rejected_by_bank`.

@@ -78,6 +78,7 @@ class Payment(models.Model):
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    bank_transaction_id = models.CharField(max_length=64, null=True, help_text="Of what was paid.")  # noqa: DJ001
     payer_differs = models.BooleanField(
         default=False, help_text="The payer is not the client that was named."
     )

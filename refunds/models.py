@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from core.columns import PublicIdKey, RawJson
+from core.columns import PublicId, PublicIdKey, RawJson
 from merchants.models import Merchant
 from payments.models import Payment
 from transactions.models import Transaction
@@ -75,6 +75,9 @@ class Refund(models.Model):
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     returned_at = models.DateTimeField(null=True, help_text="When its money came back after all.")
+    reversal_id = PublicId(
+        null=True, unique=True, help_text="The receipt by which the bank took the money back itself."
+    )
 
     objects: Any = RefundQuerySet.as_manager()
 
@@ -104,6 +107,10 @@ class Refund(models.Model):
             ),
             models.CheckConstraint(
                 condition=~Q(status__in=["completed", "failed"]) | ~Q(route=""), name="refund_ends_by_a_route"
+            ),
+            models.CheckConstraint(
+                condition=Q(reversal_id__isnull=True) | Q(status="completed", returned_at__isnull=True),
+                name="refund_by_reversal_is_completed",
             ),
         ]
 

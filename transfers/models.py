@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from banks import Order, Purpose
 from core import vault
-from core.columns import PublicIdKey
+from core.columns import PublicId, PublicIdKey
 
 
 class State(models.TextChoices):
@@ -48,10 +48,14 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
 
 
 class Transfer(models.Model):
-    """Money of a refund or a withdrawal on its way out; only `transfers` changes a row."""
+    """Money of a refund, a withdrawal or a return on its way out; only `transfers` changes a row."""
 
-    id = PublicIdKey(help_text="Of the refund or withdrawal; the bank knows the order by it.")
-    purpose = models.CharField(max_length=10, choices=[("refund", "Refund"), ("withdrawal", "Withdrawal")])
+    id = PublicIdKey(help_text="Of the refund, withdrawal or return; the bank knows the order by it.")
+    purpose = models.CharField(
+        max_length=10,
+        choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")],
+    )
+    merchant_id = PublicId(blank=True, default="", help_text="At whose bank; empty where it is nobody's.")
     route = models.CharField(max_length=30, help_text="By whom it is sent, such as bank:sandbox.")
     amount = models.BigIntegerField(help_text="Satang.")
     bank_code = models.CharField(max_length=3, blank=True, default="")
@@ -84,7 +88,7 @@ class Transfer(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(state__in=State.values), name="transfer_state_known"),
             models.CheckConstraint(
-                condition=Q(purpose__in=["refund", "withdrawal"]), name="transfer_purpose_known"
+                condition=Q(purpose__in=["refund", "withdrawal", "return"]), name="transfer_purpose_known"
             ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="transfer_amount_positive"),
             models.CheckConstraint(

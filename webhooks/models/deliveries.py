@@ -23,6 +23,8 @@ class Event(models.Model):
     type = models.CharField(max_length=40)
     subject_id = PublicId(help_text="The payment, refund or withdrawal it is about.")
     body = models.BinaryField()
+    actor = models.CharField(max_length=160, blank=True, default="", help_text="Who caused it.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
     objects: Any = EventQuerySet.as_manager()

@@ -1,0 +1,29 @@
+"""Who causes what happens now, and by which request. Said at the edge, read by whoever writes it down."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """actor: such as `key:ab12cd34`, `bank:sandbox`, `staff:somsri` or `clock`. Empty: nobody said."""
+
+    actor: str = ""
+    request_id: str = ""
+
+
+_current: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (it is frozen)
+
+
+def current() -> Origin:
+    return _current.get()
+
+
+def begin(*, actor: str = "", request_id: str = "") -> None:
+    """Something new begins, such as a request or a task: nothing of what was before holds."""
+    _current.set(Origin(actor, request_id))
+
+
+def act_as(actor: str) -> None:
+    """Who it is has been proven now."""
+    _current.set(replace(_current.get(), actor=actor))

@@ -1,0 +1,69 @@
+"""Payments of which their bank is asked, when next, and what it answered."""
+
+from django.db import models
+from django.db.models import Q
+
+from payments.models import Payment
+
+
+class Said(models.TextChoices):
+    FOUND = "found"
+    NOTHING = "nothing"  # nobody has paid
+    NO_ANSWER = "no_answer"
+    UNREADABLE = "unreadable"  # kept for staff
+
+
+class Inquiry(models.Model):
+    """A payment that its bank is asked about; made only for those that stay pending for some seconds."""
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry"
+    )
+    bank = models.CharField(max_length=20)
+    step = models.SmallIntegerField(default=0, help_text="Entry of the schedule that is due next.")
+    due_at = models.DateTimeField(null=True, help_text="Null: it is over.")
+    lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "inquiries"
+        indexes = [
+            models.Index(fields=["bank", "due_at"], condition=Q(due_at__isnull=False), name="inquiry_due")
+        ]
+
+    def __str__(self) -> str:
+        return str(self.payment_id)
+
+
+class InquiryAnswer(models.Model):
+    """One question to a bank and what came of it. Append-only; the words of the bank are notices."""
+
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="inquiry_answers", db_index=False
+    )
+    said = models.CharField(max_length=10, choices=Said.choices)
+    found = models.SmallIntegerField(default=0, help_text="How many movements of money.")
+    took_ms = models.IntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["payment", "at"], name="inquiryanswer_of_payment")]
+        constraints = [
+            models.CheckConstraint(condition=Q(said__in=Said.values), name="inquiryanswer_said_known")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.payment_id} {self.said}"
+
+
+class Enrolment(models.Model):
+    """How far the search for payments to ask about has come: one row."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    created_before = models.DateTimeField(help_text="Older payments have been looked at.")
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="enrolment_is_one_row")]
+
+    def __str__(self) -> str:
+        return str(self.created_before)

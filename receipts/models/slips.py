@@ -1,0 +1,26 @@
+"""Payers' slips that were shown to staff."""
+
+from django.db import models
+
+from core.columns import PublicId
+from receipts.models.receipts import Receipt
+
+
+class SlipCheck(models.Model):
+    """A slip that somebody showed, each time it was shown. Append-only."""
+
+    sending_bank = models.CharField(max_length=20, help_text="Three digits, or truemoney.")
+    transaction_id = models.CharField(max_length=64, help_text="The sending bank's.")
+    receipt = models.ForeignKey(Receipt, on_delete=models.PROTECT, null=True, related_name="slip_checks")
+    shown_for = PublicId(null=True, help_text="The payment that it was shown for, where staff said one.")
+    by = models.CharField(max_length=150)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["sending_bank", "transaction_id"], name="slipcheck_of_slip"),
+            models.Index(fields=["-at"], name="slipcheck_newest_first"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sending_bank} {self.transaction_id}"
