@@ -29,6 +29,8 @@ _SHAPES = {
     "payer_bank_code": re.compile("[0-9]{3}"),
     "payer_account": re.compile("[0-9]{10,15}"),
 }
+# What an older bank would not tell; empty where there is no slip.
+_SLIP = {"slip_reference": re.compile("[A-Za-z0-9]{15,25}|")}
 
 
 class SandboxBank:
@@ -60,7 +62,7 @@ class SandboxBank:
 
 
 def _notice(told: dict[str, Any]) -> Notice:
-    text = texts.shaped(told, _SHAPES)
+    text = texts.shaped({"slip_reference": ""} | told, _SHAPES | _SLIP)
     return Notice(
         bank_transaction_id=text["transaction_id"],
         kind=KINDS[text["type"]],
@@ -73,6 +75,7 @@ def _notice(told: dict[str, Any]) -> Notice:
         payer_name=text["payer_name"],
         payer_bank_code=text["payer_bank_code"],
         payer_account=text["payer_account"],
+        slip_reference=text["slip_reference"],
     )
 
 

@@ -66,6 +66,18 @@ def test_every_kind_of_word_is_known(kind: str) -> None:
     assert read(body(type=kind)).kind == kind
 
 
+@pytest.mark.parametrize("slip", ["", "202611210Fs6joxJrXDrbJqT5", "20261121ABCDEFG"])
+def test_a_slip_is_read_where_there_is_one(slip: str) -> None:
+    assert read(body(slip_reference=slip)).slip_reference == slip
+    assert read(body()).slip_reference == ""
+
+
+@pytest.mark.parametrize("slip", ["2026112", "A" * 26, "20261121-ABCDEFGH", "20261121ABCDEFGก", None, 17])
+def test_a_malformed_slip_is_unreadable(slip: Any) -> None:
+    with pytest.raises(Unreadable, match="slip_reference"):
+        BANK.parse_notice(body(slip_reference=slip))
+
+
 def test_fields_of_tomorrow_are_ignored() -> None:
     assert BANK.parse_notice(body(channel="PMH")) == BANK.parse_notice(body())
 
