@@ -2,15 +2,30 @@ from django.contrib import admin
 
 from core import clock, vault
 from core.admin import ReadOnlyAdmin
-from sandbox.models import SandboxCall, SandboxCardRefund, SandboxCharge, SandboxOrder, SandboxPayment
+from sandbox.models import (
+    SandboxCall,
+    SandboxCardRefund,
+    SandboxCharge,
+    SandboxEntry,
+    SandboxOrder,
+    SandboxPayment,
+)
 
 
 @admin.register(SandboxPayment)
 class SandboxPaymentAdmin(ReadOnlyAdmin):
     list_display = ["id", "scenario", "amount_shown", "biller_id", "reference1", "paid_at"]
     list_filter = ["scenario"]
-    search_fields = ["id", "reference1"]
+    search_fields = ["id", "reference1", "slip_reference"]
     ordering = ["-created_at"]
+
+
+@admin.register(SandboxEntry)
+class SandboxEntryAdmin(ReadOnlyAdmin):
+    list_display = ["id", "payment", "type", "at", "booked_at"]
+    list_filter = ["type"]
+    search_fields = ["=payment__id"]
+    ordering = ["-at"]
 
 
 @admin.register(SandboxOrder)

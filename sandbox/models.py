@@ -13,10 +13,12 @@ from sandbox.card_models import SandboxCardRefund, SandboxCharge
 
 __all__ = [
     "CallQuerySet",
+    "EntryType",
     "OrderStatus",
     "SandboxCall",
     "SandboxCardRefund",
     "SandboxCharge",
+    "SandboxEntry",
     "SandboxOrder",
     "SandboxPayment",
     "State",
@@ -37,8 +39,13 @@ class SandboxPayment(models.Model):
     payer_name = models.CharField(max_length=140)
     payer_bank_code = models.CharField(max_length=3)
     payer_account = models.CharField(max_length=15)
+    slip_reference = models.CharField(max_length=25, help_text="What the payer's slip calls it.")
     paid_at = models.DateTimeField()
     created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["biller_id", "reference1"], name="sandboxpayment_of_code")]
+        constraints = [models.UniqueConstraint(fields=["slip_reference"], name="sandboxpayment_slip_once")]
 
     def __str__(self) -> str:
         return str(self.id)
@@ -46,6 +53,32 @@ class SandboxPayment(models.Model):
     @property
     def amount_shown(self) -> str:
         return money.display(self.amount)
+
+
+class EntryType(models.TextChoices):
+    CREDIT = "credit"  # the money came to the biller
+    DECLINE = "decline"  # it did not
+    REVERSAL = "reversal"  # it went back to the payer
+
+
+class SandboxEntry(models.Model):
+    """A line of the bank's books about a payment. What a callback, an inquiry or a statement tells is one."""
+
+    payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="entries")
+    type = models.CharField(max_length=8, choices=EntryType.choices)
+    at = models.DateTimeField(help_text="The bank's time of it.")
+    booked_at = models.DateTimeField(help_text="From when on the books show it.")
+
+    class Meta:
+        verbose_name_plural = "sandbox entries"
+        indexes = [models.Index(fields=["at", "id"], name="sandboxentry_by_time")]
+        constraints = [
+            models.CheckConstraint(condition=Q(type__in=EntryType.values), name="sandboxentry_type_known"),
+            models.UniqueConstraint(fields=["payment", "type"], name="sandboxentry_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.payment_id} {self.type}"
 
 
 class OrderStatus(models.TextChoices):

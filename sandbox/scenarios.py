@@ -3,18 +3,22 @@
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from core import ids
 from sandbox.errors import InvalidScenario
+from sandbox.models import EntryType
 
-CREDIT, DECLINE = "credit", "decline"
 REFERENCE = string.ascii_uppercase + string.digits
+AT_ONCE = timedelta(0)
+# A bank does not know when a code ends; none lives longer than a day.
+AFTER_ANY_CODE = timedelta(days=1, minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Money to a biller, in satang, and what the bank will tell of it, from `report_at` on."""
+    """Money to a biller, in satang: what the books say of it, one entry after the other, and how often the
+    bank tells of each, from `report_at` on."""
 
     biller_id: str
     reference1: str
@@ -23,35 +27,72 @@ class Transfer:
     amount: int
     paid_at: datetime
     report_at: datetime
-    notices: tuple[str, ...] = (CREDIT,)
+    entries: tuple[EntryType, ...] = (EntryType.CREDIT,)
+    tellings: int = 1
+
+    @property
+    def booked_at(self) -> datetime:
+        """When the books show it first: a bank that has told of something does not deny it when asked."""
+        return min(self.paid_at, self.report_at) if self.tellings else self.paid_at
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`play` makes of the transfer that was ordered those that happen."""
+    """`play` makes of the transfer that was ordered those that happen.
+
+    pays_after, reports_after: when, from now on, where the order does not say.
+    """
 
     name: str
     english: str
     thai: str
-    play: Callable[[Transfer], list[Transfer]]
+    play: Callable[[Transfer], list[Transfer]] = lambda told: [told]
+    pays_after: timedelta = AT_ONCE
+    reports_after: timedelta = AT_ONCE
+
+
+def _one(**changes: object) -> Callable[[Transfer], list[Transfer]]:
+    return lambda told: [replace(told, **changes)]  # type: ignore[arg-type]
 
 
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        Scenario("paid", "Paid", "จ่ายสำเร็จ", lambda told: [told]),
-        Scenario("declined", "Declined", "ถูกปฏิเสธ", lambda told: [replace(told, notices=(DECLINE,))]),
+        Scenario("paid", "Paid", "จ่ายสำเร็จ"),
+        Scenario("declined", "Declined", "ถูกปฏิเสธ", _one(entries=(EntryType.DECLINE,))),
+        Scenario("late", "Paid after the code's time", "จ่ายหลัง QR หมดอายุ", pays_after=AFTER_ANY_CODE),
         Scenario(
-            "callback_repeated",
-            "Paid, told three times",
-            "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง",
-            lambda told: [replace(told, notices=(CREDIT,) * 3)],
+            "reported_late",
+            "Paid in time, told after the code's time",
+            "จ่ายทันเวลา แต่แจ้งหลัง QR หมดอายุ",
+            reports_after=AFTER_ANY_CODE,
         ),
+        Scenario("twice", "Paid twice", "จ่ายซ้ำสองครั้ง", lambda told: [told, told]),
+        Scenario(
+            "over",
+            "Paid double the amount",
+            "จ่ายเกิน เป็นสองเท่า",
+            lambda told: [replace(told, amount=told.amount * 2)],
+        ),
+        Scenario(
+            "under",
+            "Paid half the amount",
+            "จ่ายขาด เพียงครึ่งเดียว",
+            lambda told: [replace(told, amount=max(told.amount // 2, 1))],
+        ),
+        Scenario("callback_lost", "Paid, never told", "จ่ายสำเร็จ แต่ไม่แจ้ง", _one(tellings=0)),
+        Scenario("callback_repeated", "Paid, told three times", "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง", _one(tellings=3)),
         Scenario(
             "unknown_reference",
             "Paid with a reference nobody issued",
             "จ่ายด้วยเลขอ้างอิงที่ไม่มีอยู่",
             lambda told: [replace(told, reference1=ids.random_text(20, REFERENCE))],
+        ),
+        Scenario(
+            "reversed",
+            "Paid, and taken back a moment later",
+            "จ่ายสำเร็จ แล้วถูกดึงเงินคืน",
+            _one(entries=(EntryType.CREDIT, EntryType.REVERSAL)),
         ),
     )
 }

@@ -11,12 +11,14 @@ from core import ids, thaiqr
 from core.thaiqr import Payload
 from sandbox import scenarios, shapes
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
-from sandbox.models import SandboxCall, SandboxPayment
+from sandbox.models import SandboxCall, SandboxEntry, SandboxPayment
 from sandbox.scenarios import Transfer
 
 YEAR = timedelta(days=366)
 # Between two calls about one payment: a bank tells in order, and a demonstration is not kept waiting.
 SPACING = timedelta(seconds=0.5)
+# Between the entries about one payment: long enough that the first is known when the second comes.
+NEXT_ENTRY = timedelta(seconds=3)
 # Name, bank code, account. The last digits stay clear of those that choose an outcome of outgoing money.
 PAYERS = (
     ("สมชาย ใจดี", "014", "4051234567"),
@@ -62,22 +64,23 @@ def order(
         raise InvalidPaidAt(param="paid_at")
     if report_at and abs(report_at - now) > YEAR:
         raise InvalidReportAt(param="report_at")
-    told = _transfer(read(qr_data), paid_at=paid_at or now, report_at=report_at or now)
-    return Order(qr_data, scenario, tuple(scenarios.named(scenario).play(told)))
+    payload, chosen = read(qr_data), scenarios.named(scenario)
+    told = _transfer(
+        payload, paid_at=paid_at or now + chosen.pays_after, report_at=report_at or now + chosen.reports_after
+    )
+    return Order(qr_data, scenario, tuple(chosen.play(told)))
 
 
 def carry_out(order: Order, *, now: datetime) -> SandboxPayment:
-    """Store the payments of the order and the calls that tell of them; returns the first payment."""
-    payments = [_payment(order, transfer, now) for transfer in order.transfers]
-    calls = [
-        call
-        for payment, transfer in zip(payments, order.transfers, strict=True)
-        for call in _calls(payment, transfer)
-    ]
+    """Store the payments of the order, what the books say and when it is told; returns the first payment."""
+    payments = [(_payment(order, transfer, now), transfer) for transfer in order.transfers]
+    entries = [(_entries(payment, transfer), transfer) for payment, transfer in payments]
+    calls = [call for booked, transfer in entries for call in _calls(booked, transfer, now)]
     with transaction.atomic():
-        SandboxPayment.objects.bulk_create(payments)
+        SandboxPayment.objects.bulk_create([payment for payment, _ in payments])
+        SandboxEntry.objects.bulk_create([entry for booked, _ in entries for entry in booked])
         SandboxCall.objects.bulk_create(calls)
-    return payments[0]
+    return payments[0][0]
 
 
 def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> Transfer:
@@ -106,18 +109,37 @@ def _payment(order: Order, transfer: Transfer, now: datetime) -> SandboxPayment:
         payer_name=name,
         payer_bank_code=bank_code,
         payer_account=account,
+        slip_reference=_slip_reference(transfer.paid_at),
         paid_at=transfer.paid_at,
         created_at=now,
     )
 
 
-def _calls(payment: SandboxPayment, transfer: Transfer) -> list[SandboxCall]:
+def _slip_reference(paid_at: datetime) -> str:
+    """As the banks make it: the day in Bangkok, then whatever is unique; 25 characters."""
+    return f"{paid_at.astimezone(shapes.BANGKOK):%Y%m%d}{ids.random_text(17)}"
+
+
+def _entries(payment: SandboxPayment, transfer: Transfer) -> list[SandboxEntry]:
+    return [
+        SandboxEntry(
+            payment=payment,
+            type=kind,
+            at=transfer.paid_at + number * NEXT_ENTRY,
+            booked_at=transfer.booked_at + number * NEXT_ENTRY,
+        )
+        for number, kind in enumerate(transfer.entries)
+    ]
+
+
+def _calls(entries: list[SandboxEntry], transfer: Transfer, now: datetime) -> list[SandboxCall]:
     return [
         SandboxCall(
-            payment=payment,
-            body=shapes.notice(payment, kind),
-            due_at=transfer.report_at + number * SPACING,
-            created_at=payment.created_at,
+            payment=entry.payment,
+            body=shapes.notice(entry),
+            due_at=transfer.report_at + number * NEXT_ENTRY + telling * SPACING,
+            created_at=now,
         )
-        for number, kind in enumerate(transfer.notices)
+        for number, entry in enumerate(entries)
+        for telling in range(transfer.tellings)
     ]

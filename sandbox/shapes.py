@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from core import money
-from sandbox.models import OrderStatus, SandboxOrder, SandboxPayment
+from sandbox.models import EntryType, OrderStatus, SandboxEntry, SandboxOrder, SandboxPayment
 
 BANGKOK = timezone(timedelta(hours=7))
 
@@ -15,23 +15,29 @@ def accepted(payment: SandboxPayment) -> dict[str, Any]:
     return {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
 
 
-def notice(payment: SandboxPayment, kind: str) -> str:
+def notice(entry: SandboxEntry) -> str:
     """The body of a callback."""
-    told = {
+    return orjson.dumps(entry_object(entry)).decode()
+
+
+def entry_object(entry: SandboxEntry) -> dict[str, str]:
+    """What the bank says of an entry, in a callback and when it is asked."""
+    payment = entry.payment
+    return {
         "transaction_id": payment.id,
-        "type": kind,
+        "type": entry.type,
         "biller_id": payment.biller_id,
         "reference1": payment.reference1,
         "reference2": payment.reference2,
         "reference3": payment.reference3,
         "amount": money.baht(payment.amount),
         "currency": money.CURRENCY,
-        "paid_at": payment.paid_at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
+        "paid_at": entry.at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
         "payer_name": payment.payer_name,
         "payer_bank_code": payment.payer_bank_code,
         "payer_account": payment.payer_account,
+        "slip_reference": "" if entry.type == EntryType.DECLINE else payment.slip_reference,
     }
-    return orjson.dumps(told).decode()
 
 
 def order_at(order: SandboxOrder, now: datetime) -> dict[str, Any]:

@@ -7,8 +7,11 @@ import pytest
 
 from banks import Notice, get
 from core import clock
+from core.slips import Slip, slip_payload
 from sandbox import services
-from sandbox.models import SandboxCall, SandboxPayment
+from sandbox.models import EntryType, SandboxCall, SandboxEntry, SandboxPayment
+from sandbox.scenarios import SCENARIOS
+from tests.sandbox.conftest import payload
 
 pytestmark = pytest.mark.django_db
 Paying = Callable[..., dict[str, Any]]
@@ -43,9 +46,112 @@ def test_what_the_bank_tells_is_what_its_adapter_reads(paying: Paying) -> None:
     assert (notice.payer_name, notice.payer_account) == (payment.payer_name, payment.payer_account)
 
 
-def test_declined_tells_of_a_decline(paying: Paying) -> None:
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+PAST_ANY_CODE = timedelta(days=1, minutes=1)
+AT_ONCE, SOON = timedelta(0), timedelta(seconds=3)
+# Type, bank's time and telling's time of every callback, both from now on, and the baht it says.
+TOLD: dict[str, list[tuple[str, timedelta, timedelta, str]]] = {
+    "paid": [("credit", AT_ONCE, AT_ONCE, "1500.00")],
+    "declined": [("decline", AT_ONCE, AT_ONCE, "1500.00")],
+    "late": [("credit", PAST_ANY_CODE, AT_ONCE, "1500.00")],
+    "reported_late": [("credit", AT_ONCE, PAST_ANY_CODE, "1500.00")],
+    "twice": [("credit", AT_ONCE, AT_ONCE, "1500.00")] * 2,
+    "over": [("credit", AT_ONCE, AT_ONCE, "3000.00")],
+    "under": [("credit", AT_ONCE, AT_ONCE, "750.00")],
+    "callback_lost": [],
+    "callback_repeated": [
+        ("credit", AT_ONCE, number * timedelta(seconds=0.5), "1500.00") for number in range(3)
+    ],
+    "unknown_reference": [("credit", AT_ONCE, AT_ONCE, "1500.00")],
+    "reversed": [("credit", AT_ONCE, AT_ONCE, "1500.00"), ("reversal", SOON, SOON, "1500.00")],
+}
+
+
+def test_every_scenario_is_in_the_table() -> None:
+    assert list(SCENARIOS) == list(TOLD)
+
+
+@pytest.mark.parametrize("scenario", TOLD)
+def test_a_scenario_tells_what_when_and_of_how_much(paying: Paying, scenario: str) -> None:
+    carried_out(paying(scenario=scenario, now=NOW))
+    calls = [
+        (json.loads(call.body), call.due_at - NOW) for call in SandboxCall.objects.order_by("due_at", "id")
+    ]
+    assert [
+        (body["type"], datetime.fromisoformat(body["paid_at"]) - NOW, due, body["amount"])
+        for body, due in calls
+    ] == TOLD[scenario]
+
+
+@pytest.mark.parametrize("scenario", [name for name in TOLD if name != "callback_lost"])
+def test_each_thing_told_is_in_the_books_and_readable(paying: Paying, scenario: str) -> None:
+    carried_out(paying(scenario=scenario))
+    notices = {get("sandbox").parse_notice(call.body.encode()) for call in SandboxCall.objects.all()}
+    entries = SandboxEntry.objects.select_related("payment")
+    assert {
+        (notice.bank_transaction_id, notice.kind, notice.paid_at)
+        for notice in notices
+        if isinstance(notice, Notice)
+    } == {(entry.payment.id, entry.type, entry.at) for entry in entries}
+
+
+def test_what_is_never_told_is_in_the_books(paying: Paying) -> None:
+    payment = carried_out(paying(scenario="callback_lost"))
+    entry = payment.entries.get()
+    assert (entry.type, entry.at, entry.booked_at) == (EntryType.CREDIT, payment.paid_at, payment.paid_at)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "paid", "reported", "booked"),
+    [
+        ("paid", 0, 0, [0]),
+        ("paid", 10, 0, [0]),
+        ("paid", 0, 10, [0]),
+        ("callback_lost", 10, 0, [10]),
+        ("reversed", 0, 0, [0, 3]),
+        ("reversed", 10, 0, [0, 3]),
+    ],
+)
+def test_the_books_show_what_was_paid_or_told_of(
+    paying: Paying, scenario: str, paid: int, reported: int, booked: list[int]
+) -> None:
+    times = {"paid_at": NOW + timedelta(seconds=paid), "report_at": NOW + timedelta(seconds=reported)}
+    payment = carried_out(paying(scenario=scenario, now=NOW, **times))
+    shown = [entry.booked_at - NOW for entry in payment.entries.order_by("id")]
+    assert shown == [timedelta(seconds=seconds) for seconds in booked]
+
+
+def test_two_transfers_have_two_transaction_ids_and_two_slips(paying: Paying) -> None:
+    carried_out(paying(scenario="twice"))
+    first, second = SandboxPayment.objects.all()
+    assert first.id != second.id
+    assert first.slip_reference != second.slip_reference
+
+
+def test_half_of_an_amount_is_rounded_down(paying: Paying) -> None:
+    carried_out(paying(scenario="under", qr_data=payload(amount=101)))
+    assert SandboxPayment.objects.get().amount == 50
+
+
+def test_a_reversal_is_of_the_same_transaction(paying: Paying) -> None:
+    credit, reversal = told(carried_out(paying(scenario="reversed")))
+    differing = {name for name in credit if credit[name] != reversal[name]}
+    assert differing == {"type", "paid_at"}
+
+
+def test_money_that_moved_has_a_slip_of_the_payers_bank(paying: Paying) -> None:
+    paid_at = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
+    payment = carried_out(paying(now=paid_at))
+    (notice,) = told(payment)
+    assert notice["slip_reference"] == payment.slip_reference
+    assert payment.slip_reference[:8] == "20261121"
+    assert len(payment.slip_reference) == 25
+    assert slip_payload(Slip(payment.payer_bank_code, payment.slip_reference))
+
+
+def test_a_declined_payment_has_no_slip_to_tell_of(paying: Paying) -> None:
     (notice,) = told(carried_out(paying(scenario="declined")))
-    assert notice["type"] == "decline"
+    assert notice["slip_reference"] == ""
 
 
 def test_callback_repeated_tells_the_same_three_times(paying: Paying) -> None:
