@@ -7,8 +7,10 @@ import sys
 from django.core.management import execute_from_command_line
 
 from config.devstack import envfile
+from core import origin
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     envfile.load()
+    origin.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
     execute_from_command_line(sys.argv)

@@ -6,6 +6,8 @@ from typing import Any
 
 from celery import Celery, signals
 
+from core import origin
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("thai_qr_payments")
@@ -85,6 +87,12 @@ def check_settings(**kwargs: Any) -> None:
         refuse_wrong_settings()
     except SystemCheckError as error:
         sys.exit(str(error))  # Celery logs any other exception of a signal and goes on
+
+
+@signals.task_prerun.connect
+def say_what_runs(task_id: str, task: Any, **kwargs: Any) -> None:
+    """Threads and processes are used again: nothing of the task before holds."""
+    origin.begin(actor=f"task:{task.name}", request_id=task_id)
 
 
 @signals.worker_shutting_down.connect

@@ -8,9 +8,11 @@ import time
 from contextlib import suppress
 from typing import TextIO
 
+from core import origin
+
 GATHER_SECONDS = 0.1
 _SECRETS = re.compile(
-    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
+    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(door_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
 )
 _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 
@@ -32,7 +34,7 @@ class JsonLine(logging.Formatter):
             "log": record.name,
             "level": record.levelname,
             "message": redact(record.getMessage()),
-            "request_id": getattr(record, "request_id", None),
+            "request_id": getattr(record, "request_id", None) or origin.current().request_id or None,
         }
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info))

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import errors, http
+from core import errors, http, origin
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -34,6 +34,7 @@ class Access:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
+        origin.begin(request_id=request_id_of(request))
         response = _too_large(request) or self.get_response(request)
         _harden(request, response)
         if access_log.isEnabledFor(logging.INFO):
@@ -103,7 +104,11 @@ class Sessions(_AdminOnly, SessionMiddleware):
 
 
 class Users(_AdminOnly, AuthenticationMiddleware):
-    pass
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        # The admin looks who it is in any case; the other pages for browsers do without the database.
+        if request.path_info.startswith("/admin") and request.user.is_authenticated:
+            origin.act_as(f"staff:{request.user.get_username()}")
 
 
 class Messages(_AdminOnly, MessageMiddleware):

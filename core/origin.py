@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """actor: such as `key:ab12cd34`, `bank:sandbox`, `staff:somsri` or `clock`. Empty: nobody said."""
+    """Empty: nobody said.
+
+    actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
+    request_id: as `X-Request-Id` says; of a task its id.
+    """
 
     actor: str = ""
     request_id: str = ""

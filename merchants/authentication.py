@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from core import clock, rows
+from core import clock, origin, rows
 from merchants import secrets
 from merchants.errors import AuthenticationFailed
 from merchants.models import ApiKey, Merchant
@@ -25,6 +25,7 @@ class BearerKey(BaseAuthentication):
             raise AuthenticationFailed()
         merchant, key = find(secret, clock.now())
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
+        origin.act_as(f"key:{key.public_id}")
         return merchant, key
 
     def authenticate_header(self, request: Request) -> str:

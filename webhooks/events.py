@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from core import ids, rows
+from core import ids, origin, rows
 from merchants.models import Merchant
 from webhooks import doorbell, shapes
 from webhooks.errors import EventNotFound
@@ -101,6 +101,7 @@ def _told(happening: Happening, listeners: Iterable[_Listener]) -> list[Model]:
 
 def _event(happening: Happening) -> Event:
     kind, event_id, at = EventType(happening.type), ids.new("evt_", happening.at), happening.at
+    cause = origin.current()
     return rows.new(
         Event,
         id=event_id,
@@ -108,6 +109,8 @@ def _event(happening: Happening) -> Event:
         type=kind.value,
         subject_id=happening.subject_id,
         body=shapes.message(type=kind.value, event_id=event_id, data=happening.data, at=at),
+        actor=cause.actor,
+        request_id=cause.request_id,
         created_at=at,
     )
 

@@ -1,0 +1,125 @@
+"""Who caused what, by which request: written down with each event, and mixed up with nobody else's."""
+
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from timeit import timeit
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
+
+from config.celery import app
+from core import origin
+from core.logs import JsonLine
+from core.middleware import Access, Sessions, Users
+from core.origin import Origin
+from merchants import secrets
+from tests.conftest import Shop, new_client, open_shop
+from webhooks.models import Event
+
+BUDGET_SECONDS = 5e-6
+
+
+def actor_of(shop: Shop) -> str:
+    return f"key:{secrets.public_id(shop.secret_key)}"
+
+
+def seen_by(request: HttpRequest) -> Origin:
+    """The origin within a request, as a view would find it."""
+    seen: list[Origin] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        seen.append(origin.current())
+        return HttpResponse()
+
+    Access(Sessions(Users(view)))(request)
+    return seen[0]
+
+
+def test_an_event_names_the_key_and_the_request(shop: Shop) -> None:
+    shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"}, **{"X-Request-Id": "till-7.0042"})
+    event = Event.objects.get()
+    assert (event.actor, event.request_id) == (actor_of(shop), "till-7.0042")
+
+
+def test_a_request_that_brings_no_id_is_found_by_the_one_it_got(shop: Shop) -> None:
+    answer = shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"})
+    assert Event.objects.get().request_id == answer.headers["X-Request-Id"]
+
+
+def test_a_request_begins_with_nothing_of_the_one_before() -> None:
+    origin.begin(actor="key:ab12cd34", request_id="before")
+    seen = seen_by(RequestFactory().get("/v1/payments", headers={"X-Request-Id": "after"}))
+    assert seen == Origin("", "after")
+
+
+@pytest.mark.parametrize(("path", "actor"), [("/admin/", "staff:somsri"), ("/docs", "")])
+def test_staff_act_by_name_in_the_admin_alone(client: Client, db: None, path: str, actor: str) -> None:
+    client.force_login(User.objects.create_user("somsri"))
+    request = RequestFactory().get(path)
+    request.COOKIES = {name: cookie.value for name, cookie in client.cookies.items()}
+    assert seen_by(request).actor == actor
+
+
+def test_threads_that_serve_many_merchants_mix_nothing_up(transactional_db: None) -> None:
+    shops = [open_shop("Somtam House"), open_shop("Larb Palace")]
+
+    def ask(number: int) -> None:
+        try:
+            asking = shops[number % 2]
+            asked = {"X-Request-Id": f"{actor_of(asking)[4:]}.{number}"}
+            caller = Shop(asking.merchant, asking.secret_key, new_client())
+            caller.post("/v1/qr-codes", {"amount": 100, "currency": "THB"}, **asked)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(ask, range(24)))
+    actors = {shop.merchant.id: actor_of(shop) for shop in shops}
+    events = Event.objects.all()
+    assert len({event.request_id for event in events}) == 24
+    for event in events:
+        assert event.actor == actors[event.merchant_id]
+        assert event.request_id.partition(".")[0] == event.actor.removeprefix("key:")
+
+
+def test_a_task_begins_as_itself() -> None:
+    seen: list[Origin] = []
+
+    @app.task(name="tests.look")
+    def look() -> None:
+        seen.append(origin.current())
+
+    try:
+        origin.begin(actor="key:ab12cd34", request_id="before")
+        first, second = look.apply().id, look.apply().id
+    finally:
+        app.tasks.pop("tests.look")
+    assert seen == [Origin("task:tests.look", first), Origin("task:tests.look", second)]
+
+
+def line(**extra: object) -> dict[str, object]:
+    record = logging.LogRecord("api", logging.ERROR, "", 1, "failed", (), None)
+    record.__dict__ |= extra
+    written: dict[str, object] = json.loads(JsonLine().format(record))
+    return written
+
+
+def test_a_log_line_carries_the_request_unless_it_says_another() -> None:
+    origin.begin(request_id="req_1")
+    assert line()["request_id"] == "req_1"
+    assert line(request_id="req_2")["request_id"] == "req_2"
+    origin.begin()
+    assert line()["request_id"] is None
+
+
+def test_saying_it_costs_next_to_nothing() -> None:
+    def request() -> None:
+        origin.begin(request_id="req_1")
+        origin.act_as("key:ab12cd34")
+        origin.current()
+
+    assert min(timeit(request, number=1000) / 1000 for _ in range(20)) < BUDGET_SECONDS
