@@ -4,8 +4,9 @@ from typing import Any
 
 from core import money
 from core.answers import id_shape
-from core.errors import InvalidRequest, PathNotFound, UnsupportedMediaType
+from core.errors import InvalidParameters, InvalidRequest, PathNotFound, UnsupportedMediaType
 from core.openapi import Operation, Shown, Tag
+from sandbox.books import MOST_FOUND
 from sandbox.errors import (
     InvalidOrder,
     InvalidOrderSignature,
@@ -13,9 +14,9 @@ from sandbox.errors import (
     OrderReferenceReused,
     TestModeOnly,
 )
-from sandbox.models import OrderStatus
+from sandbox.models import EntryType, OrderStatus
 from sandbox.scenarios import SCENARIOS
-from sandbox.serializers import SandboxPaymentObject, SandboxPaymentRequest
+from sandbox.serializers import BookQuery, SandboxPaymentObject, SandboxPaymentRequest
 
 create = Operation(
     name="pay_at_sandbox_bank",
@@ -42,22 +43,27 @@ create = Operation(
     refusals=(PathNotFound, TestModeOnly),
 )
 
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
+_BAHT = {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."}
 _ORDER: dict[str, Any] = {
     "reference": {"type": "string", "description": "The service's own id of the order."},
     "bank_reference": id_shape("sbo_"),
-    "amount": {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."},
+    "amount": _BAHT,
     "currency": {"type": "string", "const": money.CURRENCY},
     "status": {"type": "string", "enum": OrderStatus.values},
     "reason": {"type": "string", "description": "Why it failed or came back; else empty."},
 }
-_STANDING = {
-    "application/json": {
-        "type": "object",
-        "required": list(_ORDER),
-        "properties": _ORDER,
-        "additionalProperties": False,
-    }
-}
+_STANDING = {"application/json": _closed(_ORDER)}
 order = Operation(
     name="order_from_sandbox_bank",
     tag=Tag.BANKS,
@@ -82,4 +88,33 @@ inquire = Operation(
     description="By the service's own reference; signed like the order.",
     contents={200: _STANDING},
     refusals=(PathNotFound, InvalidOrderSignature, OrderNotFound),
+)
+
+_ENTRY: dict[str, Any] = {
+    "transaction_id": id_shape("sbp_"),
+    "type": {"type": "string", "enum": EntryType.values},
+    "biller_id": _TEXT,
+    "reference1": _TEXT,
+    "reference2": _TEXT,
+    "reference3": _TEXT,
+    "amount": _BAHT,
+    "currency": {"type": "string", "const": money.CURRENCY},
+    "paid_at": {"type": "string", "format": "date-time", "description": "The bank's time, in Bangkok."},
+    "payer_name": _TEXT,
+    "payer_bank_code": {"type": "string", "pattern": r"^\d{3}$"},
+    "payer_account": _TEXT,
+    "slip_reference": {"type": "string", "description": "What the payer's slip calls it; empty without one."},
+}
+_FOUND = _closed({"transactions": {"type": "array", "maxItems": MOST_FOUND, "items": _closed(_ENTRY)}})
+
+transactions = Operation(
+    name="list_sandbox_bank_transactions",
+    tag=Tag.BANKS,
+    summary="Ask the sandbox bank what was paid for a code",
+    description="Here the service inquires after codes of test merchants; signed like an order. The answer "
+    "holds what a callback would say of each transaction, as soon as it was paid or told of, whichever came "
+    "first: so also what no callback tells, or only later.",
+    query=BookQuery,
+    contents={200: {"application/json": _FOUND}},
+    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )

@@ -1,8 +1,12 @@
+import re
 from typing import Any
 
+from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
 from core import answers, clock, fields
+
+BILLER_ID = "[0-9]{13}|[0-9]{15}"
 
 
 class Instant(fields.QueryInstant):
@@ -16,6 +20,23 @@ class Instant(fields.QueryInstant):
         return clock.to_millisecond(super().to_internal_value(data))
 
 
+class Matching(fields.Text):
+    """Text that matches a pattern as a whole."""
+
+    default_error_messages = {"shape": "Must match {pattern}."}
+
+    def __init__(self, pattern: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pattern = pattern
+        set_override(self, "field", {"type": "string", "pattern": f"^({pattern})$"})
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not re.fullmatch(self.pattern, text):
+            self.fail("shape", pattern=self.pattern)
+        return text
+
+
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
     scenario = fields.Text(default="paid")
@@ -27,3 +48,17 @@ class SandboxPaymentObject(serializers.Serializer[Any]):
     bank_transaction_id = answers.public_id("sbp_")
     scenario = serializers.CharField()
     accepted = serializers.BooleanField()
+
+
+class BookQuery(serializers.Serializer[Any]):
+    """Which code, and between which bank times to look."""
+
+    biller_id = Matching(BILLER_ID)
+    reference1 = Matching("[ -~]{1,35}")
+    since = Instant(help_text="The bank's time from which on, inclusive.")
+    until = Instant(help_text="The bank's time up to which, inclusive.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["since"] > attrs["until"]:
+            raise serializers.ValidationError({"since": ["Must not be after until."]})
+        return attrs

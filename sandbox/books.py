@@ -1,0 +1,29 @@
+"""What the sandbox bank says when it is asked: entries of its books, as far as they have come."""
+
+from datetime import date, datetime, time, timedelta
+
+from django.db.models import QuerySet
+
+from sandbox.models import EntryType, SandboxEntry
+from sandbox.shapes import BANGKOK
+
+MOST_FOUND = 100
+
+
+def about(
+    *, biller_id: str, reference1: str, since: datetime, until: datetime, now: datetime
+) -> QuerySet[SandboxEntry]:
+    """The entries about one code with a bank's time between the two, both included; the oldest hundred."""
+    found = _shown(now).filter(payment__biller_id=biller_id, payment__reference1=reference1)
+    return found.filter(at__range=(since, until))[:MOST_FOUND]
+
+
+def of_day(*, biller_id: str, day: date, now: datetime) -> QuerySet[SandboxEntry]:
+    """The money that came to a biller or went back on a day in Bangkok."""
+    begins = datetime.combine(day, time(), BANGKOK)
+    moved = _shown(now).filter(payment__biller_id=biller_id).exclude(type=EntryType.DECLINE)
+    return moved.filter(at__gte=begins, at__lt=begins + timedelta(days=1))
+
+
+def _shown(now: datetime) -> QuerySet[SandboxEntry]:
+    return SandboxEntry.objects.select_related("payment").filter(booked_at__lte=now).order_by("at", "id")
