@@ -7,47 +7,69 @@ from banks.base import (
     BadSignature,
     Bank,
     Fate,
+    Found,
     Kind,
+    Link,
+    NotAnswered,
     Notice,
     Order,
     OrderNotice,
     Purpose,
+    Question,
     Sender,
     UnknownBank,
     Unreadable,
     Word,
 )
+from banks.needs import Need, Unmet, met
 from banks.omise import Omise
 from banks.sandbox import SandboxBank
 from banks.sandbox_cards import SandboxAcquirer
 from banks.sandbox_orders import SandboxSender
+from banks.scb import Scb
 
 __all__ = [
+    "LIVE",
     "Acquirer",
     "BadSignature",
     "Bank",
     "Charge",
     "Fate",
+    "Found",
     "Kind",
+    "Link",
+    "Need",
+    "NotAnswered",
     "Notice",
     "Order",
     "OrderNotice",
     "Purpose",
+    "Question",
     "Said",
     "Sender",
     "UnknownBank",
+    "Unmet",
     "Unreadable",
     "Word",
     "acquirer",
     "get",
+    "met",
     "sender",
 ]
 
+LIVE: dict[str, type[Scb]] = {"scb": Scb}
+"""The banks that serve live merchants: each says what it needs to know of one, and how it proves itself."""
 
-def get(name: str) -> Bank:
-    """The adapter of bank `name`. Raises UnknownBank, also for a bank that is not configured here."""
+
+def get(name: str, link: Link | None = None) -> Bank:
+    """The adapter of bank `name`, for the merchant of `link`; the sandbox bank knows all of its merchants.
+
+    Raises UnknownBank, also for a bank that is not configured here.
+    """
     if name == "sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxBank(settings.SANDBOX_BANK_SECRET)
+    if name in LIVE and link is not None:
+        return LIVE[name](link)
     raise UnknownBank(name=name)
 
 

@@ -1,6 +1,6 @@
-"""One question to an acquirer over HTTP, and what can be known when the answer does not come."""
+"""One question to a bank or an acquirer over HTTP, and what can be known when the answer does not come."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import requests
@@ -23,8 +23,11 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """What was answered; `body` is the same byte for byte."""
+
     status: int
     told: dict[str, Any]
+    body: bytes = field(default=b"", repr=False)
 
 
 def ask(
@@ -35,7 +38,8 @@ def ask(
         session.trust_env = not is_neighbour  # a proxy of the environment is for the outside
         try:
             answer = session.request(method, url, timeout=timeout, allow_redirects=False, stream=True, **how)
-            return Answer(answer.status_code, strict_json.loads(_body(answer)))
+            body = _body(answer)
+            return Answer(answer.status_code, strict_json.loads(body), body)
         except RequestException as error:
             raise NotSent() if _never_left(error) else NoAnswer() from None
         except InvalidRequest:

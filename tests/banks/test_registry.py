@@ -11,7 +11,7 @@ def test_the_sandbox_bank_is_found_by_its_name() -> None:
     assert banks.get("sandbox").answer(None) == {"status": "parked"}
 
 
-@pytest.mark.parametrize("name", ["", "Sandbox", "scb"])
+@pytest.mark.parametrize("name", ["", "Sandbox", "scb", "kbank"])
 def test_a_bank_without_an_adapter_is_unknown(name: str) -> None:
     with pytest.raises(banks.UnknownBank):
         banks.get(name)

@@ -1,0 +1,160 @@
+"""Siam Commercial Bank: payment confirmation and inquiry of tag 30 codes that we make ourselves.
+
+Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry and post-oauth-token. Amounts in
+baht, as text or number; times with their offset. The bank signs nothing that it sends: the secret in the
+path, and the networks of the link, are all that proves it.
+"""
+
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, ClassVar
+
+from banks import needs, oauth, reading, texts
+from banks.base import Found, Kind, Link, NotAnswered, Notice, OrderNotice, Question, Unreadable
+from banks.exchange import Answer, NoAnswer, NotSent
+from banks.needs import Need
+from banks.oauth import Api, Errand
+from banks.tokens import Token
+from core.errors import InvalidRequest
+
+API_URL = "https://api.partners.scb/partners"
+TAG_30 = "00300100"  # the bank's code for codes that the customer scans
+SUCCESS = 1000
+REVERSED, NOT_REVERSED = "R", ("", "N", None)
+_SHAPES = {
+    "transactionId": re.compile("[!-~]{1,64}"),
+    "payeeProxyId": re.compile("[0-9]{15}"),
+    "billPaymentRef1": re.compile("[ -~]{1,20}"),
+    "currencyCode": re.compile("764"),
+    "transactionDateandTime": re.compile(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?[+-][0-9]{2}:[0-9]{2}"
+    ),
+}
+
+
+class Scb:
+    title: ClassVar[str] = "Siam Commercial Bank"
+    proof: ClassVar[str] = "It signs nothing: the secret in the path, and its networks, prove it."
+    reference3_help: ClassVar[str] = (
+        "Required: the prefix that the bank registered for the callback, alone or with more after it."
+    )
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need("application_key", "API key of the application on developer.scb", needs.text),
+        Need("application_secret", "API secret of the application", needs.text),
+        Need("api_url", "Where its API is", needs.url, is_secret=False, default=API_URL),
+    )
+    # Its limit is 5 calls a second; a question takes up to two, and a token now and then.
+    inquiries_per_second: float = 2.0
+
+    def __init__(self, link: Link) -> None:
+        self._biller_id = link.biller_id
+        self._key = link.credentials["application_key"]
+        self._secret = link.credentials["application_secret"]
+        self._api = Api(link.credentials["api_url"], self._key, self._secret, self._fetch_token)
+
+    def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
+        """Accepts everything: see above."""
+
+    def parse_notice(self, body: bytes) -> Notice:
+        told: dict[str, Any] = {}
+        try:
+            told = reading.loads(body)
+            return self._notice(told, "credit")
+        except (InvalidRequest, ValueError, OverflowError) as error:
+            raise Unreadable(str(error), answer=_received(_transaction_id(told))) from None
+
+    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
+        return _received(notice.bank_transaction_id if isinstance(notice, Notice) else "")
+
+    def inquire(self, question: Question) -> Found:
+        """Day by day, by the reference. The bodies of several days are joined by line feeds."""
+        errand = Errand(self._api)
+        try:
+            days = reading.days(question.since, question.until)
+            bodies = [self._day(errand, question, day) for day in days]
+        except (NotSent, NoAnswer):
+            raise NotAnswered() from None
+        except ValueError as error:
+            raise NotAnswered(str(error)) from None
+        found = [notice for body in bodies for notice in self._found(body, question)]
+        return Found(b"\n".join(bodies), tuple(dict.fromkeys(found)))
+
+    def _day(self, errand: Errand, question: Question, day: date) -> bytes:
+        """Raises NotAnswered for an answer that neither has nor denies money."""
+        asked = {
+            "eventCode": TAG_30,
+            "transactionDate": day.isoformat(),
+            "billerId": self._biller_id,
+            "reference1": question.reference1,
+        }
+        path = "/v1/payment/billpayment/inquiry"
+        answer = errand.ask("GET", path, headers=self._headers(), params=asked)
+        if answer.status != 200 or not _is_success(answer):
+            raise NotAnswered(f"answered with {answer.status}")
+        return answer.body
+
+    def _found(self, body: bytes, question: Question) -> list[Notice]:
+        try:
+            listed = reading.loads(body).get("data") or []
+            if not isinstance(listed, list):
+                raise ValueError("data is no list")
+            return [notice for told in listed for notice in self._notices(told, question)]
+        except (InvalidRequest, ValueError, OverflowError) as error:
+            raise Unreadable(str(error)) from None
+
+    def _notices(self, told: object, question: Question) -> list[Notice]:
+        """One payment; two words if the bank took it back since."""
+        if not isinstance(told, dict) or told.get("billPaymentRef1") != question.reference1:
+            raise ValueError("an answer to another question")
+        flag = told.get("reverseFlag")
+        if flag != REVERSED and flag not in NOT_REVERSED:
+            raise ValueError("reverseFlag is unknown")
+        kinds: tuple[Kind, ...] = ("credit", "reversal") if flag == REVERSED else ("credit",)
+        return [self._notice(told, kind) for kind in kinds]
+
+    def _notice(self, told: Mapping[str, Any], kind: Kind) -> Notice:
+        """Raises ValueError, OverflowError."""
+        text = texts.shaped(told, _SHAPES)
+        if text["payeeProxyId"] != self._biller_id:
+            raise ValueError("money for another biller")
+        return Notice(
+            bank_transaction_id=text["transactionId"],
+            kind=kind,
+            biller_id=text["payeeProxyId"],
+            reference1=text["billPaymentRef1"],
+            reference2=reading.reference(told, "billPaymentRef2"),
+            reference3=reading.reference(told, "billPaymentRef3"),
+            amount=reading.satang(told.get("amount")),
+            paid_at=reading.instant(text["transactionDateandTime"]),
+            payer_name=reading.optional(told, "payerName", ".{0,140}"),
+            payer_bank_code=reading.optional(told, "sendingBankCode", "[0-9]{3}"),
+            payer_account=reading.optional(told, "payerAccountNumber", "[0-9A-Za-z*-]{0,35}"),
+            slip_reference=reading.optional(told, "fastEasySlipNumber", "[0-9A-Za-z]{0,25}"),
+        )
+
+    def _fetch_token(self, errand: Errand) -> Token:
+        asked = {"applicationKey": self._key, "applicationSecret": self._secret}
+        answer = errand.call("POST", "/v1/oauth/token", json=asked, headers=self._headers())
+        told = answer.told.get("data")
+        if answer.status != 200 or not isinstance(told, dict):
+            raise NoAnswer()
+        return oauth.token(told, "accessToken", "expiresIn")
+
+    def _headers(self) -> dict[str, str]:
+        return {"resourceOwnerId": self._key, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
+
+
+def _received(transaction_id: str) -> dict[str, str]:
+    return {"resCode": "00", "resDesc": "success", "transactionId": transaction_id}
+
+
+def _transaction_id(told: Mapping[str, Any]) -> str:
+    """What a message that is parked says its id is, to be repeated in the answer."""
+    return reading.optional(told, "transactionId", ".{0,140}")
+
+
+def _is_success(answer: Answer) -> bool:
+    status = answer.told.get("status")
+    return isinstance(status, dict) and status.get("code") == SUCCESS

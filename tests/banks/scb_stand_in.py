@@ -1,0 +1,116 @@
+"""Siam Commercial Bank's API on loopback: it replays what the bank's documents show."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from banks import Link
+from tests.receiver import Received, Receiver, Reply, listening
+
+BILLER, REFERENCE = "762342992129431", "ABCDEFGHJ01234567890"
+TOKENS, INQUIRY = "/v1/oauth/token", "/v1/payment/billpayment/inquiry"
+# As a developer received it, with the numbers of this file.
+CONFIRMATION: dict[str, Any] = {
+    "payeeProxyId": BILLER,
+    "payeeProxyType": "BILLERID",
+    "payeeAccountNumber": "0987654321",
+    "payeeName": "Sandbox",
+    "payerProxyId": "0812345678",
+    "payerProxyType": "MSISDN",
+    "payerAccountNumber": "0123456789",
+    "payerName": "สุศิริณี นุเช็ค",
+    "sendingBankCode": "014",
+    "receivingBankCode": "014",
+    "amount": "1500.00",
+    "transactionId": "201907169lbqgPbt1Bl3oiA",
+    "transactionDateandTime": "2026-11-21T11:30:58+07:00",
+    "billPaymentRef1": REFERENCE,
+    "billPaymentRef2": "SHOP7",
+    "billPaymentRef3": "PTF",
+    "currencyCode": "764",
+    "channelCode": "PMH",
+    "transactionType": "Domestic Transfers",
+}
+
+
+def confirmation(**changes: Any) -> bytes:
+    return json.dumps(CONFIRMATION | changes).encode()
+
+
+def transaction(**changes: Any) -> dict[str, Any]:
+    """A row of the inquiry about the same payment."""
+    more = {
+        "eventCode": "00300100",
+        "reverseFlag": "",
+        "fastEasySlipNumber": "232815519467",
+        "equivalentAmount": "",
+        "exchangeRate": "",
+        "partnerTransactionId": "",
+        "tepaCode": "",
+    }
+    return CONFIRMATION | more | changes
+
+
+def success(data: Any) -> Reply:
+    return Reply(body=json.dumps({"status": {"code": 1000, "description": "Success"}, "data": data}).encode())
+
+
+def granted(token: str, seconds: int = 1800) -> Reply:
+    return success(
+        {"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds, "expiresAt": 1550133185}
+    )
+
+
+def refused(status: int = 401, code: int = 9300) -> Reply:
+    told = {"status": {"code": code, "description": "Invalid authorization credentials"}, "data": None}
+    return Reply(status, body=json.dumps(told).encode())
+
+
+@dataclass
+class ScbStandIn:
+    """Grants one token and knows of no money, until it is told otherwise."""
+
+    receiver: Receiver
+    secret: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    def __post_init__(self) -> None:
+        self.grants(granted("token-1"))
+
+    @property
+    def link(self) -> Link:
+        credentials = {
+            "application_key": "l7f329b707a0714f",
+            "application_secret": self.secret,
+            "api_url": self.receiver.base_url,
+        }
+        return Link(BILLER, credentials)
+
+    def grants(self, *replies: Reply) -> None:
+        self.receiver.on(TOKENS, *replies)
+
+    def knows(self, day: str, *replies: Reply) -> None:
+        """Answer so about one day."""
+        query = f"eventCode=00300100&transactionDate={day}&billerId={BILLER}&reference1={REFERENCE}"
+        self.receiver.on(f"{INQUIRY}?{query}", *replies)
+
+    @property
+    def inquiries(self) -> list[Received]:
+        return [each for each in self.receiver.requests if each.path.startswith(INQUIRY)]
+
+    @property
+    def days(self) -> list[str]:
+        return [parse_qs(urlsplit(each.path).query)["transactionDate"][0] for each in self.inquiries]
+
+    @property
+    def tokens_given(self) -> int:
+        return len(self.receiver.to(TOKENS))
+
+
+@contextmanager
+def opened() -> Iterator[ScbStandIn]:
+    with listening() as receiver:
+        yield ScbStandIn(receiver)
