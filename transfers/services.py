@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Literal
 
 import banks
-from banks import Order, OrderNotice, Purpose, Word
+from banks import Order, OrderNotice, Purpose, Word, calling
 from core import vault
-from transfers import calling, settling
+from transfers import settling
 from transfers.errors import AlreadyTold, NotOverdue
 from transfers.models import State, Transfer
 from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, settle_by_hand
@@ -89,13 +89,13 @@ class _Errand:
 
     transfer: Transfer
     is_sending: bool
-    call: calling.Call
+    call: Callable[[], Word]
 
 
 def _carry_out(claimed: list[Transfer], owner: Owner, now: Callable[[], datetime]) -> None:
     prepared = [_prepared(transfer, owner, now()) for transfer in claimed]
     errands = [errand for errand in prepared if errand is not None]
-    words = calling.all_at_once([errand.call for errand in errands])
+    words = calling.all_at_once([errand.call for errand in errands], silence=Word("unknown"))
     for errand, word in zip(errands, words, strict=True):
         _note(errand, word, owner, now())
 

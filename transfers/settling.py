@@ -14,7 +14,7 @@ from transfers.errors import NotOverdue
 from transfers.models import State, Transfer
 
 log = logging.getLogger("transfers")
-# Longer than a round of `transfers.calling` and what is written down after it.
+# Longer than a round of `banks.calling` and what is written down after it.
 LEASE = timedelta(seconds=60)
 DEFAULT_CODES: dict[Fate, str] = {"failed": "rejected_by_bank", "returned": "returned_by_bank"}
 # What staff may find when they ask a silent bank: it has no such order and takes none, or the money arrived.

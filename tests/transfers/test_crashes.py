@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from banks import Word
+from banks import Word, calling
 from core import clock
 from tests.transfers.cast import Bank, Killed, Recorder, pass_time, queued, work
-from transfers import calling, settling
+from transfers import settling
 from transfers.models import State, Transfer
 
 Serving = Callable[..., Bank]

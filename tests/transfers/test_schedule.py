@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from banks import Fate, Word
+from banks import Fate, Word, calling
 from core import clock
 from tests.transfers.cast import Bank, Recorder, pass_time, queued, work
-from transfers import calling, schedule, services
+from transfers import schedule, services
 
 Serving = Callable[..., Bank]
 pytestmark = pytest.mark.django_db

@@ -4,24 +4,23 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from typing import TypeVar
 
-from banks import Word
-
-log = logging.getLogger("transfers")
+log = logging.getLogger("banks")
 # One call, all in all. Whatever an adapter does, nobody waits longer.
 CALL_SECONDS = 10.0
-Call = Callable[[], Word]
+T = TypeVar("T")
 
 
-def all_at_once(calls: Sequence[Call]) -> list[Word]:
-    """What each call says, in their order; `unknown` for those that did not end in time."""
+def all_at_once(calls: Sequence[Callable[[], T]], *, silence: T) -> list[T]:
+    """What each call says, in their order; `silence` for those that failed or did not end in time."""
     begun = [_begin(call) for call in calls]
     wait(begun, timeout=CALL_SECONDS)
-    return [_word(future) for future in begun]
+    return [_said(future, silence) for future in begun]
 
 
-def _begin(call: Call) -> "Future[Word]":
-    future: Future[Word] = Future()
+def _begin(call: Callable[[], T]) -> "Future[T]":
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
@@ -34,11 +33,11 @@ def _begin(call: Call) -> "Future[Word]":
     return future
 
 
-def _word(future: "Future[Word]") -> Word:
+def _said(future: "Future[T]", silence: T) -> T:
     if not future.done():
-        return Word("unknown")
+        return silence
     try:
         return future.result()
     except Exception:
         log.exception("an adapter failed")
-        return Word("unknown")
+        return silence
