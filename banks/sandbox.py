@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from banks import sandbox_orders, texts
-from banks.base import BadSignature, Kind, Notice, OrderNotice, Unreadable
+from banks import sandbox_inquiries, sandbox_orders, texts
+from banks.base import BadSignature, Found, Kind, NotAnswered, Notice, OrderNotice, Question, Unreadable
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 
@@ -34,8 +34,13 @@ _SLIP = {"slip_reference": re.compile("[A-Za-z0-9]{15,25}|")}
 
 
 class SandboxBank:
-    def __init__(self, secret: str) -> None:
+    """base_url: where it is asked; one that is only listened to needs none."""
+
+    inquiries_per_second = 50.0
+
+    def __init__(self, secret: str, base_url: str = "") -> None:
         self._secret = secret.encode()
+        self._base_url = base_url
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """`Sandbox-Bank-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`."""
@@ -59,6 +64,18 @@ class SandboxBank:
 
     def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         return {"status": "received" if notice else "parked"}
+
+    def inquire(self, question: Question) -> Found:
+        """Raises NotAnswered also for an answer that speaks of another code, or that nobody can read."""
+        answer = sandbox_inquiries.ask(question, secret=self._secret, base_url=self._base_url)
+        try:
+            notices = tuple(_notice(told) for told in sandbox_inquiries.transactions(answer))
+        except (ValueError, OverflowError) as error:
+            raise NotAnswered(str(error)) from None
+        asked = (question.biller_id, question.reference1)
+        if any((notice.biller_id, notice.reference1) != asked for notice in notices):
+            raise NotAnswered("the answer speaks of another code")
+        return Found(answer.body, notices)
 
 
 def _notice(told: dict[str, Any]) -> Notice:

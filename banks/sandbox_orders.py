@@ -69,15 +69,17 @@ class SandboxSender:
             method,
             self._base_url + path,
             data=body,
-            headers={"Content-Type": "application/json", SIGNATURE: self._sign(method, path, body)},
+            headers={"Content-Type": "application/json", SIGNATURE: sign(self._secret, method, path, body)},
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             is_neighbour=True,
         )
 
-    def _sign(self, method: str, path: str, body: bytes) -> str:
-        sent_at = str(int(clock.now().timestamp()))
-        signed = f"{sent_at}.{method} {path}.".encode() + body
-        return f"t={sent_at},v1={hmac.digest(self._secret, signed, 'sha256').hex()}"
+
+def sign(secret: bytes, method: str, path: str, body: bytes) -> str:
+    """The value of the signature header on what we ask of the bank. path: with its query."""
+    sent_at = str(int(clock.now().timestamp()))
+    signed = f"{sent_at}.{method} {path}.".encode() + body
+    return f"t={sent_at},v1={hmac.digest(secret, signed, 'sha256').hex()}"
 
 
 def _told(order: Order) -> dict[str, str]:
