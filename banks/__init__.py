@@ -67,7 +67,7 @@ def get(name: str, link: Link | None = None) -> Bank:
     Raises UnknownBank, also for a bank that is not configured here.
     """
     if name == "sandbox" and settings.SANDBOX_BANK_SECRET:
-        return SandboxBank(settings.SANDBOX_BANK_SECRET)
+        return SandboxBank(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
     if name in LIVE and link is not None:
         return LIVE[name](link)
     raise UnknownBank(name=name)
