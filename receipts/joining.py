@@ -1,0 +1,105 @@
+"""One movement of money is one receipt, whoever tells of it: lines of statements have no transaction id.
+
+They are known by what they move. Whoever is about to make a receipt or to join one first holds a lock on
+that, until the commit, so that a callback, an answer and a line that come at once find each other.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.db.models import Q
+
+from core import rows
+from receipts.models import Kind, Receipt, Source
+
+LOCK = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
+
+
+class Movement(Protocol):
+    """What a notice, a receipt and a line of a statement say of the money."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def biller_id(self) -> str: ...
+    @property
+    def reference1(self) -> str: ...
+    @property
+    def amount(self) -> int: ...
+    @property
+    def paid_at(self) -> datetime: ...
+
+
+def name_of(bank: str, movement: Movement) -> str:
+    """The lock of all movements that might be one. Without kind and time: a reversal looks for its credit."""
+    return f"money {bank} {movement.biller_id} {movement.reference1} {movement.amount}"
+
+
+def hold(names: Iterable[str]) -> None:
+    """Hold these locks until the commit. In one order for everybody, so that nobody waits in a circle."""
+    rows.run(LOCK, [sorted({_number(name) for name in names})])
+
+
+def are_one(one: Movement, other: Movement) -> bool:
+    """Whether two may be the same money. Lines tell whole seconds, and a credit is taken back only once."""
+    return _what(one) == _what(other) and (
+        one.kind == Kind.REVERSAL
+        or one.paid_at.replace(microsecond=0) == other.paid_at.replace(microsecond=0)
+    )
+
+
+def told_by_line(bank: str, movement: Movement) -> Receipt | None:
+    """The receipt that a line made of this money and no message has joined. The caller holds the lock."""
+    return next(
+        (receipt for receipt in _nameless(bank, movement.kind, movement) if are_one(receipt, movement)), None
+    )
+
+
+def named(bank: str, transaction_id: str, kind: str) -> Receipt | None:
+    """The receipt that this bank calls so, by its first name or its second."""
+    # The empty name is left out for the planner, which else does not see that the partial index will do.
+    second = Q(also_known_as=transaction_id) & ~Q(also_known_as="")
+    known = Receipt.objects.filter(Q(bank_transaction_id=transaction_id) | second, bank=bank, kind=kind)
+    found: Receipt | None = known.first()
+    return found
+
+
+def name(receipt: Receipt, transaction_id: str) -> None:
+    """The bank has told its id of what a line made known. The caller holds the locks of both."""
+    receipt.also_known_as = transaction_id
+    receipt.save(update_fields=["also_known_as"])
+
+
+def name_credit_of(reversal: Receipt) -> None:
+    """A bank takes money back by the id of its credit: if only a line told of that, it has no id yet.
+
+    The caller holds the locks. Where several credits fit nobody knows which, and staff decide.
+    """
+    if named(reversal.bank, reversal.bank_transaction_id, Kind.CREDIT):
+        return
+    nameless = list(_nameless(reversal.bank, Kind.CREDIT, reversal)[:2])
+    if len(nameless) == 1:
+        name(nameless[0], reversal.bank_transaction_id)
+
+
+def _nameless(bank: str, kind: str, movement: Movement) -> Any:
+    """Receipts that lines made of such a movement and that the bank has not named, oldest first."""
+    return Receipt.objects.filter(
+        bank=bank,
+        biller_id=movement.biller_id,
+        reference1=movement.reference1,
+        amount=movement.amount,
+        kind=kind,
+        source=Source.STATEMENT,
+        also_known_as="",
+    ).order_by("id")
+
+
+def _what(movement: Movement) -> tuple[str, str, str, int]:
+    return str(movement.kind), movement.biller_id, movement.reference1, movement.amount
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
