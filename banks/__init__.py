@@ -21,6 +21,8 @@ from banks.base import (
     Unreadable,
     Word,
 )
+from banks.bbl import Bbl
+from banks.bbl_void import BblVoid
 from banks.needs import Need, Unmet, met
 from banks.omise import Omise
 from banks.sandbox import SandboxBank
@@ -52,13 +54,15 @@ __all__ = [
     "Unreadable",
     "Word",
     "acquirer",
+    "asked",
     "get",
     "met",
     "sender",
 ]
 
-LIVE: dict[str, type[Scb]] = {"scb": Scb}
+LIVE: dict[str, type[Scb] | type[Bbl]] = {"scb": Scb, "bbl": Bbl}
 """The banks that serve live merchants: each says what it needs to know of one, and how it proves itself."""
+_SENDERS = {"bank:bbl": BblVoid}
 
 
 def get(name: str, link: Link | None = None) -> Bank:
@@ -73,6 +77,14 @@ def get(name: str, link: Link | None = None) -> Bank:
     raise UnknownBank(name=name)
 
 
+def asked() -> dict[str, float]:
+    """The banks that can be asked whether a code was paid: how many questions a second each takes from us."""
+    known: dict[str, type[Bank]] = dict(LIVE)
+    if settings.SANDBOX_BANK_SECRET:
+        known["sandbox"] = SandboxBank
+    return {name: bank.inquiries_per_second for name, bank in known.items() if bank.inquiries_per_second > 0}
+
+
 def acquirer(name: str) -> Acquirer:
     """Who charges cards. Raises UnknownBank like `get`."""
     if name == "sandbox" and settings.SANDBOX_ACQUIRER_URL and settings.SANDBOX_BANK_SECRET:
@@ -82,10 +94,15 @@ def acquirer(name: str) -> Acquirer:
     raise UnknownBank(name=name)
 
 
-def sender(route: str) -> Sender:
-    """Who sends money out by `route`, such as "bank:sandbox". Raises UnknownBank like `get`."""
+def sender(route: str, link: Link | None = None) -> Sender:
+    """Who sends money out by `route`, such as "bank:sandbox", for the merchant of `link`.
+
+    Raises UnknownBank like `get`.
+    """
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
+    if route in _SENDERS and link is not None:
+        return _SENDERS[route](link)
     kind, _, name = route.partition(":")
     if kind == "acquirer":
         return acquirer(name)
