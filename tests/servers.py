@@ -42,6 +42,7 @@ keepers: "list[subprocess.Popen[str]]" = []
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests() -> Generator[None, None, None]:
     """Before anything reads the settings. A wrapper runs ahead of every plain hook."""
+    _keep_bytecode()
     if "DATABASE_URL" not in os.environ:
         os.environ.update(_start_keeper())
     for name, value in _settings().items():
@@ -54,6 +55,15 @@ def pytest_unconfigure() -> None:
     """Only the process that started the servers has a keeper; xdist's workers inherit its addresses."""
     for keeper in keepers:
         keeper.communicate()
+
+
+def _keep_bytecode() -> None:
+    """Where Python may not write bytecode beside the sources it goes into the environment: a run starts a
+    hundred processes, and half of what each start costs is compiling.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "pycache")
+        sys.dont_write_bytecode = False
 
 
 def _choose_redis_database(worker: str) -> None:
