@@ -7,19 +7,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from functools import cache
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db.backends.postgresql.operations import DatabaseOperations
-from django.test import Client
+from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
 
 from console.audit import checking
 from core import clock, ids, money, redis, thaiqr
 from merchants import services
 from merchants.models import Merchant
+from tests import tables
 
 BANGKOK = timezone(timedelta(hours=7))
 
@@ -63,17 +62,7 @@ class Shop:
 
 
 def new_client() -> Client:
-    """A client of one shared handler: each new handler would look for static files anew."""
-    client = Client(raise_request_exception=False)
-    client.handler = _handler()
-    return client
-
-
-@cache
-def _handler() -> ClientHandler:
-    handler = ClientHandler(enforce_csrf_checks=False)
-    handler.load_middleware()
-    return handler
+    return Client(raise_request_exception=False)
 
 
 def open_shop(name: str, mode: str = "test") -> Shop:
@@ -147,14 +136,26 @@ def books_are_right(db: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def tables_that_can_be_emptied() -> Iterator[None]:
-    """Histories refuse TRUNCATE, by which Django empties tables after a test. A superuser may pass."""
-    flush = DatabaseOperations.sql_flush
-
-    def without_triggers(*args: Any, **kwargs: Any) -> list[str]:
-        return ["SET LOCAL session_replication_role = replica", *flush(*args, **kwargs)]
-
+    """Django empties them by TRUNCATE, which histories refuse, and writes all permissions anew."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "sql_flush", without_triggers)
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.empty())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_chain_of_middleware() -> Iterator[None]:
+    """Each client would make its own, which looks for static files anew."""
+    handler: Any = ClientHandler()
+    handler.load_middleware()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClientHandler, "_middleware_chain", staticmethod(handler._middleware_chain))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """One that is slow to guess takes a fifth of a second to set."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 

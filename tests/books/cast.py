@@ -11,15 +11,14 @@ from urllib.parse import urlsplit
 
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
-from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 
 from console.audit import checking
 from core import clock, rows
 from merchants import services
+from tests import tables
 from tests.conftest import BankCaller, Shop
-from tests.tables import TABLES
 
 SECONDS = 30
 # All rules in one question, which PostgreSQL plans once: asked after each step, it takes some milliseconds.
@@ -94,7 +93,7 @@ def serving() -> Iterator[str]:
 
 def open_town(wire: Wire) -> tuple[Shop, BankCaller]:
     """A shop in a database where nothing has happened yet, and the bank that knocks."""
-    _empty()
+    tables.empty()
     merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
     http = cast(Client, wire)
     return Shop(merchant, secret_key, http), BankCaller(http)
@@ -105,13 +104,3 @@ def differences() -> list[str]:
     if not rows.run(ANY_DIFFERENCE, []).fetchone():
         return []
     return [str(difference) for difference in checking.differences()]
-
-
-@transaction.atomic
-def _empty() -> None:
-    """Delete every row of ours. Not by TRUNCATE, which costs more than the few rows of one life."""
-    with connection.cursor() as cursor:
-        cursor.execute(TABLES)
-        ours = [table for (table,) in cursor.fetchall() if not table.startswith("auth_")]
-        deletions = "; ".join(f'DELETE FROM "{table}"' for table in ours)
-        cursor.execute(f"SET LOCAL session_replication_role = replica; {deletions}")
