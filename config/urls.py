@@ -12,7 +12,7 @@ from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from refunds.views import RefundViewSet
-from sandbox.book_views import BookViewSet
+from sandbox.book_views import BookViewSet, OwnStatementViewSet, StatementViewSet
 from sandbox.order_views import OrderViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
@@ -74,9 +74,11 @@ urlpatterns = [
     # Doors of others: banks, the simulated bank, staff, machines.
     path("banks/<str:bank>/notices", NoticeViewSet.as_view({"post": "create"})),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
+    path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
     path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/transactions", BookViewSet.as_view({"get": "list"})),
+    path("sandbox/bank/statement", StatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
     path("admin", RedirectView.as_view(url="/admin/")),

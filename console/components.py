@@ -53,4 +53,5 @@ PATH: Json = {
     "withdrawal_id": answers.id_shape("wd_"),
     "bank": {"type": "string", "examples": ["sandbox"]},
     "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
+    "date": {"type": "string", "format": "date"},
 }

@@ -1,15 +1,24 @@
 """Doors to the sandbox bank's books."""
 
+import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from core import api, clock
 from core.http import Answer
-from sandbox import books, shapes
+from merchants.api import MerchantViewSet, merchant_of
+from sandbox import books, shapes, statements
 from sandbox import openapi as docs
-from sandbox.serializers import BookQuery
+from sandbox.errors import InvalidDate
+from sandbox.serializers import BookQuery, Day, FileQuery, StatementQuery
 from sandbox.signed import SignedViewSet
+from sandbox.views import check_open, check_test_key
 
-QUERY = BookQuery()
+BOOK_QUERY, STATEMENT_QUERY, FILE_QUERY = BookQuery(), StatementQuery(), FileQuery()
+DAY = Day()
 
 
 class BookViewSet(SignedViewSet):
@@ -17,5 +26,45 @@ class BookViewSet(SignedViewSet):
 
     @docs.transactions
     def list(self, request: Request) -> Answer:
-        found = books.about(**api.read_query(QUERY, request), now=clock.now())
+        found = books.about(**api.read_query(BOOK_QUERY, request), now=clock.now())
         return Answer.of({"transactions": [shapes.entry_object(entry) for entry in found]})
+
+
+class StatementViewSet(SignedViewSet):
+    """What came to any biller on a day."""
+
+    @docs.statement
+    def retrieve(self, request: Request) -> HttpResponse:
+        query = api.read_query(STATEMENT_QUERY, request)
+        return _file(query["biller_id"], query["date"], query["format"])
+
+
+class OwnStatementViewSet(MerchantViewSet):
+    """What came to the merchant on a day."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        check_open()
+        super().initial(request, *args, **kwargs)
+
+    @docs.own_statement
+    def retrieve(self, request: Request, date: str) -> HttpResponse:
+        check_test_key(request)
+        query = api.read_query(FILE_QUERY, request)
+        return _file(merchant_of(request).biller_id, _day(date), query["format"])
+
+
+def _day(text: str) -> datetime.date:
+    try:
+        day: datetime.date = DAY.run_validation(text)
+    except ValidationError:
+        raise InvalidDate(param="date") from None
+    return day
+
+
+def _file(biller_id: str, day: datetime.date, name: str) -> HttpResponse:
+    form, entries = statements.FORMS[name], books.of_day(biller_id=biller_id, day=day, now=clock.now())
+    return HttpResponse(
+        form.write(biller_id, day, entries.iterator()),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{biller_id}-{day}.{form.ending}"'},
+    )

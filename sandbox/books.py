@@ -1,6 +1,6 @@
 """What the sandbox bank says when it is asked: entries of its books, as far as they have come."""
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 
 from django.db.models import QuerySet
 
@@ -20,9 +20,9 @@ def about(
 
 def of_day(*, biller_id: str, day: date, now: datetime) -> QuerySet[SandboxEntry]:
     """The money that came to a biller or went back on a day in Bangkok."""
-    begins = datetime.combine(day, time(), BANGKOK)
-    moved = _shown(now).filter(payment__biller_id=biller_id).exclude(type=EntryType.DECLINE)
-    return moved.filter(at__gte=begins, at__lt=begins + timedelta(days=1))
+    whole = datetime.combine(day, time.min, BANGKOK), datetime.combine(day, time.max, BANGKOK)
+    found = _shown(now).filter(payment__biller_id=biller_id, at__range=whole)
+    return found.exclude(type=EntryType.DECLINE)
 
 
 def _shown(now: datetime) -> QuerySet[SandboxEntry]:

@@ -5,6 +5,8 @@ InvalidScenario = invalid_field("scenario", "The sandbox bank knows no such scen
 InvalidPaidAt = invalid_field("paid_at", "Give a time with its offset, within a year of now.")
 InvalidReportAt = invalid_field("report_at", "Give a time with its offset, within a year of now.")
 
+InvalidDate = invalid_field("date", "Give a date (2026-11-21).")
+
 
 class TestModeOnly(NotPermitted):
     code = "test_mode_only"

@@ -8,6 +8,7 @@ from core.errors import InvalidParameters, InvalidRequest, PathNotFound, Unsuppo
 from core.openapi import Operation, Shown, Tag
 from sandbox.books import MOST_FOUND
 from sandbox.errors import (
+    InvalidDate,
     InvalidOrder,
     InvalidOrderSignature,
     OrderNotFound,
@@ -16,7 +17,13 @@ from sandbox.errors import (
 )
 from sandbox.models import EntryType, OrderStatus
 from sandbox.scenarios import SCENARIOS
-from sandbox.serializers import BookQuery, SandboxPaymentObject, SandboxPaymentRequest
+from sandbox.serializers import (
+    BookQuery,
+    FileQuery,
+    SandboxPaymentObject,
+    SandboxPaymentRequest,
+    StatementQuery,
+)
 
 create = Operation(
     name="pay_at_sandbox_bank",
@@ -52,6 +59,19 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
         "additionalProperties": False,
     }
 
+
+_FILE = {200: {"text/plain": {"type": "string"}, "text/csv": {"type": "string"}}}
+own_statement = Operation(
+    name="download_sandbox_bank_statement",
+    tag=Tag.SANDBOX,
+    summary="Download a day's statement of the sandbox bank",
+    description="For test keys: what came to the merchant's own biller id and what went back on a day in "
+    "Bangkok, also what no callback told. In the banks' cross-bank format (lines of 256 characters in "
+    "CP874), or as CSV.",
+    query=FileQuery,
+    contents=_FILE,
+    refusals=(PathNotFound, TestModeOnly, InvalidDate),
+)
 
 _TEXT = {"type": "string"}
 _BAHT = {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."}
@@ -116,5 +136,14 @@ transactions = Operation(
     "first: so also what no callback tells, or only later.",
     query=BookQuery,
     contents={200: {"application/json": _FOUND}},
+    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
+)
+statement = Operation(
+    name="fetch_sandbox_bank_statement",
+    tag=Tag.BANKS,
+    summary="Fetch a day's statement from the sandbox bank",
+    description="Here the service fetches what came to a biller on a day in Bangkok; signed like an order.",
+    query=StatementQuery,
+    contents=_FILE,
     refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )

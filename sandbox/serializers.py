@@ -1,10 +1,12 @@
 import re
+from datetime import date
 from typing import Any
 
 from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
 from core import answers, clock, fields
+from sandbox.statements import FORMS
 
 BILLER_ID = "[0-9]{13}|[0-9]{15}"
 
@@ -37,6 +39,23 @@ class Matching(fields.Text):
         return text
 
 
+class Day(Matching):
+    """A date of the calendar, as text."""
+
+    default_error_messages = {"date": "Use a date (2026-11-21)."}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("[0-9]{4}-[0-9]{2}-[0-9]{2}", **kwargs)
+        set_override(self, "field", {"type": "string", "format": "date"})
+
+    def to_internal_value(self, data: Any) -> Any:
+        text = super().to_internal_value(data)
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            self.fail("date")
+
+
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
     scenario = fields.Text(default="paid")
@@ -62,3 +81,16 @@ class BookQuery(serializers.Serializer[Any]):
         if attrs["since"] > attrs["until"]:
             raise serializers.ValidationError({"since": ["Must not be after until."]})
         return attrs
+
+
+class FileQuery(serializers.Serializer[Any]):
+    """How the file is written."""
+
+    format = fields.Choice(list(FORMS), default="bot", help_text="The banks' own format, or CSV.")
+
+
+class StatementQuery(FileQuery):
+    """Whose statement, and of which day in Bangkok."""
+
+    biller_id = Matching(BILLER_ID)
+    date = Day()

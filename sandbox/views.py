@@ -40,8 +40,7 @@ class SandboxPaymentViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        if merchant_of(request).mode != Mode.TEST:
-            raise TestModeOnly()
+        check_test_key(request)
         now = clock.now()
         order = services.order(**read_body(REQUEST, request), now=now)
         return lambda: Answer.of(shapes.accepted(services.carry_out(order, now=now)))
@@ -90,6 +89,12 @@ def check_open() -> None:
     """Raises Http404 where this deployment has no sandbox bank."""
     if not settings.SANDBOX_BANK_SECRET:
         raise Http404
+
+
+def check_test_key(request: Request) -> None:
+    """Raises TestModeOnly."""
+    if merchant_of(request).mode != Mode.TEST:
+        raise TestModeOnly()
 
 
 def _bank(request: HttpRequest, qr_data: str, error: Invalid | None = None) -> HttpResponse:

@@ -1,0 +1,118 @@
+"""What came to a biller and what went back on one day, as banks send it in a file.
+
+Source: the Bank of Thailand's cross-bank bill payment file. Lines of 256 characters in CP874, ended by CRLF:
+a header, the details, the totals. Text stands left, numbers right with leading zeros, amounts in satang.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from core import money
+from sandbox.models import EntryType, SandboxEntry
+from sandbox.shapes import BANGKOK
+
+BANK_CODE = "998"  # of no bank in Thailand
+WIDTH = 256
+SERVICE, BRANCH, TELLER, CODE, CHEQUE = "SANDBOX ", "0000", "0000", "TRF", "0000000"
+COLUMNS = (
+    "date",
+    "time",
+    "biller_id",
+    "reference1",
+    "reference2",
+    "reference3",
+    "amount",
+    "type",
+    "payer_name",
+    "payer_bank_code",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write the statement of a biller's day."""
+
+    content_type: str
+    ending: str
+    write: Callable[[str, date, Iterable[SandboxEntry]], Iterator[bytes]]
+
+
+def bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
+    """The file, line by line."""
+    amounts, counts, number = Counter[str](), Counter[str](), 1
+    yield _line(_start("H", number, biller_id) + f"{biller_id:<40}{_day(day)}{SERVICE}")
+    for entry in entries:
+        number += 1
+        amounts[entry.type] += entry.payment.amount
+        counts[entry.type] += 1
+        yield _line(_start("D", number, biller_id) + _detail(entry))
+    totals = "".join(
+        f"{amounts[kind]:013d}{counts[kind]:06d}" for kind in (EntryType.REVERSAL, EntryType.CREDIT)
+    )
+    yield _line(_start("T", number + 1, biller_id) + totals)
+
+
+def plain(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
+    """The same as CSV in UTF-8: one row for each entry under a row of names."""
+    writer = csv.writer(_Passing())
+    yield writer.writerow(COLUMNS)
+    for entry in entries:
+        yield writer.writerow(_row(entry))
+
+
+FORMS = {
+    "bot": Form("text/plain; charset=windows-874", "txt", bot),
+    "csv": Form("text/csv; charset=utf-8", "csv", plain),
+}
+
+
+class _Passing:
+    """What a csv writer writes to: hands each line back to who asked for it."""
+
+    def write(self, line: str) -> bytes:
+        return line.encode()
+
+
+def _line(text: str) -> bytes:
+    return f"{text:<{WIDTH}}\r\n".encode("cp874", "replace")
+
+
+def _start(kind: str, number: int, biller_id: str) -> str:
+    return f"{kind}{number % 1_000_000:06d}{BANK_CODE}{biller_id[-10:]}"
+
+
+def _day(day: date) -> str:
+    return f"{day.day:02d}{day.month:02d}{day.year:04d}"
+
+
+def _detail(entry: SandboxEntry) -> str:
+    payment, at = entry.payment, entry.at.astimezone(BANGKOK)
+    sign = "D" if entry.type == EntryType.REVERSAL else "C"
+    references = (payment.reference1, payment.reference2, payment.reference3)
+    return "".join(
+        (
+            f"{_day(at)}{at:%H%M%S}{payment.payer_name[:50]:<50}",
+            *(f"{reference[:20]:<20}" for reference in references),
+            f"{BRANCH}{TELLER}{sign}{CODE}{CHEQUE}{payment.amount:013d}{'':<20}",
+            f"{payment.biller_id:<15}{'':<32}{payment.payer_bank_code}",
+        )
+    )
+
+
+def _row(entry: SandboxEntry) -> tuple[str, ...]:
+    payment, at = entry.payment, entry.at.astimezone(BANGKOK)
+    return (
+        at.date().isoformat(),
+        f"{at:%H:%M:%S}",
+        payment.biller_id,
+        payment.reference1,
+        payment.reference2,
+        payment.reference3,
+        money.baht(payment.amount),
+        "debit" if entry.type == EntryType.REVERSAL else "credit",
+        payment.payer_name,
+        payment.payer_bank_code,
+    )

@@ -1,0 +1,259 @@
+"""The sandbox bank's statement files, byte for byte."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import time_machine
+
+from core import clock
+from sandbox import services, statements
+from sandbox.models import SandboxPayment
+from tests.conftest import Shop, new_client, open_shop
+from tests.sandbox.conftest import payload
+from tests.sandbox.test_orders import error_of, sign
+
+pytestmark = pytest.mark.django_db
+DOOR, OWN_DOOR = "/sandbox/bank/statement", "/sandbox/v1/statements"
+BILLER = "010555000000001"
+# 10:04:05.999 in Bangkok.
+NOW = datetime(2026, 11, 21, 3, 4, 5, 999_000, UTC)
+TODAY = {"biller_id": BILLER, "date": "2026-11-21"}
+START, DAY = "998" + "5000000001", "21112026"
+
+
+@pytest.fixture(autouse=True)
+def watch() -> Any:
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+def pay(scenario: str = "paid", paid_at: datetime = NOW, **code: Any) -> SandboxPayment:
+    now = clock.now()
+    order = services.order(qr_data=payload(**code), scenario=scenario, now=now, paid_at=paid_at)
+    payment = services.carry_out(order, now=now)
+    SandboxPayment.objects.filter(reference1=payment.reference1).update(
+        payer_name="สมชาย ใจดี", payer_bank_code="014"
+    )
+    return payment
+
+
+def get(path: str, signature: str | None = None) -> Any:
+    return new_client().get(path, headers={"Sandbox-Bank-Signature": signature or sign("GET", path, b"")})
+
+
+def fetch(**changes: str) -> Any:
+    return get(f"{DOOR}?{urlencode(TODAY | changes)}")
+
+
+def lines(**changes: str) -> list[str]:
+    text: str = fetch(**changes).content.decode("cp874")
+    assert text.endswith("\r\n")
+    return text.split("\r\n")[:-1]
+
+
+def detail(number: int, sign: str = "C", time: str = "100405", amount: str = "0000000150000") -> str:
+    """A line of the file, written out by its columns."""
+    line = (
+        f"D{number:06d}{START}{DAY}{time}"
+        + "สมชาย ใจดี".ljust(50)
+        + "ABCDEFGHJ01234567890"
+        + "SHOP7".ljust(20)
+        + "T1".ljust(20)
+        + f"00000000{sign}TRF0000000{amount}"
+        + " " * 20
+        + BILLER
+        + " " * 32
+        + "014"
+        + " " * 10
+    )
+    assert len(line) == 256
+    return line
+
+
+def total(number: int, debit: str = "0" * 19, credit: str = "0" * 19) -> str:
+    return f"T{number:06d}{START}{debit}{credit}".ljust(256)
+
+
+HEAD = f"H000001{START}{BILLER.ljust(40)}{DAY}SANDBOX ".ljust(256)
+
+
+def test_a_day_without_money_has_a_head_and_totals() -> None:
+    assert lines() == [HEAD, total(2)]
+
+
+def test_money_in_and_money_back_are_lines_in_the_order_of_their_times(watch: Any) -> None:
+    pay("reversed")
+    pay(paid_at=NOW - timedelta(hours=1), amount=125)
+    watch.shift(timedelta(seconds=3))
+    assert lines() == [
+        HEAD,
+        detail(2, time="090405", amount="0000000000125"),
+        detail(3),
+        detail(4, "D", "100408"),
+        total(5, debit="0000000150000000001", credit="0000000150125000002"),
+    ]
+
+
+def test_the_columns_lie_where_banks_put_them() -> None:
+    pay()
+    head, line, sum_ = (text.encode("cp874") for text in lines())
+    assert (head[0:1], head[1:7], head[7:10], head[10:20]) == (b"H", b"000001", b"998", b"5000000001")
+    assert (head[20:60].strip(), head[60:68], head[68:76].strip()) == (
+        BILLER.encode(),
+        b"21112026",
+        b"SANDBOX",
+    )
+    assert (line[20:28], line[28:34], line[34:84].decode("cp874").strip()) == (
+        b"21112026",
+        b"100405",
+        "สมชาย ใจดี",
+    )
+    assert (line[84:104], line[104:124].strip(), line[124:144].strip()) == (
+        b"ABCDEFGHJ01234567890",
+        b"SHOP7",
+        b"T1",
+    )
+    assert (line[152:153], line[163:176], line[196:211], line[243:246]) == (
+        b"C",
+        b"0000000150000",
+        BILLER.encode(),
+        b"014",
+    )
+    assert (sum_[20:33], sum_[33:39], sum_[39:52], sum_[52:58]) == (
+        b"0" * 13,
+        b"0" * 6,
+        b"0000000150000",
+        b"000001",
+    )
+
+
+def test_every_line_is_256_bytes_whatever_a_name_holds() -> None:
+    payment = pay()
+    payment.payer_name = "ก้" * 70 + "💰"
+    payment.reference3 = "A" * 26
+    (entry,) = payment.entries.all()
+    entry.payment = payment
+    written = list(statements.bot(BILLER, date(2026, 11, 21), [entry]))
+    assert {len(line) for line in written} == {258}
+    payment.payer_name = "💰"
+    assert list(statements.bot(BILLER, date(2026, 11, 21), [entry]))[1][34:36] == b"? "
+
+
+def test_the_same_is_had_as_csv(watch: Any) -> None:
+    pay("reversed")
+    watch.shift(timedelta(seconds=3))
+    answer = fetch(format="csv")
+    rest = f"{BILLER},ABCDEFGHJ01234567890,SHOP7,T1,1500.00"
+    assert answer.content.decode() == (
+        "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code\r\n"
+        f"2026-11-21,10:04:05,{rest},credit,สมชาย ใจดี,014\r\n"
+        f"2026-11-21,10:04:08,{rest},debit,สมชาย ใจดี,014\r\n"
+    )
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer["Content-Disposition"] == f'attachment; filename="{BILLER}-2026-11-21.csv"'
+
+
+@pytest.mark.parametrize(
+    ("scenario", "number"),
+    [
+        ("callback_lost", 1),
+        ("reported_late", 1),
+        ("twice", 2),
+        ("callback_repeated", 1),
+        ("declined", 0),
+        ("unknown_reference", 1),
+    ],
+)
+def test_a_statement_holds_what_moved_whether_told_or_not(scenario: str, number: int) -> None:
+    pay(scenario)
+    assert len(lines()) == number + 2
+
+
+def test_a_day_is_one_in_bangkok(watch: Any) -> None:
+    midnight = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
+    for seconds in (-0.001, 0, 86_399.999, 86_400):
+        pay(paid_at=midnight + timedelta(seconds=seconds))
+    watch.shift(timedelta(days=2))
+    numbers = {day: len(lines(date=f"2026-11-{day}")) - 2 for day in (20, 21, 22, 23)}
+    assert numbers == {20: 1, 21: 2, 22: 1, 23: 0}
+
+
+def test_what_has_not_happened_yet_is_on_no_statement(watch: Any) -> None:
+    pay("callback_lost", paid_at=NOW + timedelta(hours=1))
+    assert len(lines()) == 2
+    watch.shift(timedelta(hours=1))
+    assert len(lines()) == 3
+
+
+def test_another_biller_has_its_own_statement() -> None:
+    pay()
+    pay(biller_id="010555000000002")
+    assert len(lines()) == len(lines(biller_id="010555000000002")) == 3
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_the_ends_of_time_have_statements_too(day: str) -> None:
+    assert len(lines(date=day)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("biller_id", ""),
+        ("biller_id", "1"),
+        ("date", ""),
+        ("date", "20261121"),
+        ("date", "2026-02-30"),
+        ("date", "๒๐๒๖-11-21"),
+        ("format", "pdf"),
+        ("format", ""),
+    ],
+)
+def test_a_malformed_wish_is_refused_by_its_name(name: str, value: str) -> None:
+    assert error_of(fetch(**{name: value})) == (400, "invalid_parameters", name)
+
+
+def test_who_does_not_know_the_secret_gets_no_statement() -> None:
+    path = f"{DOOR}?{urlencode(TODAY)}"
+    other = sign("GET", path.replace("21", "22"), b"")
+    assert error_of(get(path, other)) == (401, "invalid_order_signature", None)
+
+
+def own(shop: Shop, day: str = "2026-11-21", query: str = "") -> Any:
+    return shop.get(f"{OWN_DOOR}/{day}{query}")
+
+
+def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, rival: Shop) -> None:
+    for payee in (shop, rival, rival):
+        shop.post(
+            "/sandbox/v1/payments", {"qr_data": payee.qr_code()["qr_data"], "scenario": "callback_lost"}
+        )
+    answer = own(shop)
+    assert answer["Content-Type"] == "text/plain; charset=windows-874"
+    assert [answer.content.count(b"\r\n"), own(rival).content.count(b"\r\n")] == [3, 4]
+    assert shop.merchant.biller_id.encode() in answer.content
+    assert own(shop, query="?format=csv").content.count(b"\r\n") == 2
+
+
+@pytest.mark.parametrize("day", ["today", "2026-2-1", "2026-02-30", "2026-11-21T00:00:00Z", "%00"])
+def test_what_is_no_day_is_refused(shop: Shop, day: str) -> None:
+    assert error_of(own(shop, day)) == (400, "invalid_date", "date")
+
+
+def test_an_unknown_format_is_refused(shop: Shop) -> None:
+    assert error_of(own(shop, query="?format=pdf")) == (400, "invalid_parameters", "format")
+
+
+def test_a_live_key_gets_no_statement(db: None) -> None:
+    assert error_of(own(open_shop("Real Shop", mode="live"))) == (403, "test_mode_only", None)
+
+
+def test_a_key_is_needed(shop: Shop) -> None:
+    assert shop.http.get(f"{OWN_DOOR}/2026-11-21").status_code == 401
+
+
+def test_a_deployment_without_the_bank_has_no_statements(shop: Shop, settings: Any) -> None:
+    settings.SANDBOX_BANK_SECRET = ""
+    assert error_of(own(shop)) == error_of(fetch()) == (404, "not_found", None)
