@@ -1,4 +1,4 @@
-"""Merchants, and their keys as buttons: issue, revoke. A key is shown once, after the click."""
+"""Merchants, their keys as buttons (issue, revoke; a key is shown once, after the click), their banks."""
 
 from typing import Any
 
@@ -7,18 +7,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+import banks
 from core import clock
 from core.admin import ReadOnlyAdmin
-from merchants import services
-from merchants.models import ApiKey, Merchant
+from merchants import links, services
+from merchants.models import ApiKey, BankLink, LateMoney, Merchant
 
 
 @admin.register(Merchant)
 class MerchantAdmin(ReadOnlyAdmin):
-    list_display = ["id", "name", "mode", "bank", "biller_id", "created_at"]
-    list_filter = ["mode", "bank"]
+    list_display = ["id", "name", "mode", "bank", "biller_id", "late_money", "created_at"]
+    list_filter = ["mode", "bank", "late_money"]
     search_fields = ["=id", "name", "=biller_id"]
-    actions = ["issue_key"]
+    actions = ["issue_key", "accept_late_money", "review_late_money"]
 
     @admin.action(description="Issue a secret key", permissions=["issue_key"])
     def issue_key(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> HttpResponse | None:
@@ -39,8 +40,48 @@ class MerchantAdmin(ReadOnlyAdmin):
         response.headers["Cache-Control"] = "no-store"
         return response
 
+    @admin.action(description="Late money: accept it, the payment succeeds", permissions=["decide"])
+    def accept_late_money(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> None:
+        self._decide(request, chosen, LateMoney.ACCEPT)
+
+    @admin.action(description="Late money: leave it to a person", permissions=["decide"])
+    def review_late_money(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> None:
+        self._decide(request, chosen, LateMoney.REVIEW)
+
+    def _decide(self, request: HttpRequest, chosen: QuerySet[Merchant], late_money: LateMoney) -> None:
+        for merchant in chosen:
+            services.decide_late_money(merchant_id=merchant.id, late_money=late_money)
+            self.log_change(request, merchant, f"late money: {late_money.label}")
+        messages.success(request, "Done.")
+
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("merchants.change_merchant")
+
     def has_issue_key_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("merchants.add_apikey")
+
+
+@admin.register(BankLink)
+class BankLinkAdmin(ReadOnlyAdmin):
+    """Written by `manage.py connect_bank`, which alone can show the door."""
+
+    list_display = ["merchant", "bank", "callers", "updated_at"]
+    list_select_related = ["merchant"]
+    list_filter = ["bank"]
+    search_fields = ["=merchant__id", "merchant__name"]
+    fields = ["merchant", "bank", "proof", "credentials", "callers", "created_at", "updated_at"]
+    readonly_fields = ["proof", "credentials"]
+
+    @admin.display(description="Credentials")
+    def credentials(self, link: BankLink) -> str:
+        return ", ".join(f"{name}: {shown}" for name, shown in links.shown(link).items())
+
+    @admin.display(description="How it proves itself")
+    def proof(self, link: BankLink) -> str:
+        return banks.LIVE[link.bank].proof
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("merchant")
 
 
 @admin.register(ApiKey)

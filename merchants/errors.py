@@ -1,4 +1,4 @@
-from core.errors import AuthenticationError, Invalid, NotFound, RateLimitError
+from core.errors import AuthenticationError, Invalid, NotFound, NotPermitted, RateLimitError
 
 
 class AuthenticationFailed(AuthenticationError):
@@ -29,3 +29,8 @@ class KeyNotRollable(Invalid):
 class KeyNotFound(NotFound):
     code = "key_not_found"
     message = "No key {id}."
+
+
+class CallerNotAllowed(NotPermitted):
+    code = "caller_not_allowed"
+    message = "The bank does not call from this address."

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core.columns import PublicIdKey
@@ -63,6 +64,28 @@ class Merchant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"
+
+
+class BankLink(models.Model):
+    """How a live merchant and its bank know each other. Written by `merchants.links` alone."""
+
+    merchant = models.OneToOneField(
+        Merchant, on_delete=models.PROTECT, primary_key=True, related_name="bank_link"
+    )
+    bank = models.CharField(max_length=20, help_text="Name of the adapter in `banks`.")
+    credentials_sealed = models.TextField(editable=False)
+    door_digest = models.BinaryField(unique=True, editable=False)
+    callers = ArrayField(
+        models.CharField(max_length=43),
+        default=list,
+        blank=True,
+        help_text="Networks from which the bank calls; none means any.",
+    )
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.merchant_id} at {self.bank}"
 
 
 class ApiKey(models.Model):

@@ -7,7 +7,7 @@ from django.db import transaction
 from core import ids
 from merchants import secrets
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
-from merchants.models import ApiKey, Merchant, Mode
+from merchants.models import ApiKey, LateMoney, Merchant, Mode
 
 SANDBOX = "sandbox"
 LONGEST_OVERLAP_HOURS = 168
@@ -68,6 +68,11 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
         key.revoked_at = now
         key.save(update_fields=["revoked_at"])
     return key
+
+
+def decide_late_money(*, merchant_id: str, late_money: LateMoney) -> None:
+    """What becomes, from now on, of money paid after its code had expired."""
+    Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
 def merchant_by_id(merchant_id: str) -> Merchant:

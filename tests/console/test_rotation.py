@@ -13,11 +13,14 @@ from pytest_django import Settings
 from console import resealing
 from core import clock, crypto
 from idempotency.models import IdempotencyKey
+from merchants import links
+from merchants.models import BankLink
 from payments.models import Payment
 from receipts.models import Notice, Receipt
 from sandbox import orders
 from tests.conftest import BankCaller, Shop, open_shop
 from tests.factories import PaymentFactory
+from tests.merchants.cast import TERMS
 from tests.stack import wait_until
 from tests.threads import at_once
 from tests.webhooks.cast import SECRET, make_endpoint
@@ -30,7 +33,7 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 # Version and time of a Fernet token: what every one of this century begins with.
 TOKEN_START = "gAAAAA"
-TOKENS = 10  # what `lived_in` seals, one in each column
+TOKENS = 11  # what `lived_in` seals, one in each column
 
 
 class Terminal(io.StringIO):
@@ -66,6 +69,8 @@ def lived_in(shop: Shop, bank: BankCaller) -> dict[str, str]:
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.Asked(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.take(ordered, now=clock.now())
+    live = open_shop("Khao Soi", mode="live").merchant
+    links.connect(merchant_id=live.id, terms=TERMS, now=clock.now())
     return webhook | code
 
 
@@ -141,6 +146,8 @@ def test_the_old_key_opens_nothing_any_more_and_nothing_needs_it(
     assert (payment.client_bank_account, payment.payer_account) == (ACCOUNT, PAYER)
     assert receipt.payer_account == PAYER
     assert PAYER.encode() in Notice.objects.get().body
+    (link,) = BankLink.objects.all()
+    assert links.opened(link).credentials.items() >= TERMS.credentials.items()
     again = ask(shop)
     assert (again["Idempotent-Replayed"], again.json()["client_bank_account"]) == ("true", ACCOUNT)
     assert IdempotencyKey.objects.get(key="order 17").pk == stored
