@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from banks import Word
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from core.logs import redact
-from receipts import orders
-from receipts.models import Notice, Receipt
+from receipts import case_page, orders
+from receipts.exceptions_admin import ExceptionsAdmin
+from receipts.models import Act, Notice, Receipt, Return, Waiting
 from transfers import services as transfers
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer
@@ -47,7 +47,29 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="message")
     def message(self, notice: Notice) -> str:
-        return redact(notice.body.decode("utf-8", "backslashreplace"))
+        return case_page.message_of(notice)
+
+
+admin.site.register(Waiting, ExceptionsAdmin)
+
+
+@admin.register(Act)
+class ActAdmin(ReadOnlyAdmin):
+    list_display = ["id", "at", "subject_id", "deed", "by", "why", "payment_id"]
+    list_filter = ["deed"]
+    search_fields = ["=subject_id", "=payment_id", "=by"]
+
+
+@admin.register(Return)
+class ReturnAdmin(ReadOnlyAdmin):
+    list_display = ["id", "receipt", "baht", "route", "status", "by_hand", "created_at", "completed_at"]
+    list_filter = ["status", "by_hand"]
+    list_select_related = ["receipt"]
+    search_fields = ["=id", "=receipt__id", "=bank_reference"]
+
+    @admin.display(description="amount", ordering="amount")
+    def baht(self, made: Return) -> str:
+        return money.display(made.amount)
 
 
 @admin.register(Transfer)

@@ -1,0 +1,133 @@
+"""What the page of an exception shows: all that is known, what was done, and what the bank said."""
+
+from typing import Any
+
+from django.urls import reverse
+from django.utils.timezone import localtime
+
+from core import clock, money, thaibanks, vault
+from core.logs import redact
+from receipts.cases import Case
+from receipts.models import Act, Notice, Receipt, Return, SlipCheck
+from receipts.nearby import Near
+from receipts.sentences import span
+from refunds.models import Refund
+
+SHOWN = 20
+Facts = list[tuple[str, Any]]
+
+
+def context(case: Case) -> dict[str, Any]:
+    """For the template; every value is escaped there."""
+    subject = case.subject
+    receipt = subject if isinstance(subject, Receipt) else getattr(subject, "receipt", None)
+    return {
+        "case": case,
+        "nearest": [_near(near) for near in case.nearest],
+        "record": reverse(f"admin:{subject._meta.label_lower.replace('.', '_')}_change", args=[subject.pk]),
+        "facts": [(label, value) for label, value in _facts(subject) if value not in (None, "")],
+        "acts": Act.objects.filter(subject_id=subject.pk).order_by("at", "id"),
+        "returns": Return.objects.filter(receipt=receipt).order_by("created_at", "id") if receipt else [],
+        "messages_of_bank": [(notice, message_of(notice)) for notice in _notices(subject)],
+        "slips": SlipCheck.objects.filter(receipt=receipt).order_by("-at")[:SHOWN] if receipt else [],
+    }
+
+
+def message_of(notice: Notice) -> str:
+    """The raw message, with long numbers cut to four digits and secrets struck out."""
+    return redact(notice.body.decode("utf-8", "backslashreplace"))
+
+
+def witnesses(receipt: Receipt) -> str:
+    """Who says that this money moved: each way by which the bank's word came."""
+    told = receipt.notices.filter(verdict__in=["new", "repeat"]).values_list("source", flat=True)
+    line = ["statement"] if hasattr(receipt, "statement_line") else []
+    return ", ".join(dict.fromkeys([*told.order_by("received_at"), *line]))
+
+
+def bank_named(code: str) -> str:
+    """ "014 Siam Commercial Bank"; the code alone of a bank that is not in our list."""
+    bank = thaibanks.find(code)
+    return f"{code} {bank.name}" if bank else code
+
+
+def _near(near: Near) -> dict[str, Any]:
+    payment = near.payment
+    return {
+        "payment": payment,
+        "code": near.code,
+        "asked": money.display(payment.amount),
+        "status": payment.status_at(clock.now()).label,
+        "words": near.words,
+        "is_unpaid": near.is_unpaid,
+    }
+
+
+def _facts(subject: Receipt | Notice | Refund) -> Facts:
+    if isinstance(subject, Receipt):
+        return _of_receipt(subject)
+    if isinstance(subject, Notice):
+        return _of_notice(subject)
+    return _of_refund(subject)
+
+
+def _of_receipt(receipt: Receipt) -> Facts:
+    payment = receipt.payment
+    return [
+        ("What the bank says", receipt.get_kind_display()),
+        ("Outcome", receipt.get_outcome_display()),
+        ("Decided", receipt.get_resolution_display() if receipt.resolution else "not yet"),
+        ("Amount", money.display(receipt.amount)),
+        ("Asked for", money.display(payment.amount) if payment else None),
+        ("Bank", receipt.bank),
+        ("Bank's id", receipt.transaction_id),
+        ("Paid, by the bank's clock", _moment(receipt.paid_at)),
+        ("Told to us", _moment(receipt.received_at)),
+        ("Code expired", _moment(payment.expires_at) if payment and payment.expires_at else None),
+        ("Who says so", witnesses(receipt)),
+        ("Biller id", receipt.biller_id),
+        ("Reference 1", receipt.reference1),
+        ("Reference 2", receipt.reference2),
+        ("Reference 3", receipt.reference3),
+        ("Merchant", receipt.merchant),
+        ("Payment", payment and f"{payment.id}, {payment.status_at(clock.now()).label.lower()}"),
+        ("Payer", receipt.payer_name),
+        ("Payer's bank", receipt.payer_bank_code and bank_named(receipt.payer_bank_code)),
+        ("Payer's account", vault.masked(receipt.payer_account or None)),
+        ("Slip", receipt.slip_reference),
+    ]
+
+
+def _of_notice(notice: Notice) -> Facts:
+    return [
+        ("Bank", notice.bank),
+        ("Came by", notice.get_source_display()),
+        ("Told to us", _moment(notice.received_at)),
+        ("Told before", notice.receipt),
+    ]
+
+
+def _of_refund(refund: Refund) -> Facts:
+    return [
+        ("Amount", money.display(refund.amount)),
+        ("Merchant", refund.merchant),
+        ("Payment", refund.payment_id),
+        ("Sent by", refund.route),
+        ("Sent", _moment(refund.completed_at) if refund.completed_at else None),
+        ("Came back", _moment(refund.returned_at) if refund.returned_at else None),
+    ]
+
+
+def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
+    """The message itself, and those that tell of the same transaction."""
+    if isinstance(subject, Refund):
+        return []
+    receipt = subject if isinstance(subject, Receipt) else subject.receipt
+    told = list(receipt.notices.order_by("received_at")[:SHOWN]) if receipt else []
+    if isinstance(subject, Notice) and subject not in told:
+        told.append(subject)
+    return told
+
+
+def _moment(at: Any) -> str:
+    return f"{localtime(at):%Y-%m-%d %H:%M:%S}, {span(clock.now() - at)} ago"

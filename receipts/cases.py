@@ -1,0 +1,79 @@
+"""What staff are told of things that wait: why each does, and which payment it may be meant for.
+
+A fixed number of statements for any number of things.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from receipts import nearby, sentences
+from receipts.models import HELD, Notice, Receipt, Resolution, Return
+from receipts.nearby import Near
+from refunds.models import Refund
+from transfers.models import Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A receipt, a notice or a refund. nearest: only of a receipt, the nearest first."""
+
+    subject: Receipt | Notice | Refund
+    sentence: str
+    nearest: list[Near] = field(default_factory=list)
+
+
+def of(ids: Sequence[str]) -> dict[str, Case]:
+    """By id; without those that nobody knows."""
+    cases: dict[str, Case] = {}
+    for read in (_receipts, _notices, _refunds):
+        cases |= read(ids)
+    return cases
+
+
+def waits(receipt: Receipt) -> bool:
+    return receipt.outcome in HELD and receipt.resolution == Resolution.OPEN
+
+
+def _receipts(ids: Sequence[str]) -> dict[str, Case]:
+    found = list(Receipt.objects.filter(pk__in=ids).select_related("payment", "merchant"))
+    credited = _credited(receipt.payment_id for receipt in found)
+    tried = _tried(ids)
+    nearest = nearby.to([receipt for receipt in found if waits(receipt)])
+    return {
+        receipt.id: Case(
+            receipt,
+            sentences.of_receipt(receipt, credited.get(receipt.payment_id), tried.get(receipt.id)),
+            nearest.get(receipt.id, []),
+        )
+        for receipt in found
+    }
+
+
+def _credited(payment_ids: Iterable[str | None]) -> dict[str, Receipt]:
+    """By what each payment was paid, by the id of the payment."""
+    credited = Receipt.objects.credited().filter(payment__in={each for each in payment_ids if each})
+    return {receipt.payment_id: receipt for receipt in credited}
+
+
+def _tried(receipt_ids: Sequence[str]) -> dict[str, Return]:
+    """The latest return of each receipt."""
+    made = Return.objects.filter(receipt__in=receipt_ids).order_by("created_at", "id")
+    return {each.receipt_id: each for each in made}
+
+
+def _notices(ids: Sequence[str]) -> dict[str, Case]:
+    found = Notice.objects.filter(pk__in=ids).select_related("receipt")
+    return {
+        notice.id: Case(notice, sentences.of_notice(notice.verdict, notice.receipt, source=notice.source))
+        for notice in found
+    }
+
+
+def _refunds(ids: Sequence[str]) -> dict[str, Case]:
+    found = list(Refund.objects.filter(pk__in=ids).select_related("merchant", "payment"))
+    orders = Transfer.objects.filter(pk__in=[refund.id for refund in found])
+    codes = dict(orders.values_list("pk", "failure_code"))
+    return {
+        refund.id: Case(refund, sentences.of_refund(refund.amount, codes.get(refund.id, "")))
+        for refund in found
+    }

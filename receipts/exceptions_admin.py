@@ -1,0 +1,122 @@
+"""The list of all that waits for a person, the oldest first."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.html import format_html
+
+from core import clock, money
+from core.admin import ReadOnlyAdmin
+from receipts import case_page, cases
+from receipts.cases import Case
+from receipts.models import Waiting
+from receipts.sentences import span
+
+OLD = timedelta(days=1)
+"""After this an exception is shown in red."""
+AGES = {
+    "hour": ("more than an hour", timedelta(hours=1)),
+    "day": ("more than a day", OLD),
+    "week": ("more than a week", timedelta(days=7)),
+}
+
+
+class Age(admin.SimpleListFilter):
+    title = parameter_name = "age"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, words) for key, (words, _) in AGES.items()]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        value = self.value()
+        return queryset.filter(since__lt=clock.now() - AGES[value][1]) if value in AGES else queryset
+
+
+class Told(ChangeList):
+    """Tells of each row on the page what staff want to know, by statements for the page as a whole."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        told = cases.of([row.pk for row in self.result_list])
+        for row in self.result_list:
+            row.case = told.get(row.pk)
+
+
+class ExceptionsAdmin(ReadOnlyAdmin):
+    list_display = ["age", "reason", "baht", "bank", "merchant", "nearest"]
+    list_display_links = ["reason"]
+    list_filter = [
+        "why",
+        Age,
+        ("bank", admin.AllValuesFieldListFilter),
+        ("merchant", admin.RelatedOnlyFieldListFilter),
+    ]
+    list_select_related = ["merchant"]
+    ordering = ["since", "id"]
+    search_fields = ["reference1", "bank_transaction_id", "=id", "=payment_id"]
+    search_help_text = "Reference, the bank's id, amount in baht, or one of our ids."
+    show_facets = admin.ShowFacets.NEVER
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whoever may look at receipts may look at those that wait."""
+        allowed = ("receipts.view_receipt", "receipts.resolve_receipt")
+        return any(request.user.has_perm(permission) for permission in allowed)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Told
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        amount = _amount(search_term)
+        if amount is None:
+            return found, may_repeat
+        return queryset.filter(Q(amount=amount) | Q(pk__in=found.values("pk"))), may_repeat
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """The page of an exception, also after it was decided."""
+        case = cases.of([object_id]).get(object_id)
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if case is None:
+            raise Http404
+        context = self.admin_site.each_context(request) | case_page.context(case) | {"title": object_id}
+        return TemplateResponse(request, "admin/receipts/case.html", context)
+
+    @admin.display(ordering="since")
+    def age(self, row: Waiting) -> str:
+        waited = clock.now() - row.since
+        shape = '<strong style="color: var(--error-fg)">{}</strong>' if waited > OLD else "{}"
+        return format_html(shape, span(waited))
+
+    @admin.display(ordering="why")
+    def reason(self, row: Any) -> str:
+        case: Case | None = row.case
+        return case.sentence if case else row.get_why_display()
+
+    @admin.display(description="amount", ordering="amount")
+    def baht(self, row: Waiting) -> str | None:
+        return None if row.amount is None else money.display(row.amount)
+
+    @admin.display(description="nearest payment")
+    def nearest(self, row: Any) -> str | None:
+        case: Case | None = row.case
+        if case is None or not case.nearest:
+            return None
+        near = case.nearest[0]
+        return format_html("{}<br><small>{}</small>", near.payment.id, near.words)
+
+
+def _amount(text: str) -> int | None:
+    """Satang of what a person types, such as "1,500" or "1500.00 THB"; None if it is no amount."""
+    try:
+        return money.satang(text.upper().removesuffix(money.CURRENCY).strip().replace(",", ""))
+    except ValueError:
+        return None

@@ -1,0 +1,46 @@
+"""All that waits for a person as one list, a view of the database: money, messages and refunds."""
+
+from typing import Any
+
+from django.db import models
+
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+from receipts.models.notices import Verdict
+from receipts.models.receipts import Outcome
+
+
+class Why(models.TextChoices):
+    UNMATCHED = Outcome.UNMATCHED.value, "nobody asked for it"
+    DUPLICATE = Outcome.DUPLICATE.value, "paid already"
+    AMOUNT_MISMATCH = Outcome.AMOUNT_MISMATCH.value, "another amount"
+    LATE = Outcome.LATE.value, "paid late"
+    REVERSAL = "reversal", "taken back, never had"
+    CONFLICT = Verdict.CONFLICT.value, "told differently"
+    UNREADABLE = Verdict.UNREADABLE.value, "not understood"
+    RETURNED = "returned", "refund came back"
+
+
+class Waiting(models.Model):
+    """A receipt, a notice or a refund that waits; its id says which. It leaves when somebody has acted."""
+
+    id = PublicIdKey()
+    why = models.CharField(max_length=16, choices=Why.choices)
+    bank = models.CharField(max_length=20)
+    merchant = models.ForeignKey(Merchant, on_delete=models.DO_NOTHING, null=True, related_name="+")
+    payment_id = PublicId(null=True)
+    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    reference1 = models.CharField(max_length=35)
+    bank_transaction_id = models.CharField(max_length=64)
+    since = models.DateTimeField()
+
+    objects: Any = models.Manager()
+
+    class Meta:
+        managed = False
+        db_table = "receipts_waiting"
+        default_permissions = ()
+        verbose_name, verbose_name_plural = "exception", "exceptions"
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,77 @@
+"""Why something waits, as a person says it. Times are of the console's time zone."""
+
+from datetime import timedelta
+
+from django.template.defaultfilters import pluralize
+from django.utils.timezone import localtime
+
+from core import money
+from payments.models import Payment
+from receipts.models import Kind, Outcome, Receipt, Return, ReturnStatus
+
+UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")]
+
+
+def span(length: timedelta) -> str:
+    """ "3 hours": the largest unit of which there is one, rounded down."""
+    seconds = int(length.total_seconds())
+    if not seconds:
+        return "less than a second"
+    size, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
+    count = seconds // size
+    return f"{count} {unit}{pluralize(count)}"
+
+
+def of_receipt(receipt: Receipt, credited: Receipt | None, tried: Return | None) -> str:
+    """credited: by what the receipt's payment was paid; tried: the latest return of its money."""
+    sentence = _outcome(receipt, credited)
+    return f"{sentence} {_return(tried)}" if tried is not None else sentence
+
+
+def of_notice(verdict: str, receipt: Receipt | None, *, source: str) -> str:
+    if verdict == "unreadable":
+        what = "A line of a statement" if source == "statement" else "A message of the bank"
+        return f"{what} that nobody understands."
+    if receipt is None:
+        return "The bank speaks of an order that it did not get from us."
+    return f"The bank told its transaction {receipt.transaction_id} differently before."
+
+
+def of_refund(amount: int, failure_code: str) -> str:
+    because = f": {failure_code}" if failure_code else ""
+    return f"A refund of {money.display(amount)} came back from the bank{because}."
+
+
+def _outcome(receipt: Receipt, credited: Receipt | None) -> str:
+    if receipt.kind == Kind.REVERSAL:
+        return "The bank took back money that we never had."
+    payment = receipt.payment
+    if receipt.outcome == Outcome.UNMATCHED or payment is None:
+        return "Nobody has this reference." if receipt.reference1 else "It came without a reference."
+    if receipt.outcome == Outcome.AMOUNT_MISMATCH:
+        return _amounts(receipt.amount, payment.amount)
+    if receipt.outcome == Outcome.LATE and payment.expires_at is not None:
+        return f"Paid {span(receipt.paid_at - payment.expires_at)} after the code expired."
+    return _paid_already(payment, credited)
+
+
+def _amounts(came: int, asked: int) -> str:
+    word = "little" if came < asked else "much"
+    return f"{money.display(abs(asked - came))} too {word}: {money.display(asked)} were asked for."
+
+
+def _paid_already(payment: Payment, credited: Receipt | None) -> str:
+    if credited is not None:
+        at = localtime(credited.paid_at)
+        return f"This payment was paid already by {credited.transaction_id} on {at:%Y-%m-%d at %H:%M:%S}."
+    if payment.failure_code:
+        return f"This payment had failed: {payment.failure_code}."
+    return "This payment was paid already."
+
+
+def _return(tried: Return) -> str:
+    if tried.status == ReturnStatus.FAILED:
+        return f"It could not be sent back: {tried.failure_code}."
+    if tried.returned_at is not None:
+        return "It was sent back and came back."
+    return "It is on its way back." if tried.status == ReturnStatus.PENDING else "It was sent back."
