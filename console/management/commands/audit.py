@@ -3,8 +3,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from console.audit import checking
-from console.progress import Bar
 from core import clock
+from core.progress import Bar
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from django.db import OperationalError
 from django.db.models import Model
 
 from console import resealing
-from console.progress import Bar
 from console.resealing import Tally
+from core.progress import Bar
 
 AGAIN = "What is done stays done; run it again."
 
