@@ -30,7 +30,9 @@ create = Operation(
     tag=Tag.SANDBOX,
     summary="Pay a QR code at the sandbox bank",
     description="Plays the customer's banking app for test keys. What the bank then tells the service, and "
-    f"when, is the scenario's: {', '.join(f'`{name}`' for name in SCENARIOS)}.",
+    "when, is the scenario's: "
+    + "; ".join(f"`{scenario.name}` ({scenario.english.lower()})" for scenario in SCENARIOS.values())
+    + ". What the bank never tells, or not yet, it says when asked, and in its statement.",
     body=Shown(
         SandboxPaymentRequest,
         {

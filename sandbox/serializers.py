@@ -59,8 +59,16 @@ class Day(Matching):
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
     scenario = fields.Text(default="paid")
-    paid_at = Instant(required=False)
-    report_at = Instant(required=False)
+    paid_at = Instant(
+        required=False,
+        help_text="The bank's time of the payment, within a year of now. Without it: now; for `late` in 24 hours "
+        "and 1 minute, longer than any code lives.",
+    )
+    report_at = Instant(
+        required=False,
+        help_text="When the bank tells, within a year of now. Without it: now; for `reported_late` in 24 hours "
+        "and 1 minute.",
+    )
 
 
 class SandboxPaymentObject(serializers.Serializer[Any]):

@@ -83,6 +83,12 @@ def carry_out(order: Order, *, now: datetime) -> SandboxPayment:
     return payments[0][0]
 
 
+def ordered_with(payment: SandboxPayment) -> list[SandboxPayment]:
+    """The other payments of the same order."""
+    same = SandboxPayment.objects.filter(biller_id=payment.biller_id, reference1=payment.reference1)
+    return list(same.filter(created_at=payment.created_at).exclude(pk=payment.pk))
+
+
 def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> Transfer:
     return Transfer(
         biller_id=payload.biller_id or "",

@@ -1,5 +1,7 @@
 """The sandbox bank's doors: the API for merchants' tests, and a page that plays the customer's bank app."""
 
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -17,13 +19,17 @@ from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Mode
 from sandbox import openapi as docs
-from sandbox import services, shapes
-from sandbox.errors import TestModeOnly
-from sandbox.models import SandboxPayment, State
+from sandbox import services, shapes, slips
+from sandbox.errors import InvalidPaidAt, InvalidReportAt, TestModeOnly
+from sandbox.models import EntryType, SandboxPayment, State
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentRequest
 
 REQUEST = SandboxPaymentRequest()
+MINUTES = re.compile("-?[0-9]{1,6}")
+TIMES = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
+# A page that waits for a call asks again; for one that is due tomorrow it does not.
+SOON = timedelta(minutes=1)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -66,22 +72,32 @@ class Bank(BankPage):
         scenario = "declined" if "decline" in request.POST else request.POST.get("scenario", "paid")
         now = clock.now()
         try:
-            order = services.order(qr_data=qr_data, scenario=scenario, now=now)
+            times = {"paid_at": _time(request, "paid_in", now), "report_at": _time(request, "report_in", now)}
+            order = services.order(qr_data=qr_data, scenario=scenario, now=now, **times)
         except Invalid as error:
             return _bank(request, qr_data, error)
         return redirect("sandbox-bank-payment", services.carry_out(order, now=now).id)
 
 
 class BankPayment(BankPage):
-    """What became of a payment, and of the calls that tell the service."""
+    """What became of a payment, its slip, and the calls that tell the service."""
 
     def get(self, request: HttpRequest, payment_id: str) -> HttpResponse:
         if not ids.looks_right(payment_id, "sbp_"):
             raise Http404
-        payment = get_object_or_404(SandboxPayment, pk=payment_id)
+        payment, now = get_object_or_404(SandboxPayment, pk=payment_id), clock.now()
         calls = list(payment.calls.order_by("id"))
-        is_waiting = any(call.state == State.WAITING for call in calls)
-        context = {"payment": payment, "calls": calls, "is_waiting": is_waiting}
+        entries = set(payment.entries.filter(booked_at__lte=now).values_list("type", flat=True))
+        is_declined = payment.scenario == "declined"
+        context = {
+            "payment": payment,
+            "calls": calls,
+            "is_waiting": any(call.state == State.WAITING and call.due_at - now < SOON for call in calls),
+            "is_declined": is_declined,
+            "is_reversed": EntryType.REVERSAL in entries,
+            "slip": None if is_declined else slips.mini_qr(payment),
+            "others": services.ordered_with(payment),
+        }
         return render(request, "sandbox/payment.html", context)
 
 
@@ -97,9 +113,22 @@ def check_test_key(request: Request) -> None:
         raise TestModeOnly()
 
 
+def _time(request: HttpRequest, name: str, now: datetime) -> datetime | None:
+    """The instant so many minutes from now; None where the page left it to the scenario."""
+    text = request.POST.get(name, "").strip()
+    if text and not MINUTES.fullmatch(text):
+        raise TIMES[name]("Give whole minutes from now, within a year.")
+    return now + timedelta(minutes=int(text)) if text else None
+
+
 def _bank(request: HttpRequest, qr_data: str, error: Invalid | None = None) -> HttpResponse:
-    context: dict[str, Any] = {"qr_data": qr_data, "scenarios": SCENARIOS.values(), "error": error}
-    if qr_data and not error:
+    context: dict[str, Any] = {
+        "qr_data": qr_data,
+        "scenarios": SCENARIOS.values(),
+        "error": error,
+        "chosen": request.POST,
+    }
+    if qr_data:
         try:
             payload = services.read(qr_data)
             amount = money.display(payload.amount or 0)

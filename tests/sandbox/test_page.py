@@ -1,11 +1,20 @@
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+import zxingcpp
 from django.contrib.staticfiles import finders
 from django.test import Client
+from django.utils.html import conditional_escape
+from PIL import Image
 
+from core import clock
+from core.slips import Slip, parse_slip
+from sandbox import slips
 from sandbox.models import SandboxCall, SandboxPayment, State
+from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import payload
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +66,48 @@ def test_an_order_that_cannot_be_carried_out_pays_nothing(client: Client, fields
     assert not SandboxPayment.objects.exists()
 
 
+def test_the_page_offers_every_scenario_in_both_languages(client: Client, qr_data: str) -> None:
+    page = client.get(URL, {"qr_data": qr_data}).content.decode()
+    for scenario in SCENARIOS.values():
+        assert f'value="{scenario.name}"' in page
+        assert conditional_escape(f"{scenario.thai} · {scenario.english}") in page
+
+
+@pytest.mark.parametrize(
+    ("chosen", "paid", "reported"),
+    [
+        ({}, 0, 0),
+        ({"paid_in": "", "report_in": ""}, 0, 0),
+        ({"scenario": "late"}, 1441, 0),
+        ({"scenario": "late", "paid_in": "16"}, 16, 0),
+        ({"scenario": "reported_late"}, 0, 1441),
+        ({"scenario": "reported_late", "paid_in": "-5", "report_in": " 16 "}, -5, 16),
+        ({"decline": "1", "report_in": "2"}, 0, 2),
+    ],
+)
+def test_times_are_the_scenarios_or_so_many_minutes_from_now(
+    client: Client, qr_data: str, chosen: dict[str, str], paid: int, reported: int
+) -> None:
+    with time_machine.travel(clock.now(), tick=False):
+        client.post(URL, {"qr_data": qr_data} | chosen)
+    payment, call = SandboxPayment.objects.get(), SandboxCall.objects.get()
+    assert payment.paid_at - payment.created_at == timedelta(minutes=paid)
+    assert call.due_at - payment.created_at == timedelta(minutes=reported)
+
+
+@pytest.mark.parametrize("minutes", ["x", "1.5", "๑", "--1", "1e3", "9999999", "527041", "-527041", "\x00"])
+@pytest.mark.parametrize("name", ["paid_in", "report_in"])
+def test_a_time_that_is_none_is_refused_where_it_can_be_mended(
+    client: Client, qr_data: str, name: str, minutes: str
+) -> None:
+    answer = client.post(URL, {"qr_data": qr_data, "scenario": "late", name: minutes})
+    page = answer.content.decode()
+    assert (answer.status_code, SandboxPayment.objects.count()) == (400, 0)
+    assert 'role="alert"' in page
+    assert "1,500.00 THB" in page
+    assert '<option value="late" selected>' in page
+
+
 def test_a_form_from_elsewhere_is_refused(qr_data: str) -> None:
     stranger = Client(enforce_csrf_checks=True)
     assert stranger.post(URL, {"qr_data": qr_data}).status_code == 403
@@ -70,6 +121,64 @@ def test_a_payment_shows_how_its_call_fares(client: Client, qr_data: str) -> Non
     page = client.get(url).content.decode()
     assert SandboxPayment.objects.get().id in page
     assert "Delivered" in page
+
+
+def test_a_payment_that_is_told_tomorrow_does_not_ask_again_and_again(client: Client, qr_data: str) -> None:
+    for scenario, refreshes in (("paid", True), ("reported_late", False)):
+        url = client.post(URL, {"qr_data": qr_data, "scenario": scenario})["Location"]
+        assert ('http-equiv="refresh"' in client.get(url).content.decode()) is refreshes
+
+
+def test_money_that_moved_has_a_slip_that_a_scanner_can_read(client: Client, qr_data: str) -> None:
+    page = client.get(client.post(URL, {"qr_data": qr_data})["Location"]).content.decode()
+    payment = SandboxPayment.objects.get()
+    (text,) = re.findall(r"<textarea[^>]*readonly>([^<]+)</textarea>", page)
+    (path,) = re.findall(r'<path d="([^"]+)"', page)
+    assert scanned(path) == text
+    assert parse_slip(text) == Slip(payment.payer_bank_code, payment.slip_reference)
+    for shown in (payment.slip_reference, "1,500.00 THB"):
+        assert shown in page
+
+
+def scanned(path: str) -> str:
+    """What a scanner reads off the dark modules, each drawn eight pixels wide."""
+    dark = [(int(x), int(y)) for x, y in re.findall(r"M(\d+) (\d+)h1v1h-1z", path)]
+    width = 8 * (max(x for x, _ in dark) + 1 + slips.QUIET_ZONE)
+    image = Image.new("L", (width, width), 255)
+    for x, y in dark:
+        image.paste(0, (8 * x, 8 * y, 8 * x + 8, 8 * y + 8))
+    (code,) = zxingcpp.read_barcodes(image)
+    return str(code.text)
+
+
+def test_a_declined_payment_has_no_slip(client: Client, qr_data: str) -> None:
+    page = client.get(client.post(URL, {"qr_data": qr_data, "decline": "1"})["Location"]).content.decode()
+    assert "Declined" in page
+    assert "<svg" not in page
+    assert SandboxPayment.objects.get().slip_reference not in page
+
+
+def test_a_reversal_shows_once_it_happened(client: Client, qr_data: str) -> None:
+    with time_machine.travel(clock.now(), tick=False) as watch:
+        url = client.post(URL, {"qr_data": qr_data, "scenario": "reversed"})["Location"]
+        assert "Paid at the bank" in client.get(url).content.decode()
+        watch.shift(timedelta(seconds=3))
+        assert "Paid, and taken back" in client.get(url).content.decode()
+
+
+def test_what_was_paid_twice_shows_the_other_payment(client: Client, qr_data: str) -> None:
+    url = client.post(URL, {"qr_data": qr_data, "scenario": "twice"})["Location"]
+    first, second = SandboxPayment.objects.all()
+    page = client.get(url).content.decode()
+    for payment in (first, second):
+        assert payment.id in page
+    client.post(URL, {"qr_data": qr_data})
+    assert client.get(url).content.decode().count(f"{URL}/payments/") == 1
+
+
+def test_what_is_never_told_says_so(client: Client, qr_data: str) -> None:
+    page = client.get(client.post(URL, {"qr_data": qr_data, "scenario": "callback_lost"})["Location"])
+    assert "The bank tells nothing" in page.content.decode()
 
 
 @pytest.mark.parametrize("payment_id", ["sbp_" + "0" * 27, "x", "%00"])
