@@ -61,13 +61,13 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
     scenario = fields.Text(default="paid")
     paid_at = Instant(
         required=False,
-        help_text="The bank's time of the payment, within a year of now. Without it: now; for `late` in 24 hours "
-        "and 1 minute, longer than any code lives.",
+        help_text="The bank's time of the payment, within a year of now. Without it: now; for `late` in 24 "
+        "hours and 1 minute, longer than any code lives.",
     )
     report_at = Instant(
         required=False,
-        help_text="When the bank tells, within a year of now. Without it: now; for `reported_late` in 24 hours "
-        "and 1 minute.",
+        help_text="When the bank tells, within a year of now. Without it: now; for `reported_late` in 24 "
+        "hours and 1 minute.",
     )
 
 
