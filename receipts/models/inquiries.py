@@ -35,6 +35,19 @@ class Inquiry(models.Model):
         return str(self.payment_id)
 
 
+class Turn(models.Model):
+    """A bank's turn to be asked: one sweep has it at a time, and keeps to what the bank takes a second."""
+
+    bank = models.CharField(max_length=20, primary_key=True)
+    free_at = models.DateTimeField(
+        help_text="By the database's clock; while it is being asked, the end of a lease."
+    )
+    silences = models.IntegerField(default=0, help_text="Rounds in a row without any answer.")
+
+    def __str__(self) -> str:
+        return str(self.bank)
+
+
 class InquiryAnswer(models.Model):
     """One question to a bank and what came of it. Append-only; the words of the bank are notices."""
 
