@@ -15,8 +15,12 @@ _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 
 def new(prefix: str, at: datetime) -> str:
     """An id such as `pay_...` for something created at `at`; ids of a later second sort later."""
-    seconds = max(0, int(at.timestamp()) - EPOCH)
-    return prefix + _base62(seconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+    return prefix + _base62(_seconds(at) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+
+
+def first(prefix: str, at: datetime) -> str:
+    """What no id of the second of `at`, or of a later one, sorts before; all of earlier ones do."""
+    return prefix + _base62(_seconds(at) << _RANDOM_BITS)
 
 
 def looks_right(value: object, prefix: str) -> bool:
@@ -32,6 +36,10 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
         number, rest = divmod(number, len(alphabet))
         characters.append(alphabet[rest])
     return "".join(characters)
+
+
+def _seconds(at: datetime) -> int:
+    return max(0, int(at.timestamp()) - EPOCH)
 
 
 def _base62(number: int) -> str:

@@ -26,6 +26,14 @@ def test_ids_of_a_later_second_sort_later() -> None:
     assert ids.new("pay_", NOON) < ids.new("pay_", NOON + timedelta(seconds=1))
 
 
+def test_ids_of_a_span_of_time_are_a_range() -> None:
+    begin, end = ids.first("pay_", NOON), ids.first("pay_", NOON + timedelta(seconds=60))
+    inside = [ids.new("pay_", NOON + timedelta(milliseconds=ms)) for ms in (0, 1, 999, 59_999)]
+    assert all(begin <= made < end for made in inside)
+    assert ids.new("pay_", NOON - timedelta(milliseconds=1)) < begin
+    assert ids.new("pay_", NOON + timedelta(seconds=60)) >= end
+
+
 def test_a_hundred_thousand_ids_of_one_second_differ() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
 
