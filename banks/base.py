@@ -29,12 +29,14 @@ class Unreadable(Exception):
     """The bank said something that its adapter does not understand: it is parked for staff.
 
     answer: what this very message is answered, for a bank that wants some of it repeated; else it is
-    `Bank.answer(None)`.
+    `Bank.answer(None)`. body: byte for byte, what it said when we asked.
     """
 
-    def __init__(self, reason: str = "", *, answer: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, reason: str = "", *, answer: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> None:
         super().__init__(reason)
-        self.answer = answer
+        self.answer, self.body = answer, body
 
 
 @dataclass(frozen=True, slots=True)
