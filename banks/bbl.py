@@ -114,7 +114,7 @@ class Bbl:
                 raise ValueError("an answer to another question")
             return words(told, self._biller_id)
         except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error)) from None
+            raise Unreadable(str(error), body=body) from None
 
 
 def words(told: Mapping[str, Any], biller_id: str) -> list[Notice]:

@@ -102,7 +102,7 @@ class Scb:
                 raise ValueError("data is no list")
             return [notice for told in listed for notice in self._notices(told, question)]
         except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error)) from None
+            raise Unreadable(str(error), body=body) from None
 
     def _notices(self, told: object, question: Question) -> list[Notice]:
         """One payment; two words if the bank took it back since."""

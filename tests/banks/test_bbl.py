@@ -348,5 +348,6 @@ def test_an_answer_about_money_that_cannot_be_read_is_unreadable(
     bank: BblStandIn, changes: dict[str, Any]
 ) -> None:
     bank.on(INQUIRY, said(**PUSH | changes))
-    with pytest.raises(Unreadable):
+    with pytest.raises(Unreadable) as parked:
         ask(bank)
+    assert parked.value.body == said(**PUSH | changes).body

@@ -383,8 +383,9 @@ def test_several_days_share_the_time_of_one_question(
 )
 def test_an_answer_about_money_that_cannot_be_read_is_unreadable(bank: ScbStandIn, data: Any) -> None:
     bank.knows("2026-11-21", success(data))
-    with pytest.raises(Unreadable):
+    with pytest.raises(Unreadable) as parked:
         ask(bank)
+    assert parked.value.body == success(data).body
 
 
 def test_a_bank_that_is_not_there_has_not_answered(bank: ScbStandIn) -> None:
