@@ -17,6 +17,7 @@ from core import money
 LONGEST_TTL_HOURS = 8784
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 LONGEST_ATTEMPT_DAYS = 3653
+MOST_PROXY_HOPS = 10
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -72,6 +73,8 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
     if settings.TRANSFER_PACE <= 0:
         found.append(_error(17, "TRANSFER_PACE must be positive.", "1 by default."))
+    if settings.INQUIRY_PACE <= 0:
+        found.append(_error(23, "INQUIRY_PACE must be positive.", "1 by default."))
     if not 0 <= settings.WITHDRAWAL_APPROVAL_ABOVE < money.MAX_AMOUNT:
         hint = f"Satang below {money.MAX_AMOUNT}, the most that is withdrawn at once; 0 turns it off."
         found.append(_error(18, "WITHDRAWAL_APPROVAL_ABOVE is out of range.", hint))
@@ -103,6 +106,15 @@ def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if not re.fullmatch(r"https://[^/\s?#@]+", settings.OMISE_API_URL):
         found.append(_error(20, "OMISE_API_URL is malformed.", "https://api.omise.co, or leave it out."))
     return found
+
+
+@register()
+def proxy_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Whose word is taken for where a caller is."""
+    if 0 <= settings.PROXY_HOPS <= MOST_PROXY_HOPS:
+        return []
+    hint = f"How many proxies of ours stand in front of web, up to {MOST_PROXY_HOPS}; 0 where none does."
+    return [_error(22, "PROXY_HOPS is out of range.", hint)]
 
 
 @register(Tags.database)

@@ -37,9 +37,11 @@ WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attem
 WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
 TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
+INQUIRY_PACE = read("INQUIRY_PACE", env.float, 1.0)  # divides the waits between inquiries of money in
 WITHDRAWAL_APPROVAL_ABOVE = read("WITHDRAWAL_APPROVAL_ABOVE", env.int, 0)  # satang; 0: none waits for staff
 WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
+PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 
 # --- database -----------------------------------------------------------------------------------------

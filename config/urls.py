@@ -73,6 +73,7 @@ urlpatterns = [
     *(path(f"{form}qr-codes/<str:qr_code_id>/image", pictures.image) for form in ("Thai/", THAI, PLAIN)),
     # Doors of others: banks, the simulated bank, staff, machines.
     path("banks/<str:bank>/notices", NoticeViewSet.as_view({"post": "create"})),
+    path("banks/<str:bank>/notices/<str:secret>", NoticeViewSet.as_view({"post": "knock"})),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),

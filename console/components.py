@@ -51,7 +51,8 @@ PATH: Json = {
     "delivery_id": answers.id_shape("dlv_"),
     "event_id": answers.id_shape("evt_"),
     "withdrawal_id": answers.id_shape("wd_"),
-    "bank": {"type": "string", "examples": ["sandbox"]},
+    "bank": {"type": "string", "examples": ["sandbox", "scb"]},
+    "secret": {"type": "string", "pattern": "^door_[0-9A-Za-z]{43}$"},
     "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
     "date": {"type": "string", "format": "date"},
 }

@@ -6,7 +6,8 @@ import banks
 from core import clock
 from core.api import ApiViewSet
 from core.http import Answer
-from receipts import inbox, orders, services
+from merchants import links
+from receipts import callers, inbox, orders, services
 from receipts import openapi as docs
 
 
@@ -17,16 +18,26 @@ class NoticeViewSet(ApiViewSet):
 
     @docs.create
     def create(self, request: Request, bank: str) -> Answer:
-        adapter, body, now = banks.get(bank), request._request.body, clock.now()
-        adapter.verify(headers=request.headers, body=body, now=now)
-        try:
-            notice = adapter.parse_notice(body)
-        except banks.Unreadable:
-            inbox.park(bank=bank, body=body, now=now)
-            return Answer.of(adapter.answer(None))
-        if isinstance(notice, banks.OrderNotice):
-            orders.accept(bank=bank, body=body, notice=notice, now=now)
-        else:
-            receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
-            services.try_to_apply(receipt_id=receipt.id, now=clock.now())
-        return Answer.of(adapter.answer(notice))
+        return _take(bank, banks.get(bank), request)
+
+    @docs.knock
+    def knock(self, request: Request, bank: str, secret: str) -> Answer:
+        link = links.by_door(bank, secret)
+        links.admit(link, callers.address_of(request._request))
+        return _take(bank, banks.get(bank, links.opened(link)), request)
+
+
+def _take(bank: str, adapter: banks.Bank, request: Request) -> Answer:
+    body, now = request._request.body, clock.now()
+    adapter.verify(headers=request.headers, body=body, now=now)
+    try:
+        notice = adapter.parse_notice(body)
+    except banks.Unreadable as unreadable:
+        inbox.park(bank=bank, body=body, now=now)
+        return Answer.of(unreadable.answer or adapter.answer(None))
+    if isinstance(notice, banks.OrderNotice):
+        orders.accept(bank=bank, body=body, notice=notice, now=now)
+    else:
+        receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
+        services.try_to_apply(receipt_id=receipt.id, now=clock.now())
+    return Answer.of(adapter.answer(notice))

@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
         ("WEBHOOK_SECONDS", 0.0, "15"),
         ("TRANSFER_PACE", 0.0, "1 by default"),
+        ("INQUIRY_PACE", 0.0, "1 by default"),
         ("WITHDRAWAL_APPROVAL_ABOVE", -1, "0 turns it off"),
         ("WITHDRAWAL_APPROVAL_ABOVE", 200_000_000, "0 turns it off"),
         ("WEBHOOK_ATTEMPT_DAYS", 0, "at least 1"),
@@ -43,6 +44,14 @@ def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, val
     setattr(settings, name, value)
     found = checks.required_settings(None) + checks.bounded_settings(None)
     assert [hint in str(error.hint) for error in found] == [True]
+
+
+@pytest.mark.parametrize(("hops", "is_refused"), [(-1, True), (0, False), (10, False), (11, True)])
+def test_a_number_of_proxies_that_nobody_has_is_refused(
+    settings: Settings, hops: int, is_refused: bool
+) -> None:
+    settings.PROXY_HOPS = hops
+    assert [error.id for error in checks.proxy_settings(None)] == (["qr.E022"] if is_refused else [])
 
 
 @pytest.mark.django_db
