@@ -69,7 +69,7 @@ own_statement = Operation(
     summary="Download a day's statement of the sandbox bank",
     description="For test keys: what came to the merchant's own biller id and what went back on a day in "
     "Bangkok, also what no callback told. In the banks' cross-bank format (lines of 256 characters in "
-    "CP874), or as CSV.",
+    "TIS-620), or as CSV.",
     query=FileQuery,
     contents=_FILE,
     refusals=(PathNotFound, TestModeOnly, InvalidDate),

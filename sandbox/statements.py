@@ -1,7 +1,8 @@
 """What came to a biller and what went back on one day, as banks send it in a file.
 
-Source: the Bank of Thailand's cross-bank bill payment file. Lines of 256 characters in CP874, ended by CRLF:
-a header, the details, the totals. Text stands left, numbers right with leading zeros, amounts in satang.
+Source: the Bank of Thailand's cross-bank bill payment file: lines of 256 characters in TIS-620 ended by CRLF,
+a header, the details, the totals. Text stands left, numbers right with leading zeros, amounts in satang. Many
+banks name CP874 for it, which adds signs that are not used here.
 """
 
 import csv
@@ -15,7 +16,7 @@ from sandbox.models import EntryType, SandboxEntry
 from sandbox.shapes import BANGKOK
 
 BANK_CODE = "998"  # of no bank in Thailand
-WIDTH = 256
+WIDTH, ENCODING = 256, "tis-620"
 SERVICE, BRANCH, TELLER, CODE, CHEQUE = "SANDBOX ", "0000", "0000", "TRF", "0000000"
 COLUMNS = (
     "date",
@@ -64,7 +65,7 @@ def plain(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterato
 
 
 FORMS = {
-    "bot": Form("text/plain; charset=windows-874", "txt", bot),
+    "bot": Form(f"text/plain; charset={ENCODING}", "txt", bot),
     "csv": Form("text/csv; charset=utf-8", "csv", plain),
 }
 
@@ -77,7 +78,7 @@ class _Passing:
 
 
 def _line(text: str) -> bytes:
-    return f"{text:<{WIDTH}}\r\n".encode("cp874", "replace")
+    return f"{text:<{WIDTH}}\r\n".encode(ENCODING, "replace")
 
 
 def _start(kind: str, number: int, biller_id: str) -> str:

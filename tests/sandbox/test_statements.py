@@ -231,7 +231,7 @@ def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, rival: Shop
             "/sandbox/v1/payments", {"qr_data": payee.qr_code()["qr_data"], "scenario": "callback_lost"}
         )
     answer = own(shop)
-    assert answer["Content-Type"] == "text/plain; charset=windows-874"
+    assert answer["Content-Type"] == "text/plain; charset=tis-620"
     assert [answer.content.count(b"\r\n"), own(rival).content.count(b"\r\n")] == [3, 4]
     assert shop.merchant.biller_id.encode() in answer.content
     assert own(shop, query="?format=csv").content.count(b"\r\n") == 2
