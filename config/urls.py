@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
 from console import docs, health, metrics
+from console.timeline.views import TimelineViewSet
 from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
@@ -29,6 +30,7 @@ API: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
+    ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
     ("refunds", RefundViewSet, {"get": "list", "post": "create"}),
     ("refunds/<str:refund_id>", RefundViewSet, {"get": "retrieve"}),
     ("refunds/<str:refund_id>/destination", RefundViewSet, {"post": "destination"}),

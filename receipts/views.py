@@ -3,7 +3,7 @@
 from rest_framework.request import Request
 
 import banks
-from core import clock
+from core import clock, origin
 from core.api import ApiViewSet
 from core.http import Answer
 from merchants import links
@@ -30,6 +30,7 @@ class NoticeViewSet(ApiViewSet):
 def _take(bank: str, adapter: banks.Bank, request: Request) -> Answer:
     body, now = request._request.body, clock.now()
     adapter.verify(headers=request.headers, body=body, now=now)
+    origin.act_as(f"bank:{bank}")
     try:
         notice = adapter.parse_notice(body)
     except banks.Unreadable as unreadable:

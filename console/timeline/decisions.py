@@ -1,0 +1,41 @@
+"""What was decided about money that did not fit: by staff, or by the merchant's policy."""
+
+from django.db.models import Exists, OuterRef, Q
+
+from console.timeline.entries import Entry, Moment, Subject, Type
+from payments.models import Payment
+from receipts.models import Act, Deed
+
+POLICY = "policy:"
+SUMMARIES = {
+    Deed.ACCEPTED: "The money is accepted for this payment.",
+    Deed.ATTACHED: "The money is accepted for another payment than it named.",
+    Deed.SENT_BACK: "The money is to be sent back to whoever paid it.",
+    Deed.SENT_BACK_BY_HAND: "The money was sent back to whoever paid it, at the bank's own counter.",
+    Deed.DISMISSED: "Looked at: there is nothing to do.",
+    Deed.KEPT: "A refund came back: its money is available again.",
+}
+
+
+def acts(subject: Subject) -> Moment:
+    payment = subject.payment
+    about = Q(payment_id=payment.pk) | Q(subject_id__in=[*subject.receipt_ids, *subject.refund_ids])
+    ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=payment.merchant_id)
+    return Moment(Act.objects.filter(about).annotate(is_ours=Exists(ours)), "at", _told)
+
+
+def _told(act: Act) -> Entry:
+    """Money may be attached to a payment of somebody else: whose that is, only staff know."""
+    is_policy = act.by.startswith(POLICY)
+    details = {"subject_id": act.subject_id}
+    if act.payment_id and act.is_ours:  # type: ignore[attr-defined]
+        details["payment_id"] = act.payment_id
+    return Entry(
+        at=act.at,
+        type=Type.POLICY_ACCEPTED if is_policy else Type(f"staff.{act.deed}"),
+        summary=SUMMARIES[Deed(act.deed)],
+        actor=act.by if is_policy else f"staff:{act.by}",
+        request_id=act.request_id,
+        details=details,
+        internal={"why": act.why, "payment_id": act.payment_id or ""},
+    )

@@ -1,0 +1,112 @@
+"""What the timeline is made of: a payment with what hangs on it, moments of its rows, entries for readers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from core.clock import iso
+from payments.models import Payment
+from qrcodes.models import QrCode
+from receipts.models import Receipt
+from refunds.models import Refund
+
+CLOCK = "clock"
+
+
+class Type(StrEnum):
+    """What an entry can be about."""
+
+    PENDING = "payment.pending"
+    EXPIRED = "payment.expired"  # by the clock, whenever that was written down
+    SUCCEEDED = "payment.succeeded"
+    FAILED = "payment.failed"
+    INQUIRY = "bank.inquiry"  # we asked the bank
+    NOTICE = "bank.notice"  # the bank's word, told by it or in its answer
+    STATEMENT = "bank.statement"  # a line of a statement names the same money, or money of its own
+    POLICY_ACCEPTED = "policy.accepted"  # the merchant's own policy for late money
+    ACCEPTED = "staff.accepted"
+    ATTACHED = "staff.attached"
+    SENT_BACK = "staff.sent_back"
+    SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
+    DISMISSED = "staff.dismissed"
+    KEPT = "staff.kept"
+    RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
+    RETURN_COMPLETED = "return.completed"
+    RETURN_FAILED = "return.failed"
+    RETURN_RETURNED = "return.returned"
+    REFUND_CREATED = "refund.created"
+    REFUND_TOLD = "refund.told"
+    REFUND_COMPLETED = "refund.completed"
+    REFUND_FAILED = "refund.failed"
+    REFUND_CANCELED = "refund.canceled"
+    REFUND_RETURNED = "refund.returned"
+    ATTEMPT = "webhook.attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that happened. `internal` is for staff alone; an empty actor or request is not known."""
+
+    at: datetime
+    type: str
+    summary: str
+    actor: str = ""
+    request_id: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+    internal: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One kind of entry: rows of one table, the column that says when, and how a row is told."""
+
+    rows: QuerySet[Any]
+    at: str
+    tell: Callable[[Any], Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A payment, what hangs on it (ids), and the instant at which it is looked at."""
+
+    payment: Payment
+    receipt_ids: list[str]
+    refund_ids: list[str]
+    now: datetime
+
+    @classmethod
+    def of(cls, payment: Payment, now: datetime) -> "Subject":
+        refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
+        receipts = Receipt.objects.filter(_names(payment)).values_list("pk", flat=True)
+        return cls(payment, list(receipts), list(refunds), now)
+
+
+def _names(payment: Payment) -> Q:
+    """Receipts that are the payment's, or that gave its reference, whatever was decided about them."""
+    belongs = Q(payment=payment)
+    code = QrCode.objects.select_related("merchant").filter(payment=payment).first()
+    if code is None:
+        return belongs
+    return belongs | Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
+
+
+def as_merchants_see(entry: Entry) -> dict[str, Any]:
+    """Without the names of staff and what they wrote."""
+    return {
+        "at": iso(entry.at),
+        "type": entry.type,
+        "actor": _public(entry.actor),
+        "request_id": entry.request_id or None,
+        "summary": entry.summary,
+        "details": entry.details,
+    }
+
+
+def _public(actor: str) -> str | None:
+    """Whoever works here is `staff`, and what the service does by itself is done by the `clock`."""
+    kind, _, _ = actor.partition(":")
+    return {"staff": "staff", "command": "staff", "task": CLOCK, "": None}.get(kind, actor)

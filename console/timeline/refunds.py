@@ -1,0 +1,76 @@
+"""Refunds of the payment, each with every step it took."""
+
+from functools import partial
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
+from core import money
+from refunds.models import Refund, Status
+from transfers.models import Transfer
+from webhooks.models import Event
+
+
+def created(subject: Subject) -> Moment:
+    tell = partial(_told, Type.REFUND_CREATED, "created_at", "{amount} are to go back.")
+    return Moment(_of(subject), "created_at", tell)
+
+
+def orders(subject: Subject) -> Moment:
+    told = Transfer.objects.filter(pk__in=subject.refund_ids, told_at__isnull=False)
+    return Moment(told, "told_at", _ordered)
+
+
+def completed(subject: Subject) -> Moment:
+    tell = partial(_told, Type.REFUND_COMPLETED, "completed_at", "{amount} went back.")
+    rows = _with_cause(_of(subject).filter(status=Status.COMPLETED), Type.REFUND_COMPLETED)
+    return Moment(rows, "completed_at", tell)
+
+
+def failed(subject: Subject) -> Moment:
+    tell = partial(_told, Type.REFUND_FAILED, "updated_at", "{amount} could not go back: {failure_code}.")
+    rows = _with_cause(_of(subject).filter(status=Status.FAILED), Type.REFUND_FAILED)
+    return Moment(rows, "updated_at", tell)
+
+
+def canceled(subject: Subject) -> Moment:
+    tell = partial(_told, Type.REFUND_CANCELED, "updated_at", "{amount} are not to go back after all.")
+    return Moment(_of(subject).filter(status=Status.CANCELED), "updated_at", tell)
+
+
+def came_back(subject: Subject) -> Moment:
+    tell = partial(_told, Type.REFUND_RETURNED, "returned_at", "{amount} that had gone back came back.")
+    return Moment(_of(subject).filter(returned_at__isnull=False), "returned_at", tell)
+
+
+def _of(subject: Subject) -> QuerySet[Any]:
+    rows: QuerySet[Any] = Refund.objects.filter(payment=subject.payment)
+    return rows
+
+
+def _with_cause(rows: QuerySet[Any], type: Type) -> QuerySet[Any]:
+    """By the event of the same name, which says who caused it."""
+    event = Event.objects.filter(subject_id=OuterRef("pk"), type=type.value)
+    rows = rows.annotate(
+        actor=Subquery(event.values("actor")[:1]), request_id=Subquery(event.values("request_id")[:1])
+    )
+    return rows
+
+
+def _told(type: Type, at: str, summary: str, row: Any) -> Entry:
+    said = summary.format(amount=money.display(row.amount), failure_code=row.failure_code)
+    details = {"refund_id": row.id, "amount": row.amount}
+    if type in (Type.REFUND_CREATED, Type.REFUND_FAILED):
+        details |= (
+            {"reason": row.reason} if type == Type.REFUND_CREATED else {"failure_code": row.failure_code}
+        )
+    actor, request_id = getattr(row, "actor", None), getattr(row, "request_id", None)
+    return Entry(getattr(row, at), type, said, actor or "", request_id or "", details)
+
+
+def _ordered(order: Transfer) -> Entry:
+    assert order.told_at is not None
+    summary = f"The bank is told to send {money.display(order.amount)}."
+    details = {"refund_id": order.id, "amount": order.amount}
+    return Entry(order.told_at, Type.REFUND_TOLD, summary, CLOCK, details=details)

@@ -1,0 +1,35 @@
+from typing import Any
+
+from rest_framework import serializers
+
+from console.timeline.entries import Type
+from core import answers
+from receipts.models import Source
+
+
+class TimelineEntry(serializers.Serializer[Any]):
+    """Something that happened to a payment."""
+
+    at = answers.instant()
+    type = serializers.ChoiceField([type.value for type in Type])
+    actor = serializers.CharField(
+        max_length=160,
+        allow_null=True,
+        help_text="Who caused it: `key:` with the first characters of one of your keys, `bank:` with its "
+        "name, `staff`, `policy:` with its name, or `clock`: the service by itself. Null where nobody knows.",
+    )
+    request_id = serializers.CharField(
+        max_length=64, allow_null=True, help_text="The `X-Request-Id` of the request that caused it."
+    )
+    summary = serializers.CharField(help_text="For people. It may change; programs read the rest.")
+    details = serializers.DictField(help_text="What belongs to this type; amounts are satang.")
+
+
+class Timeline(answers.Page):
+    """A page of what happened to a payment."""
+
+    timeline = TimelineEntry(many=True)
+    witnesses = serializers.ListField(
+        child=serializers.ChoiceField(Source.values),
+        help_text="By which ways the bank told of the money that paid for it; they agree.",
+    )
