@@ -9,7 +9,8 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from receipts import case_page, orders
 from receipts.exceptions_admin import ExceptionsAdmin
-from receipts.models import Act, Notice, Receipt, Return, Waiting
+from receipts.models import Act, Notice, Receipt, Return, SlipCheck, Waiting
+from receipts.slip_admin import SlipCheckAdmin
 from transfers import services as transfers
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer
@@ -51,6 +52,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 
 admin.site.register(Waiting, ExceptionsAdmin)
+admin.site.register(SlipCheck, SlipCheckAdmin)
 
 
 @admin.register(Act)

@@ -15,6 +15,7 @@ from core import clock, money
 from core.admin import ReadOnlyAdmin
 from receipts import case_page, cases
 from receipts.cases import Case
+from receipts.looking import may_look
 from receipts.models import Waiting
 from receipts.sentences import span
 
@@ -64,9 +65,7 @@ class ExceptionsAdmin(ReadOnlyAdmin):
     show_facets = admin.ShowFacets.NEVER
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever may look at receipts may look at those that wait."""
-        allowed = ("receipts.view_receipt", "receipts.resolve_receipt")
-        return any(request.user.has_perm(permission) for permission in allowed)
+        return may_look(request)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Told

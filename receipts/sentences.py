@@ -7,7 +7,7 @@ from django.utils.timezone import localtime
 
 from core import money
 from payments.models import Payment
-from receipts.models import Kind, Outcome, Receipt, Return, ReturnStatus
+from receipts.models import Kind, Outcome, Receipt, Resolution, Return, ReturnStatus
 
 UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")]
 
@@ -42,11 +42,27 @@ def of_refund(amount: int, failure_code: str) -> str:
     return f"A refund of {money.display(amount)} came back from the bank{because}."
 
 
+_PLAINLY = {
+    Outcome.WAITING: "It is not judged yet.",
+    Outcome.APPLIED: "Its payment succeeded by it.",
+    Outcome.DECLINED: "The bank declined the payment: no money moved.",
+    Outcome.REVERSED: "The bank took money back.",
+}
+
+
 def _outcome(receipt: Receipt, credited: Receipt | None) -> str:
+    outcome = Outcome(receipt.outcome)
+    if outcome in _PLAINLY:
+        return _PLAINLY[outcome]
+    if receipt.resolution == Resolution.ATTACHED:
+        return f"It was attached to payment {receipt.payment_id}."
     if receipt.kind == Kind.REVERSAL:
-        return "The bank took back money that we never had."
-    payment = receipt.payment
-    if receipt.outcome == Outcome.UNMATCHED or payment is None:
+        return "The bank took money back, and there is none of it here to take."
+    return _held(receipt, receipt.payment, credited)
+
+
+def _held(receipt: Receipt, payment: Payment | None, credited: Receipt | None) -> str:
+    if payment is None:
         return "Nobody has this reference." if receipt.reference1 else "It came without a reference."
     if receipt.outcome == Outcome.AMOUNT_MISMATCH:
         return _amounts(receipt.amount, payment.amount)

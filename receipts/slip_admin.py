@@ -1,0 +1,89 @@
+"""The page on which staff check a slip that a payer shows, and the slips that were shown."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from core import clock, ids
+from core.admin import ReadOnlyAdmin
+from receipts import slip_pictures, slip_words, slips
+from receipts.looking import may_look
+from receipts.slips import Checked, NotASlip
+
+
+class SlipForm(forms.Form):
+    text = forms.CharField(
+        required=False,
+        max_length=512,
+        label="What the slip's QR code says",
+        widget=forms.TextInput(attrs={"size": 80, "autofocus": True}),
+    )
+    picture = forms.FileField(
+        required=False,
+        label="Or a picture of the slip",
+        help_text="PNG, JPEG or WebP up to 5 MB. It is not kept.",
+    )
+    shown_for = forms.CharField(
+        required=False, label="Shown for payment", help_text="If you know: pay_...", max_length=ids.MAX_LENGTH
+    )
+
+    def clean_picture(self) -> list[str]:
+        """What the QR codes on it say."""
+        picture = self.cleaned_data["picture"]
+        try:
+            return slip_pictures.texts(picture.read()) if picture else []
+        except slip_pictures.NotReadable as fault:
+            raise forms.ValidationError(str(fault)) from None
+
+    def clean_shown_for(self) -> str | None:
+        given = str(self.cleaned_data["shown_for"])
+        if given and not ids.looks_right(given, "pay_"):
+            raise forms.ValidationError("The id of a payment begins with pay_.")
+        return given or None
+
+    def clean(self) -> dict[str, Any]:
+        filled = super().clean() or self.cleaned_data
+        if not filled.get("text") and not filled.get("picture") and not self.errors:
+            raise forms.ValidationError("Paste the text, or choose a picture.")
+        return filled
+
+
+class SlipCheckAdmin(ReadOnlyAdmin):
+    list_display = ["at", "sending_bank", "transaction_id", "receipt", "shown_for", "by"]
+    list_select_related = ["receipt"]
+    list_filter = [("receipt", admin.EmptyFieldListFilter)]
+    search_fields = ["=transaction_id", "=receipt__id", "=shown_for"]
+
+    def get_urls(self) -> list[URLPattern]:
+        check = self.admin_site.admin_view(self.check_view)
+        return [path("check/", check, name="receipts_slipcheck_check"), *super().get_urls()]
+
+    def check_view(self, request: HttpRequest) -> HttpResponse:
+        if not may_look(request):
+            raise PermissionDenied
+        form = SlipForm(request.POST or None, request.FILES or None, initial=request.GET.dict())
+        checked = self._check(request, form) if form.is_bound and form.is_valid() else None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Check a slip",
+            "form": form,
+            "checked": checked,
+            "said": slip_words.of(checked) if checked else [],
+        }
+        return TemplateResponse(request, "admin/receipts/check_slip.html", context)
+
+    def _check(self, request: HttpRequest, form: SlipForm) -> Checked | None:
+        """Raises nothing: what is not a slip becomes an error of the form."""
+        filled = form.cleaned_data
+        texts = [filled["text"]] if filled["text"] else filled["picture"]
+        by, now = request.user.get_username(), clock.now()
+        try:
+            return slips.check(slips.likeliest(texts), shown_for=filled["shown_for"], by=by, now=now)
+        except NotASlip as fault:
+            form.add_error(None, str(fault))
+            return None
