@@ -6,7 +6,7 @@ that, until the commit, so that a callback, an answer and a line that come at on
 
 import hashlib
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from django.db.models import Q
@@ -14,6 +14,7 @@ from django.db.models import Q
 from core import rows
 from receipts.models import Kind, Receipt, Source
 
+SECOND = timedelta(seconds=1)
 LOCK = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 
 

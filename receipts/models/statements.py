@@ -17,6 +17,10 @@ class Statement(models.Model):
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
     imported_by = models.CharField(max_length=150)
     created_at = models.DateTimeField()
+    total = models.IntegerField(help_text="Lines of the file that speak of money, or should.")
+    done = models.IntegerField(default=0, help_text="Lines that are stored.")
+    known = models.IntegerField(default=0, help_text="Lines that were stored before, by another import.")
+    complaints = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
     ended_at = models.DateTimeField(null=True, help_text="Null: it was interrupted; import it again.")
 
     class Meta:
@@ -28,7 +32,6 @@ class Statement(models.Model):
 
 
 class LineResult(models.TextChoices):
-    WAITING = ""  # stored, not yet joined to anything
     ATTACHED = "attached"  # told before: the same money as a receipt
     NEW = "new"  # told by nobody else: it made a receipt
     UNREADABLE = "unreadable"  # waits for staff
@@ -45,9 +48,7 @@ class StatementLine(models.Model):
     digest = models.CharField(max_length=64, help_text="SHA-256 of the line, in hex.")
     occurrence = models.IntegerField(default=1)
     line_sealed = models.TextField(editable=False)
-    result = models.CharField(
-        max_length=10, choices=LineResult.choices, default=LineResult.WAITING, blank=True
-    )
+    result = models.CharField(max_length=10, choices=LineResult.choices)
     kind = models.CharField(max_length=8, choices=Kind.choices, blank=True, default="")
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     paid_at = models.DateTimeField(null=True)
@@ -73,7 +74,7 @@ class StatementLine(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(result__in=["attached", "new"], receipt__isnull=False)
-                | Q(result__in=["", "unreadable"], receipt__isnull=True),
+                | Q(result="unreadable", receipt__isnull=True),
                 name="statementline_receipt_iff_joined",
             ),
         ]

@@ -1,0 +1,118 @@
+import csv
+import os
+import shutil
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from banks.base import UnknownBank
+from core import clock, origin
+from core.progress import Bar
+from receipts.statements import importing, reading
+from receipts.statements.importing import Result, Summary
+from receipts.statements.lines import NotAStatement
+
+AGAIN = "What is stored stays; import it again."
+STDIN = "-"
+WHO = "command:import_statement"
+COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Command(BaseCommand):
+    help = (
+        "Import statement files of a bank: each line joins what is known of its money, or makes it known. "
+        "Safe to repeat and to interrupt. Fails if a line cannot be read, or the totals of a file differ."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", help=f"'{STDIN}' reads standard input.")
+        parser.add_argument("--bank", required=True, help="Name of the bank, such as sandbox.")
+        parser.add_argument("--format", choices=reading.FORMATS, help="Default: found out from the content.")
+        parser.add_argument("--results", metavar="FILE.csv", help="Write what became of each line there.")
+        parser.add_argument("--quiet", action="store_true", help="Say nothing where all is well.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        origin.begin(actor=WHO)
+        wrong = 0
+        with _results(options["results"]) as results:
+            for name in options["files"]:
+                try:
+                    wrong += not self._import(name, results, options)
+                except (NotAStatement, OSError) as error:
+                    wrong += 1
+                    self.stderr.write(f"{name}: {error}", self.style.ERROR)
+                except UnknownBank as error:
+                    raise CommandError(f"No merchant has the bank {options['bank']!r}.") from error
+                except DatabaseError as error:
+                    raise CommandError(f"{name}: {str(error).strip().splitlines()[0]}. {AGAIN}") from None
+                except KeyboardInterrupt:
+                    raise CommandError(f"Interrupted. {AGAIN}", returncode=130) from None
+        if wrong:
+            raise CommandError(f"Files with something wrong: {wrong} of {len(options['files'])}.")
+
+    def _import(self, name: str, results: Any, options: dict[str, Any]) -> bool:
+        """Whether all is well with the file."""
+        with _opened(name) as stream:
+            file = reading.open_file(stream, Path(name).name, options["format"])
+            statement, occurrences = importing.begin(file, bank=options["bank"], by=WHO, now=clock.now())
+            bar = Bar(self.stderr, name, lambda: statement.total)
+
+            def passed(batch: Sequence[Result]) -> None:
+                results.writerows(_row(name, result) for result in batch)
+                bar.advance(len(batch))
+
+            summary = importing.run(file, statement, occurrences, clock=clock.now, passed=passed)
+            bar.clear()
+        self._tell(name, summary, is_quiet=options["quiet"])
+        return summary.is_clean
+
+    def _tell(self, name: str, summary: Summary, *, is_quiet: bool) -> None:
+        for complaint in summary.complaints:
+            self.stderr.write(f"{name}: {complaint}", self.style.ERROR)
+        if not (is_quiet and summary.is_clean):
+            self.stdout.write(f"{name}: {_counted(summary.counts)} (statement {summary.statement.id})")
+
+
+def _counted(counts: Counter[str]) -> str:
+    told = ", ".join(f"{counts[result]} {result}" for result in importing.RESULTS if counts[result])
+    return f"{counts.total()} lines: {told}" if told else "no lines"
+
+
+def _row(name: str, result: Result) -> tuple[str, ...]:
+    cells = (name, str(result.number), result.result, result.receipt_id, result.outcome, result.why)
+    return tuple(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
+
+
+@contextmanager
+def _results(path: str | None) -> Iterator[Any]:
+    """A writer of rows, to nowhere if nobody asked."""
+    target = Path(path or os.devnull)
+    try:
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            yield writer
+    except OSError as error:
+        raise CommandError(f"{target}: {error.strerror}.") from None
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """The file, or standard input on disk, for it is read more than once."""
+    if name != STDIN:
+        with Path(name).open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as spooled:
+        shutil.copyfileobj(sys.stdin.buffer, spooled)
+        yield spooled

@@ -1,0 +1,1 @@
+"""Statement files of banks: one module for each format, and what is done with their lines."""

@@ -1,0 +1,49 @@
+"""Receipts that lines made are judged like all others; those of unknown references together."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from qrcodes.models import QrCode
+from receipts import services
+from receipts.models import Kind, Outcome, Receipt
+from transactions import accounts, bulk
+
+log = logging.getLogger("receipts")
+
+
+def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
+    """Judge what is stored safely. What goes wrong is logged and left to the sweep, as elsewhere."""
+    known = _ours(receipts)
+    strange = [
+        receipt for receipt in receipts if receipt.kind == Kind.CREDIT and receipt.reference1 not in known
+    ]
+    try:
+        _hold(bank, strange, now)
+    except Exception:
+        log.exception("%s receipts of a statement could not be judged together", len(strange))
+    alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in strange}
+    for receipt_id in sorted(alone):
+        services.try_to_apply(receipt_id=receipt_id, now=now)
+
+
+def _ours(receipts: Sequence[Receipt]) -> set[str]:
+    """The references that we gave."""
+    told = [receipt.reference1 for receipt in receipts]
+    return set(QrCode.objects.filter(reference1__in=told).values_list("reference1", flat=True))
+
+
+@transaction.atomic
+def _hold(bank: str, receipts: Sequence[Receipt], now: datetime) -> None:
+    """Nobody asked for this money: it waits for staff. Others may be judging the same receipts."""
+    waiting = Receipt.objects.not_judged().filter(pk__in=[receipt.id for receipt in receipts])
+    amounts = {
+        receipt.id: receipt.amount for receipt in waiting.order_by("id").select_for_update(no_key=True)
+    }
+    if not amounts:
+        return
+    Receipt.objects.filter(pk__in=amounts).update(outcome=Outcome.UNMATCHED, judged_at=now)
+    bulk.hold_all(amounts, source=accounts.bank(bank), at=now)
+    log.warning("%s receipts of %s wait for staff: %s", len(amounts), bank, Outcome.UNMATCHED)

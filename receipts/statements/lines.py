@@ -1,0 +1,133 @@
+"""What all formats have in common: lines as bytes, what a line says, and what makes it that line."""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import BinaryIO
+
+from banks.base import Kind, Unreadable
+
+BANGKOK = timezone(timedelta(hours=7))
+LONGEST = 4_096
+"""Bytes of a line. Of a longer one, which no format has, only so much is kept."""
+COMPLAINTS_AT_MOST = 20
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_YEARS = range(2000, 2200)  # a year of the Buddhist era is not among them
+
+
+class NotAStatement(Exception):
+    """The file is in no format that is known: nothing of it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One movement of money. amount: satang, at least 1. paid_at: in UTC, to the second."""
+
+    kind: Kind
+    account: str
+    biller_id: str
+    reference1: str
+    reference2: str
+    reference3: str
+    amount: int
+    paid_at: datetime
+    payer_name: str
+    payer_bank_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a file, byte for byte, and what it says; or, where `line` is None, why nobody can tell.
+
+    digest: SHA-256, in hex, of what is the same in every export of the file.
+    """
+
+    number: int
+    raw: bytes
+    digest: str
+    line: Line | None
+    why: str = ""
+
+    @property
+    def account(self) -> str:
+        return self.line.account if self.line else ""
+
+    @property
+    def day(self) -> date | None:
+        return self.line.paid_at.astimezone(BANGKOK).date() if self.line else None
+
+
+@dataclass(slots=True)
+class Complaints:
+    """What is wrong with a file as a whole, in sentences; of very many only the first are kept."""
+
+    said: list[str] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, sentence: str) -> None:
+        if len(self.said) < COMPLAINTS_AT_MOST:
+            self.said.append(sentence)
+        else:
+            self.left_out += 1
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.said
+        if self.left_out:
+            yield f"And {self.left_out} more of the kind."
+
+
+def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, without their ends, and their numbers from 1.
+
+    One that is too long is cut after `LONGEST` + 1 bytes, by which formats know it.
+    """
+    number, start = 0, codecs.BOM_UTF8
+    while chunk := file.readline(LONGEST + 1):
+        number += 1
+        line, start = chunk.removeprefix(start).rstrip(b"\r\n"), b""
+        if len(chunk) > LONGEST and not chunk.endswith(b"\n"):
+            _skip_rest(file)
+        if line.strip(b" \t\x1a"):  # old systems end a file with Ctrl-Z
+            yield number, line
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def text(raw: str, what: str, longest: int) -> str:
+    """Text without the blanks around it. Raises Unreadable."""
+    found = raw.strip()
+    if len(found) > longest:
+        raise Unreadable(f"{what} is longer than {longest} characters")
+    if _CONTROL.search(found):
+        raise Unreadable(f"{what} holds control characters")
+    return found
+
+
+def matching(raw: str, what: str, pattern: str) -> str:
+    """Text of that shape, without the blanks around it. Raises Unreadable."""
+    found = raw.strip()
+    if not re.fullmatch(pattern, found, re.ASCII):
+        raise Unreadable(f"{what} cannot be {found[:30]!r}")
+    return found
+
+
+def instant(raw: str, form: str) -> datetime:
+    """The instant of a time in Bangkok that is written like `form`. Raises Unreadable."""
+    try:
+        found = datetime.strptime(raw, form).replace(tzinfo=BANGKOK)
+    except ValueError:
+        raise Unreadable(f"there is no time {raw[:40]!r}") from None
+    if found.year not in _YEARS:
+        raise Unreadable(f"the year cannot be {found.year}")
+    return found.astimezone(UTC)
+
+
+def _skip_rest(file: BinaryIO) -> None:
+    while chunk := file.readline(65_536):
+        if chunk.endswith(b"\n"):
+            return

@@ -1,0 +1,111 @@
+"""Which receipt a line of a statement belongs to: one that is there and has no line yet, or a new one."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db.models import Q
+
+from core import ids
+from receipts import joining
+from receipts.models import Kind, Receipt, Source
+from receipts.statements.lines import Line
+
+What = tuple[str, str, int]
+
+
+class Matching:
+    """The receipts of a batch of lines, one to each line. The caller holds the locks of their money."""
+
+    def __init__(self, bank: str, lines: Sequence[Line]) -> None:
+        self._bank = bank
+        self._free: dict[What, list[Receipt]] = {}
+        self._made: list[Receipt] = []
+        for receipt in _without_line(bank, lines) if lines else []:
+            self._free.setdefault(_what(receipt), []).append(receipt)
+
+    def take(self, line: Line) -> Receipt | None:
+        """A receipt of this money that no line has, the oldest first; nobody else gets it."""
+        free = self._free.get(_what(line), [])
+        fitting = [receipt for receipt in free if joining.are_one(receipt, line)]
+        if not fitting:
+            return None
+        # Of reversals any fits: one of the same second rather than another.
+        chosen = min(fitting, key=lambda receipt: _apart(receipt, line))
+        free.remove(chosen)
+        return chosen
+
+    def make(self, line: Line, digest: str, occurrence: int, *, now: datetime) -> Receipt:
+        """A receipt of what nobody else has told."""
+        receipt = Receipt(
+            id=ids.new("rcp_", now),
+            bank=self._bank,
+            bank_transaction_id=_own_name(line, digest, occurrence),
+            source=Source.STATEMENT,
+            kind=line.kind,
+            biller_id=line.biller_id,
+            reference1=line.reference1,
+            reference2=line.reference2,
+            reference3=line.reference3,
+            amount=line.amount,
+            paid_at=line.paid_at,
+            payer_name=line.payer_name,
+            payer_bank_code=line.payer_bank_code,
+            received_at=now,
+        )
+        if line.kind == "reversal" and (credit := self._only_credit(line)):
+            receipt.bank_transaction_id = credit.transaction_id
+        self._made.append(receipt)
+        return receipt
+
+    def save(self) -> None:
+        """Store those that were made."""
+        Receipt.objects.bulk_create(self._made)
+
+    def _only_credit(self, line: Line) -> Receipt | None:
+        """The credit that a debit takes back: the one that fits and that nothing has taken back yet."""
+        stored = Receipt.objects.filter(
+            bank=self._bank, biller_id=line.biller_id, reference1=line.reference1, amount=line.amount
+        )
+        alike = [*stored, *(receipt for receipt in self._made if _what(receipt) == _what(line))]
+        gone = {receipt.bank_transaction_id for receipt in alike if receipt.kind == Kind.REVERSAL}
+        gone |= {receipt.also_known_as for receipt in alike if receipt.kind == Kind.REVERSAL}
+        left = [
+            receipt
+            for receipt in alike
+            if receipt.kind == Kind.CREDIT
+            and receipt.paid_at <= line.paid_at
+            and not {receipt.bank_transaction_id, receipt.transaction_id} & gone
+        ]
+        if len(left) != 1 or joining.named(self._bank, left[0].transaction_id, Kind.REVERSAL):
+            return None
+        credit: Receipt = left[0]
+        return credit
+
+
+def _without_line(bank: str, lines: Sequence[Line]) -> Iterable[Receipt]:
+    """Receipts without a line that could be one of these, oldest first."""
+    moments = [line.paid_at for line in lines]
+    in_time = Q(paid_at__gte=min(moments), paid_at__lt=max(moments) + joining.SECOND)
+    found: Iterable[Receipt] = Receipt.objects.filter(
+        in_time | Q(kind=Kind.REVERSAL),
+        bank=bank,
+        biller_id__in={line.biller_id for line in lines},
+        reference1__in={line.reference1 for line in lines},
+        statement_line__isnull=True,
+    ).order_by("id")
+    return found
+
+
+def _what(money: joining.Movement) -> What:
+    return money.biller_id, money.reference1, money.amount
+
+
+def _apart(receipt: Receipt, line: Line) -> float:
+    return abs((receipt.paid_at - line.paid_at).total_seconds())
+
+
+def _own_name(line: Line, digest: str, occurrence: int) -> str:
+    """Of a line, which has no transaction id: the same in every export of its file."""
+    place = f"{line.account} {digest}"
+    return f"statement-{hashlib.sha256(place.encode()).hexdigest()[:40]}-{occurrence}"

@@ -1,0 +1,90 @@
+"""Statement files byte by byte, as the published layout says, and how they are imported."""
+
+import io
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from core import clock, thaiqr
+from receipts.statements import importing, reading
+from receipts.statements.importing import Result, Summary
+from tests.conftest import BANGKOK
+
+BILLER = "099400016550100"
+HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
+
+
+def detail(**changes: Any) -> bytes:
+    """A credit of 1,500.00 THB at noon, every field at the offset of the layout."""
+    told = {
+        "type": "D", "seq": "000002", "bank": "998", "account": "0016550100", "date": "21112026",
+        "time": "120000", "name": "สมชาย ใจดี", "ref1": "NOBODYKNOWSTHIS00000", "ref2": "", "ref3": "",
+        "branch": "0000", "teller": "0000", "sign": "C", "code": "TRF", "cheque": "0000000",
+        "amount": 150_000, "biller": BILLER, "payer_bank": "014",
+    } | changes  # fmt: skip
+    line = bytearray(b" " * 256)
+    for start, end, value in (
+        (0, 1, told["type"]), (1, 7, told["seq"]), (7, 10, told["bank"]), (10, 20, told["account"]),
+        (20, 28, told["date"]), (28, 34, told["time"]), (34, 84, told["name"]), (84, 104, told["ref1"]),
+        (104, 124, told["ref2"]), (124, 144, told["ref3"]), (144, 148, told["branch"]),
+        (148, 152, told["teller"]), (152, 153, told["sign"]), (153, 156, told["code"]),
+        (156, 163, told["cheque"]), (163, 176, f"{told['amount']:0>13}"), (196, 211, told["biller"]),
+        (243, 246, told["payer_bank"]),
+    ):  # fmt: skip
+        line[start:end] = str(value).encode("cp874").ljust(end - start)
+    assert len(line) == 256
+    return bytes(line)
+
+
+def header() -> bytes:
+    start = "H0000019980016550100" + f"{'SOMTAM HOUSE':<40}" + "21112026" + "BILLPAY "
+    return start.ljust(256).encode("cp874")
+
+
+def trailer(*, debit: int = 0, debits: int = 0, credit: int = 0, credits: int = 0) -> bytes:
+    totals = f"{debit:013d}{debits:06d}{credit:013d}{credits:06d}"
+    return f"T9999999980016550100{totals}".ljust(256).encode("cp874")
+
+
+def bot(*details: bytes, end: bytes | None = None) -> bytes:
+    """A file whose trailer is right, unless another is given."""
+    amounts = [(line[152:153], int(line[163:176])) for line in details if line[163:176].isdigit()]
+    debits = [amount for sign, amount in amounts if sign == b"D"]
+    credits = [amount for sign, amount in amounts if sign == b"C"]
+    right = trailer(debit=sum(debits), debits=len(debits), credit=sum(credits), credits=len(credits))
+    return b"\r\n".join([header(), *details, right if end is None else end, b""])
+
+
+def plain(*lines: str, header: str = HEADER) -> bytes:
+    return "\r\n".join([header, *lines, ""]).encode()
+
+
+def line_of(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> bytes:
+    """The credit that pays a code."""
+    code, at = thaiqr.parse(qr_code["qr_data"]), paid_at.astimezone(BANGKOK)
+    told = {
+        "date": f"{at:%d%m%Y}", "time": f"{at:%H%M%S}", "ref1": code.reference1,
+        "ref2": code.reference2 or "", "ref3": code.reference3 or "", "biller": code.biller_id,
+        "account": str(code.biller_id)[-10:], "amount": qr_code["amount"],
+    }  # fmt: skip
+    return detail(**told | changes)
+
+
+def load(body: bytes, *, bank: str = "sandbox", passed: Callable[[Any], None] | None = None) -> Summary:
+    """Import a file of these bytes."""
+    file = reading.open_file(io.BytesIO(body), "day.txt")
+    statement, occurrences = importing.begin(file, bank=bank, by="malee", now=clock.now())
+    return importing.run(
+        file, statement, occurrences, clock=clock.now, passed=passed or (lambda results: None)
+    )
+
+
+def results_of(body: bytes) -> list[Result]:
+    """What became of each line."""
+    results: list[Result] = []
+    load(body, passed=results.extend)
+    return results
+
+
+def minutes_ago(minutes: float) -> datetime:
+    return clock.now() - timedelta(minutes=minutes)

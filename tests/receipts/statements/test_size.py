@@ -1,0 +1,106 @@
+"""A day of a busy bank: 100,000 lines in flat memory, by few statements. It prints how long they took."""
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection, reset_queries
+from django.test.utils import CaptureQueriesContext
+
+from core import clock, ids
+from receipts.models import Receipt
+from receipts.statements import importing, reading
+from tests.conftest import BANGKOK, open_shop
+from tests.receipts.statements.cast import bot, detail, header, load, trailer
+
+MANY = 100_000
+NIGHT = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
+MEGABYTE = 1024  # of what the system counts in kilobytes
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+def detail_of(number: int) -> bytes:
+    at = (NIGHT + timedelta(seconds=number // 2)).astimezone(BANGKOK)
+    return detail(date=f"{at:%d%m%Y}", time=f"{at:%H%M%S}", ref1=f"REF{number:017d}", name=f"สมชาย {number}")
+
+
+def write(path: Path, count: int) -> Path:
+    with path.open("wb") as file:
+        for line in lines(count):
+            file.write(line + b"\r\n")
+    return path
+
+
+def lines(count: int) -> Iterator[bytes]:
+    yield header()
+    for number in range(count):
+        yield detail_of(number)
+    yield trailer(credit=150_000 * count, credits=count)
+
+
+def tell(count: int) -> None:
+    """What callbacks have told of all of them."""
+    now = clock.now()
+    for start in range(0, count, 5_000):
+        Receipt.objects.bulk_create(
+            Receipt(
+                id=ids.new("rcp_", now),
+                bank="sandbox",
+                bank_transaction_id=f"T{number}",
+                kind="credit",
+                biller_id="099400016550100",
+                reference1=f"REF{number:017d}",
+                amount=150_000,
+                paid_at=NIGHT + timedelta(seconds=number // 2, milliseconds=number % 1000),
+                received_at=now,
+                outcome="unmatched",
+            )
+            for number in range(start, start + 5_000)
+        )
+
+
+def imported(path: Path) -> tuple[dict[str, int], float, int]:
+    """What the lines became, in how many seconds, and by how many kilobytes the process grew."""
+    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with path.open("rb") as stream:
+        file = reading.open_file(stream, path.name)
+        statement, occurrences = importing.begin(file, bank="sandbox", by="malee", now=clock.now())
+        summary = importing.run(file, statement, occurrences, clock=clock.now, passed=lambda results: None)
+    assert summary.is_clean
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return dict(summary.counts), time.monotonic() - started, grown
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_take_flat_memory_whatever_they_become(tmp_path: Path) -> None:
+    open_shop("Busy")
+    load(bot(*map(detail_of, range(-500, 0))))
+    path = write(tmp_path / "day.txt", MANY)
+    for expected in ("new", "known"):
+        counts, seconds, grown = imported(path)
+        sys.stdout.write(f"{expected}: {seconds:.1f} s, {grown} kB more\n")
+        assert counts == {expected: MANY}
+        assert grown < 32 * MEGABYTE
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_join_what_was_told(tmp_path: Path) -> None:
+    open_shop("Busy")
+    tell(MANY)
+    counts, seconds, grown = imported(write(tmp_path / "day.txt", MANY))
+    sys.stdout.write(f"attached: {seconds:.1f} s, {grown} kB more\n")
+    assert counts == {"attached": MANY}
+    assert grown < 32 * MEGABYTE
+
+
+def test_a_thousand_lines_take_few_statements() -> None:
+    open_shop("Busy")
+    load(bot(detail_of(5_000)))
+    reset_queries()
+    with CaptureQueriesContext(connection) as asked:
+        load(bot(*map(detail_of, range(1_000))))
+    assert len(asked) <= 4 * 25
