@@ -72,7 +72,7 @@ def get(name: str, link: Link | None = None) -> Bank:
     """
     if name == "sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxBank(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
-    if name in LIVE and link is not None:
+    if name in LIVE and link is not None and link.bank == name:
         return LIVE[name](link)
     raise UnknownBank(name=name)
 
@@ -101,9 +101,9 @@ def sender(route: str, link: Link | None = None) -> Sender:
     """
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
-    if route in _SENDERS and link is not None:
-        return _SENDERS[route](link)
     kind, _, name = route.partition(":")
+    if route in _SENDERS and link is not None and link.bank == name:
+        return _SENDERS[route](link)
     if kind == "acquirer":
         return acquirer(name)
     raise UnknownBank(name=route)

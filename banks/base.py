@@ -77,11 +77,12 @@ class OrderNotice:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How one merchant is known at its bank.
+    """How one merchant is known at its bank, which is the adapter's name in `banks`.
 
     credentials: what the adapter needs by name, never logged. Which these are, each adapter says.
     """
 
+    bank: str
     biller_id: str
     credentials: Mapping[str, str] = field(repr=False)
 

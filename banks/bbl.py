@@ -86,35 +86,37 @@ class Bbl:
         caller = bbl_api.Caller(self._credentials)
         try:
             days = reading.days(question.since, question.until)
-            answers = [self._day(caller, question, day) for day in days]
+            answers = [_day(caller, question, day) for day in days]
         except (NotSent, NoAnswer):
             raise NotAnswered() from None
         except ValueError as error:
             raise NotAnswered(str(error)) from None
-        found = [notice for body, code in answers if code == FOUND for notice in self._found(body, question)]
+        found = [notice for body, code in answers if code == FOUND for notice in _found(body, question)]
         return Found(b"\n".join(body for body, _ in answers), tuple(dict.fromkeys(found)))
 
-    def _day(self, caller: bbl_api.Caller, question: Question, day: date) -> tuple[bytes, str]:
-        asked = {
-            "billerId": self._biller_id,
-            "transDate": day.isoformat(),
-            "amount": money.baht(question.amount),
-            "reference1": question.reference1,
-        }
-        answer = caller.ask("inquiry_path", asked)
-        code = bbl_api.code(answer)
-        if answer.status != 200 or code not in (FOUND, UNPAID):
-            raise NotAnswered(f"answered with {answer.status}")
-        return answer.body, code
 
-    def _found(self, body: bytes, question: Question) -> list[Notice]:
-        try:
-            told = reading.loads(body)
-            if told.get("reference1") != question.reference1:
-                raise ValueError("an answer to another question")
-            return words(told, self._biller_id)
-        except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error), body=body) from None
+def _day(caller: bbl_api.Caller, question: Question, day: date) -> tuple[bytes, str]:
+    asked = {
+        "billerId": question.biller_id,
+        "transDate": day.isoformat(),
+        "amount": money.baht(question.amount),
+        "reference1": question.reference1,
+    }
+    answer = caller.ask("inquiry_path", asked)
+    code = bbl_api.code(answer)
+    if answer.status != 200 or code not in (FOUND, UNPAID):
+        raise NotAnswered(f"answered with {answer.status}")
+    return answer.body, code
+
+
+def _found(body: bytes, question: Question) -> list[Notice]:
+    try:
+        told = reading.loads(body)
+        if told.get("reference1") != question.reference1:
+            raise ValueError("an answer to another question")
+        return words(told, question.biller_id)
+    except (InvalidRequest, ValueError, OverflowError) as error:
+        raise Unreadable(str(error), body=body) from None
 
 
 def words(told: Mapping[str, Any], biller_id: str) -> list[Notice]:

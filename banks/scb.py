@@ -61,7 +61,7 @@ class Scb:
         told: dict[str, Any] = {}
         try:
             told = reading.loads(body)
-            return self._notice(told, "credit")
+            return _notice(told, "credit", self._biller_id)
         except (InvalidRequest, ValueError, OverflowError) as error:
             raise Unreadable(str(error), answer=_received(_transaction_id(told))) from None
 
@@ -78,7 +78,7 @@ class Scb:
             raise NotAnswered() from None
         except ValueError as error:
             raise NotAnswered(str(error)) from None
-        found = [notice for body in bodies for notice in self._found(body, question)]
+        found = [notice for body in bodies for notice in _found(body, question)]
         return Found(b"\n".join(bodies), tuple(dict.fromkeys(found)))
 
     def _day(self, errand: Errand, question: Question, day: date) -> bytes:
@@ -86,7 +86,7 @@ class Scb:
         asked = {
             "eventCode": TAG_30,
             "transactionDate": day.isoformat(),
-            "billerId": self._biller_id,
+            "billerId": question.biller_id,
             "reference1": question.reference1,
         }
         path = "/v1/payment/billpayment/inquiry"
@@ -94,45 +94,6 @@ class Scb:
         if answer.status != 200 or not _is_success(answer):
             raise NotAnswered(f"answered with {answer.status}")
         return answer.body
-
-    def _found(self, body: bytes, question: Question) -> list[Notice]:
-        try:
-            listed = reading.loads(body).get("data") or []
-            if not isinstance(listed, list):
-                raise ValueError("data is no list")
-            return [notice for told in listed for notice in self._notices(told, question)]
-        except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error), body=body) from None
-
-    def _notices(self, told: object, question: Question) -> list[Notice]:
-        """One payment; two words if the bank took it back since."""
-        if not isinstance(told, dict) or told.get("billPaymentRef1") != question.reference1:
-            raise ValueError("an answer to another question")
-        flag = told.get("reverseFlag")
-        if flag != REVERSED and flag not in NOT_REVERSED:
-            raise ValueError("reverseFlag is unknown")
-        kinds: tuple[Kind, ...] = ("credit", "reversal") if flag == REVERSED else ("credit",)
-        return [self._notice(told, kind) for kind in kinds]
-
-    def _notice(self, told: Mapping[str, Any], kind: Kind) -> Notice:
-        """Raises ValueError, OverflowError."""
-        text = texts.shaped(told, _SHAPES)
-        if text["payeeProxyId"] != self._biller_id:
-            raise ValueError("money for another biller")
-        return Notice(
-            bank_transaction_id=text["transactionId"],
-            kind=kind,
-            biller_id=text["payeeProxyId"],
-            reference1=text["billPaymentRef1"],
-            reference2=reading.reference(told, "billPaymentRef2"),
-            reference3=reading.reference(told, "billPaymentRef3"),
-            amount=reading.satang(told.get("amount")),
-            paid_at=reading.instant(text["transactionDateandTime"]),
-            payer_name=reading.optional(told, "payerName", ".{0,140}"),
-            payer_bank_code=reading.optional(told, "sendingBankCode", "[0-9]{3}"),
-            payer_account=reading.optional(told, "payerAccountNumber", "[0-9A-Za-z*-]{0,35}"),
-            slip_reference=reading.optional(told, "fastEasySlipNumber", "[0-9A-Za-z]{0,25}"),
-        )
 
     def _fetch_token(self, errand: Errand) -> Token:
         asked = {"applicationKey": self._key, "applicationSecret": self._secret}
@@ -144,6 +105,48 @@ class Scb:
 
     def _headers(self) -> dict[str, str]:
         return {"resourceOwnerId": self._key, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
+
+
+def _found(body: bytes, question: Question) -> list[Notice]:
+    try:
+        listed = reading.loads(body).get("data") or []
+        if not isinstance(listed, list):
+            raise ValueError("data is no list")
+        return [notice for told in listed for notice in _notices(told, question)]
+    except (InvalidRequest, ValueError, OverflowError) as error:
+        raise Unreadable(str(error), body=body) from None
+
+
+def _notices(told: object, question: Question) -> list[Notice]:
+    """One payment; two words if the bank took it back since."""
+    if not isinstance(told, dict) or told.get("billPaymentRef1") != question.reference1:
+        raise ValueError("an answer to another question")
+    flag = told.get("reverseFlag")
+    if flag != REVERSED and flag not in NOT_REVERSED:
+        raise ValueError("reverseFlag is unknown")
+    kinds: tuple[Kind, ...] = ("credit", "reversal") if flag == REVERSED else ("credit",)
+    return [_notice(told, kind, question.biller_id) for kind in kinds]
+
+
+def _notice(told: Mapping[str, Any], kind: Kind, biller_id: str) -> Notice:
+    """Raises ValueError, OverflowError."""
+    text = texts.shaped(told, _SHAPES)
+    if text["payeeProxyId"] != biller_id:
+        raise ValueError("money for another biller")
+    return Notice(
+        bank_transaction_id=text["transactionId"],
+        kind=kind,
+        biller_id=text["payeeProxyId"],
+        reference1=text["billPaymentRef1"],
+        reference2=reading.reference(told, "billPaymentRef2"),
+        reference3=reading.reference(told, "billPaymentRef3"),
+        amount=reading.satang(told.get("amount")),
+        paid_at=reading.instant(text["transactionDateandTime"]),
+        payer_name=reading.optional(told, "payerName", ".{0,140}"),
+        payer_bank_code=reading.optional(told, "sendingBankCode", "[0-9]{3}"),
+        payer_account=reading.optional(told, "payerAccountNumber", "[0-9A-Za-z*-]{0,35}"),
+        slip_reference=reading.optional(told, "fastEasySlipNumber", "[0-9A-Za-z]{0,25}"),
+    )
 
 
 def _received(transaction_id: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ def of(merchant_id: str) -> banks.Link | None:
 def opened(link: BankLink) -> banks.Link:
     """With the credentials in the clear. Raises core.crypto.CannotOpen."""
     credentials = json.loads(vault.open_sealed(link.credentials_sealed, context=link.merchant_id))
-    return banks.Link(link.merchant.biller_id, credentials)
+    return banks.Link(link.bank, link.merchant.biller_id, credentials)
 
 
 def shown(link: BankLink) -> dict[str, str]:

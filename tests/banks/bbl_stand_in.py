@@ -77,7 +77,7 @@ class BblStandIn:
 
     @property
     def link(self) -> Link:
-        return Link(BILLER, credentials(self.secret, self.receiver.base_url))
+        return Link("bbl", BILLER, credentials(self.secret, self.receiver.base_url))
 
     def on(self, path: str, *replies: Reply) -> None:
         self.receiver.on(path, *replies)

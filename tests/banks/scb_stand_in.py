@@ -36,6 +36,10 @@ CONFIRMATION: dict[str, Any] = {
     "transactionType": "Domestic Transfers",
 }
 
+LINK = Link(
+    "scb", BILLER, {"application_key": "k", "application_secret": "s", "api_url": "https://scb.example"}
+)
+
 
 def confirmation(**changes: Any) -> bytes:
     return json.dumps(CONFIRMATION | changes).encode()
@@ -87,7 +91,7 @@ class ScbStandIn:
             "application_secret": self.secret,
             "api_url": self.receiver.base_url,
         }
-        return Link(BILLER, credentials)
+        return Link("scb", BILLER, credentials)
 
     def grants(self, *replies: Reply) -> None:
         self.receiver.on(TOKENS, *replies)

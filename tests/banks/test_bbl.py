@@ -39,7 +39,7 @@ from tests.banks.bbl_stand_in import (
 from tests.receiver import Reply
 
 NOW = datetime(2026, 11, 21, 4, 5, tzinfo=UTC)
-BBL = Bbl(Link(BILLER, credentials()))
+BBL = Bbl(Link("bbl", BILLER, credentials()))
 PAID = Notice(
     bank_transaction_id=CHARGE,
     kind="credit",

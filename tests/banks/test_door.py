@@ -35,7 +35,7 @@ class Linked:
     secret: str
 
     def knock(
-        self, body: bytes, *, path: str = "", headers: dict[str, str] | None = None, **environ: str
+        self, body: bytes, *, path: str = "", headers: dict[str, str] | None = None, **environ: Any
     ) -> Any:
         client: Client = new_client()
         where = path or f"/banks/{self.bank}/notices/{self.secret}"
@@ -244,7 +244,7 @@ def test_a_message_beyond_64_kb_is_refused_before_it_is_read(scb: Linked) -> Non
     ],
 )
 def test_only_the_banks_networks_come_in(
-    settings: Any, hops: int, environ: dict[str, str], status: int
+    settings: Any, hops: int, environ: dict[str, Any], status: int
 ) -> None:
     settings.PROXY_HOPS = hops
     door = linked(TERMS, callers=["203.0.113.0/24"])

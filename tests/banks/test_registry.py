@@ -3,8 +3,10 @@ from typing import Any
 import pytest
 
 import banks
+from banks import Link
 from banks.omise import Omise
 from banks.sandbox_cards import SandboxAcquirer
+from tests.banks import bbl_stand_in, scb_stand_in
 
 
 def test_the_sandbox_bank_is_found_by_its_name() -> None:
@@ -15,6 +17,23 @@ def test_the_sandbox_bank_is_found_by_its_name() -> None:
 def test_a_bank_without_an_adapter_is_unknown(name: str) -> None:
     with pytest.raises(banks.UnknownBank):
         banks.get(name)
+
+
+def test_a_live_bank_serves_only_the_merchants_that_are_linked_to_it() -> None:
+    links = [scb_stand_in.LINK, Link("bbl", bbl_stand_in.BILLER, bbl_stand_in.credentials())]
+    for link in links:
+        assert isinstance(banks.get(link.bank, link), banks.LIVE[link.bank])
+    for name, link in (("scb", links[1]), ("bbl", links[0]), ("kbank", links[0])):
+        with pytest.raises(banks.UnknownBank):
+            banks.get(name, link)
+
+
+@pytest.mark.parametrize("name", list(banks.LIVE))
+def test_a_live_bank_says_what_it_needs_and_how_it_proves_itself(name: str) -> None:
+    bank = banks.LIVE[name]
+    assert bank.title and bank.proof and all(need.help for need in bank.needs)
+    with pytest.raises(banks.Unmet, match="is missing"):
+        banks.met(bank.needs, {})
 
 
 def test_acquirers_charge_cards_and_send_money_back_to_them(settings: Any) -> None:

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import banks
-from banks import Link, NotAnswered, Notice, Question, Unreadable, oauth
+from banks import NotAnswered, Notice, Question, Unreadable, oauth
 from banks.scb import Scb
 from tests.banks.scb_stand_in import (
     BILLER,
     CONFIRMATION,
+    LINK,
     REFERENCE,
     ScbStandIn,
     confirmation,
@@ -28,7 +29,7 @@ from tests.banks.scb_stand_in import (
 from tests.receiver import Reply
 
 NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
-SCB = Scb(Link(BILLER, {"application_key": "k", "application_secret": "s", "api_url": "https://scb.example"}))
+SCB = Scb(LINK)
 PAID = Notice(
     bank_transaction_id="201907169lbqgPbt1Bl3oiA",
     kind="credit",
@@ -205,6 +206,13 @@ def test_no_list_at_all_is_nothing_too(bank: ScbStandIn) -> None:
 def test_a_payment_is_found_as_its_confirmation_told_it(bank: ScbStandIn) -> None:
     bank.knows("2026-11-21", success([transaction()]))
     assert ask(bank).notices == (replace(PAID, slip_reference="232815519467"),)
+
+
+def test_a_code_of_an_earlier_biller_id_is_still_asked_about(bank: ScbStandIn) -> None:
+    bank.knows("2026-11-21", success([transaction()]))
+    moved = replace(bank.link, biller_id="010555000000001")
+    (notice,) = banks.get("scb", moved).inquire(question()).notices
+    assert notice.biller_id == BILLER
 
 
 def test_several_payments_of_one_code_are_all_found(bank: ScbStandIn) -> None:
@@ -389,7 +397,8 @@ def test_an_answer_about_money_that_cannot_be_read_is_unreadable(bank: ScbStandI
 
 
 def test_a_bank_that_is_not_there_has_not_answered(bank: ScbStandIn) -> None:
-    gone = Link(BILLER, {**bank.link.credentials, "api_url": "http://127.0.0.1:1"})
+    credentials = {**bank.link.credentials, "api_url": "http://127.0.0.1:1"}
+    gone = replace(bank.link, credentials=credentials)
     with pytest.raises(NotAnswered):
         banks.get("scb", gone).inquire(question())
 
