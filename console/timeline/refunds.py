@@ -52,10 +52,10 @@ def _of(subject: Subject) -> QuerySet[Any]:
 def _with_cause(rows: QuerySet[Any], type: Type) -> QuerySet[Any]:
     """By the event of the same name, which says who caused it."""
     event = Event.objects.filter(subject_id=OuterRef("pk"), type=type.value)
-    rows = rows.annotate(
+    known: QuerySet[Any] = rows.annotate(
         actor=Subquery(event.values("actor")[:1]), request_id=Subquery(event.values("request_id")[:1])
     )
-    return rows
+    return known
 
 
 def _told(type: Type, at: str, summary: str, row: Any) -> Entry:

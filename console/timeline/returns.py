@@ -32,10 +32,10 @@ def _of(subject: Subject) -> QuerySet[Any]:
     """With what is known of their orders; what was sent by hand has none."""
     order = Transfer.objects.filter(pk=OuterRef("pk"))
     rows: QuerySet[Any] = Return.objects.filter(receipt__in=subject.receipt_ids)
-    rows = rows.annotate(
+    known: QuerySet[Any] = rows.annotate(
         ended_at=Subquery(order.values("ended_at")[:1]), settled_by=Subquery(order.values("settled_by")[:1])
     )
-    return rows
+    return known
 
 
 def _told(order: Transfer) -> Entry:

@@ -18,8 +18,10 @@ class TimelineEntry(serializers.Serializer[Any]):
         help_text="Who caused it: `key:` with the first characters of one of your keys, `bank:` with its "
         "name, `staff`, `policy:` with its name, or `clock`: the service by itself. Null where nobody knows.",
     )
-    request_id = serializers.CharField(
-        max_length=64, allow_null=True, help_text="The `X-Request-Id` of the request that caused it."
+    request_id = answers.Shaped(
+        {"pattern": "^[A-Za-z0-9._-]{1,64}$"},
+        allow_null=True,
+        help_text="The `X-Request-Id` of the request that caused it.",
     )
     summary = serializers.CharField(help_text="For people. It may change; programs read the rest.")
     details = serializers.DictField(help_text="What belongs to this type; amounts are satang.")

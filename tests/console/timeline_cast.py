@@ -59,6 +59,7 @@ def named_in_a_statement(receipt: Receipt) -> StatementLine:
         digest="0",
         imported_by=CLERK,
         created_at=at,
+        total=1,
     )
     line: StatementLine = StatementLine.objects.create(
         statement=statement,
