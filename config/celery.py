@@ -33,6 +33,13 @@ BEAT = [
         "banks",
         "what an acquirer did not answer, or a crash left over",
     ),
+    (
+        "inquire payments",
+        "receipts.inquire_due",
+        1.0,
+        "banks",
+        "a lost callback becomes a late one, not a lost payment",
+    ),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
     (
         "fold ledger",

@@ -9,7 +9,19 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from receipts import case_page, orders
 from receipts.exceptions_admin import ExceptionsAdmin
-from receipts.models import Act, Notice, Receipt, Return, SlipCheck, Waiting
+from receipts.inquiry_admin import InquiryAdmin, InquiryAnswerAdmin, WatchAdmin
+from receipts.models import (
+    Act,
+    Enrolment,
+    Inquiry,
+    InquiryAnswer,
+    Notice,
+    Receipt,
+    Return,
+    SlipCheck,
+    Turn,
+    Waiting,
+)
 from receipts.slip_admin import SlipCheckAdmin
 from transfers import services as transfers
 from transfers.admin import TransferAdmin
@@ -53,6 +65,9 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 admin.site.register(Waiting, ExceptionsAdmin)
 admin.site.register(SlipCheck, SlipCheckAdmin)
+admin.site.register(Inquiry, InquiryAdmin)
+admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
+admin.site.register([Turn, Enrolment], WatchAdmin)
 
 
 @admin.register(Act)

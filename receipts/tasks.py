@@ -1,9 +1,14 @@
 from celery import shared_task
 
 from core import clock
-from receipts import services
+from receipts import inquiries, services
 
 
 @shared_task(name="receipts.apply_left")
 def apply_left() -> None:
     services.apply_left(now=clock.now())
+
+
+@shared_task(name="receipts.inquire_due")
+def inquire_due() -> None:
+    inquiries.inquire_due(now=clock.now)

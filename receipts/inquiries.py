@@ -1,0 +1,180 @@
+"""Ask banks about payments that nobody confirmed: a lost callback becomes a late one, not a lost payment."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+import banks
+from banks import calling
+from payments.models import Payment
+from receipts import enrolment, inbox, joining, questions, schedule, services
+from receipts.enrolment import OPEN
+from receipts.models import Inquiry, InquiryAnswer, Said, Source, Turn
+from receipts.questions import SILENCE, Answer
+
+log = logging.getLogger("receipts")
+# Longer than the calls of a round and what is written down after them.
+LEASE = timedelta(seconds=60)
+# Side by side in one round, whatever a bank takes.
+LINES = 32
+# For a bank after a round without any answer: after the first such round, the second and so on.
+RESTS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
+# No new round after so many seconds: what else the worker has to do waits.
+PATIENCE_SECONDS = 5.0
+# Closed in one commit, of those that came due after their payment had ended.
+CLOSED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Questions to one bank, which nobody else asks meanwhile."""
+
+    turn: Turn
+    inquiries: list[Inquiry]
+    per_second: float
+
+
+def inquire_due(*, now: Callable[[], datetime]) -> int:
+    """Ask what is due, bank after bank; returns how many questions were put.
+
+    May run many times at once: a sweep that waits for a slow bank leaves the others to the next sweep.
+    """
+    enrolment.enrol(now=now())
+    _close_ended(now())
+    asked, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < ends_at:
+        begun = _begin_round(now())
+        if begun is None:
+            break
+        _carry_out(begun, now)
+        asked += len(begun.inquiries)
+    return asked
+
+
+def due(now: datetime) -> "QuerySet[Inquiry]":
+    """What is to be asked, or to be closed, and nobody has in hand."""
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
+    return Inquiry.objects.filter(free, due_at__lte=now)
+
+
+@transaction.atomic
+def _close_ended(now: datetime) -> None:
+    """Nobody asks about a payment that was paid or declined in the meantime."""
+    ended = due(now).exclude(payment__status__in=OPEN)
+    locked = ended.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+    Inquiry.objects.filter(pk__in=list(locked[:CLOSED])).update(due_at=None)
+
+
+@transaction.atomic
+def _begin_round(now: datetime) -> Round | None:
+    """A bank's turn and as many questions as it takes in a second, leased by the database's clock."""
+    known, waiting = banks.asked(), due(now).filter(payment__status__in=OPEN)
+    free = Turn.objects.filter(Exists(waiting.filter(bank=OuterRef("pk"))), pk__in=known, free_at__lte=Now())
+    turn = free.select_for_update(skip_locked=True, of=("self",)).order_by("free_at").first()
+    if turn is None:
+        return None
+    Turn.objects.filter(pk=turn.pk).update(free_at=Now() + LEASE)
+    turn.refresh_from_db()
+    first = waiting.filter(bank=turn.bank).order_by("due_at")
+    return Round(turn, _claim(first, limit=min(max(int(known[turn.bank]), 1), LINES)), known[turn.bank])
+
+
+def _claim(first: "QuerySet[Inquiry]", *, limit: int) -> list[Inquiry]:
+    locked = first.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
+    claimed = list(locked[:limit])
+    Inquiry.objects.filter(pk__in=[each.pk for each in claimed]).update(lease_until=Now() + LEASE)
+    return claimed
+
+
+def _carry_out(begun: Round, now: Callable[[], datetime]) -> None:
+    began, asked_at = time.monotonic(), now()
+    calls = [questions.ready(inquiry, asked_at) for inquiry in begun.inquiries]
+    answers = calling.all_at_once(calls, silence=SILENCE)
+    for inquiry, answer in zip(begun.inquiries, answers, strict=True):
+        _note(inquiry, answer, asked_at, now)
+    _end_round(begun, answers, time.monotonic() - began)
+
+
+def _note(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: Callable[[], datetime]) -> None:
+    """What fails here is asked again: by the schedule or, if not even that can be written, by the lease."""
+    try:
+        _hear(inquiry, answer, now)
+    except Exception:
+        log.exception("what the bank said of payment %s could not be kept", inquiry.pk)
+        answer = replace(answer, said=Said.NO_ANSWER)
+    try:
+        _settle(inquiry, answer, asked_at, now())
+    except Exception:
+        log.exception("inquiry of payment %s could not be noted", inquiry.pk)
+
+
+def _hear(inquiry: Inquiry, answer: Answer, now: Callable[[], datetime]) -> None:
+    """Through the door of all notices, each movement once, however often it is found."""
+    body, source = answer.found.body, Source.INQUIRY
+    if answer.said == Said.UNREADABLE and not _was_parked(inquiry):
+        inbox.park(bank=inquiry.bank, body=body, now=now(), source=source)
+    for notice in answer.found.notices:
+        if not _was_heard(inquiry.bank, notice):
+            receipt = inbox.accept(bank=inquiry.bank, body=body, notice=notice, now=now(), source=source)
+            services.try_to_apply(receipt_id=receipt.id, now=now())
+
+
+def _was_parked(inquiry: Inquiry) -> bool:
+    return InquiryAnswer.objects.filter(payment=inquiry.payment_id, said=Said.UNREADABLE).exists()
+
+
+def _was_heard(bank: str, notice: banks.Notice) -> bool:
+    """Whether an answer of before told of the same movement."""
+    known = joining.named(bank, notice.bank_transaction_id, notice.kind)
+    return (
+        known is not None
+        and joining.are_one(known, notice)
+        and known.notices.filter(source=Source.INQUIRY).exists()
+    )
+
+
+@transaction.atomic
+def _settle(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: datetime) -> None:
+    """Keep the answer and when to ask next. The inquiry is locked before its payment is read: a code that
+    ends early meanwhile either is seen here or moves the inquiry after us."""
+    ours = Inquiry.objects.select_for_update().get(pk=inquiry.pk)
+    payment = Payment.objects.get(pk=inquiry.pk)
+    InquiryAnswer.objects.create(
+        payment=payment,
+        said=answer.said,
+        found=len(answer.found.notices),
+        took_ms=round(answer.seconds * 1000),
+        at=now,
+    )
+    ours.due_at, ours.lease_until = _next(payment, answer.said, asked_at, now), None
+    ours.step = sum(instant <= asked_at for instant in schedule.of(payment))
+    ours.save(update_fields=["due_at", "lease_until", "step"])
+
+
+def _next(payment: Payment, said: Said, asked_at: datetime, now: datetime) -> datetime | None:
+    if payment.status not in OPEN:
+        return None
+    if said != Said.NO_ANSWER:
+        return schedule.next_after(asked_at, schedule.of(payment))
+    due_at = schedule.again_after(now, schedule.of(payment))
+    if due_at is None:
+        log.error("the bank never answered about payment %s: its statement has to tell", payment.id)
+    return due_at
+
+
+def _end_round(begun: Round, answers: list[Answer], seconds: float) -> None:
+    """Give the turn back: when the rate allows, or after a rest if there was nothing but silence."""
+    turn, wait = begun.turn, timedelta(seconds=max(len(answers) / begun.per_second - seconds, 0))
+    is_silent = bool(answers) and all(answer.said == Said.NO_ANSWER for answer in answers)
+    silences = turn.silences + 1 if is_silent else 0
+    if is_silent:
+        log.warning("bank %s answered none of %d questions", turn.bank, len(answers))
+        wait = max(wait, schedule.paced(RESTS[min(silences, len(RESTS)) - 1]))
+    ours = Turn.objects.filter(pk=turn.pk, free_at=turn.free_at)
+    ours.update(free_at=Now() + wait, silences=silences)

@@ -1,0 +1,67 @@
+"""When a bank is asked about a payment that nobody confirmed. Pure: instants in, instants out."""
+
+from datetime import datetime, time, timedelta, timezone
+
+from django.conf import settings
+
+from payments.models import Payment
+
+# Seconds after the code was made, while the payer stands at the till.
+AFTER_CREATION = (5, 15, 30, 60)
+# Before the code expires: so that a shop is not told "expired" of what was paid.
+BEFORE_EXPIRY = 5
+# After it expired: what was paid in the last moment, and what a bank books late.
+AFTER_EXPIRY = (1, 60, 300, 3600)
+# After the end of the Bangkok day in which it expired: by then a bank has booked that day.
+AFTER_MIDNIGHT = timedelta(minutes=15)
+# A bank that does not answer is asked again after half the time since its answer was due, within these.
+SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
+# After the last entry: from then on only its statement can tell.
+PATIENCE = timedelta(days=1)
+
+BANGKOK = timezone(timedelta(hours=7))
+
+
+def of(payment: Payment) -> list[datetime]:
+    """All at which the bank is asked about a payment with a code."""
+    if payment.expires_at is None:
+        raise ValueError(f"{payment.id} has no code")
+    return instants(payment.created_at, payment.expires_at)
+
+
+def instants(created_at: datetime, expires_at: datetime) -> list[datetime]:
+    """All at which the bank is asked, in order. A code that ends early counts from its end."""
+    last_call = expires_at - paced(timedelta(seconds=BEFORE_EXPIRY))
+    early = [created_at + paced(timedelta(seconds=seconds)) for seconds in AFTER_CREATION]
+    late = [timedelta(seconds=seconds) for seconds in AFTER_EXPIRY] + [_end_of_day(expires_at) - expires_at]
+    return [
+        *(instant for instant in early if instant < last_call),
+        *([last_call] if last_call > created_at else []),
+        *sorted(expires_at + paced(wait) for wait in late),
+    ]
+
+
+def next_after(at: datetime, plan: list[datetime]) -> datetime | None:
+    """The first instant of the plan after `at`: what was missed before is one question. None: it is over."""
+    return next((instant for instant in plan if instant > at), None)
+
+
+def again_after(at: datetime, plan: list[datetime]) -> datetime | None:
+    """When to repeat a question that was not answered at `at`; None: never again."""
+    due_at = max((instant for instant in plan if instant <= at), default=at)
+    wait = min(max((at - due_at) / 2, paced(SHORTEST_WAIT)), paced(LONGEST_WAIT))
+    upcoming = next_after(at, plan)
+    if upcoming is not None:
+        return min(at + wait, upcoming)
+    return at + wait if at - due_at < paced(PATIENCE) else None
+
+
+def paced(wait: timedelta) -> timedelta:
+    """Tests go faster."""
+    pace: float = settings.INQUIRY_PACE
+    return wait / pace
+
+
+def _end_of_day(at: datetime) -> datetime:
+    day = at.astimezone(BANGKOK).date()
+    return datetime.combine(day + timedelta(days=1), time(), BANGKOK) + AFTER_MIDNIGHT

@@ -1,0 +1,79 @@
+"""Those around an inquiry: a bank that answers as told, and the sweep at a chosen moment."""
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from banks import Found, Notice, Question
+from banks.sandbox import SandboxBank
+from core import clock
+from payments.models import Payment
+from receipts import inquiries
+from receipts.models import Inquiry, InquiryAnswer, Turn
+
+NOTHING = Found(b"[]", ())
+Reply = Found | BaseException | Callable[[], Found]
+
+
+class AskedBank(SandboxBank):
+    """The sandbox bank's door, and behind it one that answers in turn as told, the last reply for ever."""
+
+    def __init__(self, *replies: Reply) -> None:
+        super().__init__(settings.SANDBOX_BANK_SECRET)
+        self.replies: list[Reply] = list(replies) or [NOTHING]
+        self.questions: list[Question] = []
+        self._turn = threading.Lock()
+
+    def inquire(self, question: Question) -> Found:
+        with self._turn:
+            self.questions.append(question)
+            reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply if isinstance(reply, Found) else reply()
+
+    @property
+    def asked(self) -> list[str]:
+        """The references of the codes it was asked about."""
+        return [question.reference1 for question in self.questions]
+
+
+class Killed(BaseException):
+    """What `kill -9` looks like from inside: nothing may catch it."""
+
+
+def found(*told: dict[str, Any]) -> Found:
+    """An answer that tells of these movements."""
+    adapter = SandboxBank(settings.SANDBOX_BANK_SECRET)
+    notices = [adapter.parse_notice(json.dumps(each).encode()) for each in told]
+    return Found(json.dumps(told).encode(), tuple(each for each in notices if isinstance(each, Notice)))
+
+
+def sweep(seconds: float = 6, *, since: datetime | None = None) -> int:
+    """The sweep so many seconds from now, when every bank has its turn again; returns how many it asked."""
+    at = clock.to_millisecond((since or clock.now()) + timedelta(seconds=seconds))
+    Turn.objects.update(free_at=Now())
+    return inquiries.inquire_due(now=lambda: at)
+
+
+def end_leases() -> None:
+    """As if whoever asked had been gone for a while."""
+    Inquiry.objects.update(lease_until=Now())
+    Turn.objects.update(free_at=Now())
+
+
+def end_of_code() -> datetime:
+    """When the one code there is expires, or ended."""
+    expires_at = Payment.objects.get().expires_at
+    assert expires_at is not None
+    return expires_at
+
+
+def answers() -> list[str]:
+    """What was said to each question, in order."""
+    return list(InquiryAnswer.objects.order_by("id").values_list("said", flat=True))

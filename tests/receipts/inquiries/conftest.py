@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import banks
+from core import clock
+from receipts.models import Enrolment
+from tests.receipts.inquiries.cast import AskedBank, Reply
+
+Answering = Callable[..., AskedBank]
+
+
+@pytest.fixture(autouse=True)
+def searched_until_now(db: None) -> None:
+    """This database has been searched before: nobody looks at the last two days."""
+    Enrolment.objects.create(created_before=clock.now() - timedelta(minutes=1))
+
+
+@pytest.fixture
+def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    """Lets a bank, or another than the sandbox bank by its name, answer questions as told."""
+    known: dict[str, AskedBank] = {}
+    speeds: dict[str, float] = {}
+
+    def get(name: str, link: Any = None) -> banks.Bank:
+        return known[name]
+
+    def serve(*replies: Reply, name: str = "sandbox", per_second: float = 50) -> AskedBank:
+        known[name], speeds[name] = AskedBank(*replies), per_second
+        return known[name]
+
+    monkeypatch.setattr(banks, "get", get)
+    monkeypatch.setattr(banks, "asked", lambda: speeds)
+    return serve

@@ -1,0 +1,78 @@
+"""When a bank is asked about a payment that nobody confirmed."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from receipts import schedule
+
+NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)  # in Bangkok
+MIDNIGHT = datetime(2026, 11, 21, 17, 0, tzinfo=UTC)  # in Bangkok, the end of that day
+MINUTE = timedelta(minutes=1)
+
+
+def seconds(plan: list[datetime]) -> list[float]:
+    return [(instant - NOON).total_seconds() for instant in plan]
+
+
+@pytest.mark.parametrize(
+    ("lives", "early"),
+    [
+        (timedelta(minutes=15), [5, 15, 30, 60, 895]),
+        (timedelta(minutes=1), [5, 15, 30, 55]),
+        (timedelta(seconds=21), [5, 15, 16]),
+        (timedelta(seconds=5), []),
+        (timedelta(seconds=2), []),
+    ],
+)
+def test_a_bank_is_asked_while_the_payer_waits_and_once_before_the_end(
+    lives: timedelta, early: list[float]
+) -> None:
+    expires = lives.total_seconds()
+    late = [expires + 1, expires + 60, expires + 300, expires + 3600]
+    end_of_day = (MIDNIGHT + 15 * MINUTE - NOON).total_seconds()
+    assert seconds(schedule.instants(NOON, NOON + lives)) == [*early, *late, end_of_day]
+
+
+def test_the_day_ends_in_bangkok_and_only_after_the_code() -> None:
+    before_midnight = schedule.instants(NOON, MIDNIGHT - MINUTE)
+    assert before_midnight[-2:] == [MIDNIGHT + 15 * MINUTE, MIDNIGHT + 59 * MINUTE]
+    over_midnight = schedule.instants(NOON, MIDNIGHT)
+    assert over_midnight[-1] == MIDNIGHT + timedelta(days=1) + 15 * MINUTE
+
+
+def test_what_was_missed_is_one_question() -> None:
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    assert schedule.next_after(NOON + timedelta(minutes=17), plan) == NOON + 20 * MINUTE
+    assert schedule.next_after(MIDNIGHT + 15 * MINUTE, plan) is None
+
+
+@pytest.mark.parametrize(
+    ("silent_for", "wait"),
+    [
+        (timedelta(0), timedelta(seconds=5)),
+        (timedelta(seconds=10), timedelta(seconds=5)),
+        (timedelta(seconds=40), timedelta(seconds=20)),
+        (timedelta(hours=1), timedelta(minutes=10)),
+        (timedelta(hours=23), timedelta(minutes=10)),
+        (timedelta(hours=24), None),
+    ],
+)
+def test_a_silent_bank_is_asked_again_less_and_less_for_a_day(
+    silent_for: timedelta, wait: timedelta | None
+) -> None:
+    at = MIDNIGHT + 15 * MINUTE + silent_for
+    again = schedule.again_after(at, schedule.instants(NOON, NOON + 15 * MINUTE))
+    assert again == (None if wait is None else at + wait)
+
+
+def test_a_repeated_question_never_waits_beyond_the_next_of_the_schedule() -> None:
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    assert schedule.again_after(NOON + timedelta(seconds=13), plan) == NOON + timedelta(seconds=15)
+
+
+def test_tests_may_go_faster(settings: Any) -> None:
+    settings.INQUIRY_PACE = 10
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    assert seconds(plan)[:6] == [0.5, 1.5, 3, 6, 899.5, 900.1]
