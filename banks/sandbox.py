@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from banks import sandbox_inquiries, sandbox_orders, texts
-from banks.base import BadSignature, Found, Kind, NotAnswered, Notice, OrderNotice, Question, Unreadable
+from banks.base import BadSignature, Found, Kind, Notice, OrderNotice, Question, Unreadable
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 
@@ -66,15 +66,14 @@ class SandboxBank:
         return {"status": "received" if notice else "parked"}
 
     def inquire(self, question: Question) -> Found:
-        """Raises NotAnswered also for an answer that speaks of another code, or that nobody can read."""
         answer = sandbox_inquiries.ask(question, secret=self._secret, base_url=self._base_url)
         try:
             notices = tuple(_notice(told) for told in sandbox_inquiries.transactions(answer))
         except (ValueError, OverflowError) as error:
-            raise NotAnswered(str(error)) from None
+            raise Unreadable(str(error), body=answer.body) from None
         asked = (question.biller_id, question.reference1)
         if any((notice.biller_id, notice.reference1) != asked for notice in notices):
-            raise NotAnswered("the answer speaks of another code")
+            raise Unreadable("the answer speaks of another code", body=answer.body)
         return Found(answer.body, notices)
 
 
