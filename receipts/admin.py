@@ -1,8 +1,11 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 
 from banks import Word
 from core import clock, money, vault
@@ -47,7 +50,12 @@ class ReceiptAdmin(ReadOnlyAdmin):
         plain = [
             field.name for field in Receipt._meta.concrete_fields if field.name != "payer_account_sealed"
         ]
-        return [*plain, "payer_account_masked"]
+        return ["decisions", *plain, "payer_account_masked"]
+
+    @admin.display(description="decisions")
+    def decisions(self, receipt: Receipt) -> str:
+        page = reverse("admin:receipts_waiting_change", args=[quote(receipt.pk)])
+        return format_html('<a href="{}">What it may be for, and what was done about it</a>', page)
 
 
 @admin.register(Notice)

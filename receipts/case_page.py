@@ -1,7 +1,9 @@
 """What the page of an exception shows: all that is known, what was done, and what the bank said."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.timezone import localtime
 
@@ -24,7 +26,9 @@ def context(case: Case) -> dict[str, Any]:
     return {
         "case": case,
         "nearest": [_near(near) for near in case.nearest],
-        "record": reverse(f"admin:{subject._meta.label_lower.replace('.', '_')}_change", args=[subject.pk]),
+        "record": reverse(
+            f"admin:{subject._meta.label_lower.replace('.', '_')}_change", args=[quote(subject.pk)]
+        ),
         "facts": [(label, value) for label, value in _facts(subject) if value not in (None, "")],
         "acts": Act.objects.filter(subject_id=subject.pk).order_by("at", "id"),
         "returns": Return.objects.filter(receipt=receipt).order_by("created_at", "id") if receipt else [],
@@ -129,5 +133,7 @@ def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
     return told
 
 
-def _moment(at: Any) -> str:
-    return f"{localtime(at):%Y-%m-%d %H:%M:%S}, {span(clock.now() - at)} ago"
+def _moment(at: datetime) -> str:
+    passed = clock.now() - at
+    words = f"in {span(-passed)}" if passed < timedelta(0) else f"{span(passed)} ago"
+    return f"{localtime(at):%Y-%m-%d %H:%M:%S}, {words}"

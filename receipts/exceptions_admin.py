@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
@@ -81,12 +82,13 @@ class ExceptionsAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """The page of an exception, also after it was decided."""
-        case = cases.of([object_id]).get(object_id)
         if not self.has_view_permission(request):
             raise PermissionDenied
+        subject_id = unquote(object_id)
+        case = cases.of([subject_id]).get(subject_id)
         if case is None:
             raise Http404
-        context = self.admin_site.each_context(request) | case_page.context(case) | {"title": object_id}
+        context = self.admin_site.each_context(request) | case_page.context(case) | {"title": subject_id}
         return TemplateResponse(request, "admin/receipts/case.html", context)
 
     @admin.display(ordering="since")

@@ -15,7 +15,7 @@ UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")]
 def span(length: timedelta) -> str:
     """ "3 hours": the largest unit of which there is one, rounded down."""
     seconds = int(length.total_seconds())
-    if not seconds:
+    if seconds < 1:
         return "less than a second"
     size, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
     count = seconds // size

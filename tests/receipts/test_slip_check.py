@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, transaction
 from django.test import Client
@@ -20,18 +20,11 @@ from qrcodes import images
 from receipts import slip_pictures
 from receipts.models import Receipt, SlipCheck
 from tests.conftest import BankCaller, Shop
+from tests.receipts.staff import Odd, page_of, staff
 
 PAGE = "/admin/receipts/slipcheck/check/"
 UNHEARD = "We have not heard of this transfer"
 pytestmark = pytest.mark.django_db
-
-
-def staff(name: str, *permissions: str) -> Client:
-    user = User.objects.create_user(name, is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -44,12 +37,9 @@ def slip_id() -> str:
     return ids.random_text(20, "0123456789ABCDEF")
 
 
-def told(bank: BankCaller, code: dict[str, Any], slip: str, **changes: Any) -> Receipt:
+def told(shop: Shop, bank: BankCaller, slip: str, **changes: Any) -> Receipt:
     """Money whose slip the bank told."""
-    notice = bank.notice(code, slip_reference=slip, **changes)
-    assert bank.post(notice).status_code == 200
-    receipt: Receipt = Receipt.objects.get(bank_transaction_id=notice["transaction_id"], kind=notice["type"])
-    return receipt
+    return Odd(shop, bank).told(changes.pop("code", None) or shop.qr_code(), slip_reference=slip, **changes)
 
 
 def check(client: Client, text: str, **fields: Any) -> str:
@@ -65,11 +55,11 @@ def mini_qr(slip: str, bank: str = "014") -> str:
 
 def test_a_slip_whose_money_came_says_what_it_paid(shop: Shop, bank: BankCaller, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
-    receipt = told(bank, code, slip)
+    receipt = told(shop, bank, slip, code=code)
     page = check(malee, mini_qr(slip), shown_for=code["payment_id"])
     assert "1,500.00 THB arrived" in page
     assert f"It paid payment {code['payment_id']} of Somtam House." in page
-    assert f"/admin/receipts/waiting/{receipt.id}/change/" in page
+    assert page_of(receipt.id) in page
     assert "was used already" not in page
     shown = SlipCheck.objects.get()
     assert (shown.sending_bank, shown.transaction_id, shown.by) == ("014", slip, "malee")
@@ -77,7 +67,7 @@ def test_a_slip_whose_money_came_says_what_it_paid(shop: Shop, bank: BankCaller,
 
 
 def test_a_slip_of_which_no_bank_spoke_is_no_proof(shop: Shop, bank: BankCaller, malee: Client) -> None:
-    told(bank, shop.qr_code(), slip_id())
+    told(shop, bank, slip_id())
     slip = slip_id()
     page = check(malee, mini_qr(slip, "004"))
     assert f"{UNHEARD}: 004 Kasikorn Bank, id {slip}." in page
@@ -89,7 +79,7 @@ def test_a_slip_of_another_bank_with_the_same_id_is_another_transfer(
     shop: Shop, bank: BankCaller, malee: Client
 ) -> None:
     slip = slip_id()
-    told(bank, shop.qr_code(), slip)
+    told(shop, bank, slip)
     assert UNHEARD in check(malee, mini_qr(slip, "004"))
 
 
@@ -103,7 +93,7 @@ def test_a_slip_shown_twice_says_when_to_whom_and_for_what(
     shop: Shop, bank: BankCaller, malee: Client
 ) -> None:
     code, other, slip = shop.qr_code(), shop.qr_code(), slip_id()
-    told(bank, code, slip)
+    told(shop, bank, slip, code=code)
     check(malee, mini_qr(slip), shown_for=code["payment_id"])
     page = check(staff("somsak", "resolve_receipt"), mini_qr(slip), shown_for=other["payment_id"])
     assert "This slip was shown before" in page
@@ -114,14 +104,14 @@ def test_a_slip_shown_twice_says_when_to_whom_and_for_what(
 
 def test_a_slip_of_money_that_waits_says_so(shop: Shop, bank: BankCaller, malee: Client) -> None:
     slip = slip_id()
-    told(bank, shop.qr_code(), slip, satang=100)
+    told(shop, bank, slip, satang=100)
     assert "It has paid nothing yet: it waits for a decision." in check(malee, mini_qr(slip))
 
 
 def test_a_slip_of_money_that_the_bank_took_back_says_so(shop: Shop, bank: BankCaller, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
-    credit = told(bank, code, slip)
-    told(bank, code, slip, type="reversal", transaction_id=credit.bank_transaction_id)
+    credit = told(shop, bank, slip, code=code)
+    told(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)
     assert "The bank took this money back" in check(malee, mini_qr(slip))
 
 
@@ -172,7 +162,7 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
 @pytest.mark.parametrize("form", slip_pictures.FORMATS)
 def test_a_picture_of_the_slip_does_as_well(shop: Shop, bank: BankCaller, malee: Client, form: str) -> None:
     slip = slip_id()
-    told(bank, shop.qr_code(), slip)
+    told(shop, bank, slip)
     page = malee.post(PAGE, {"picture": pictured(mini_qr(slip), form)}).content.decode()
     assert "1,500.00 THB arrived" in page
 
