@@ -19,8 +19,9 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.with_status(self.value(), clock.now()) if self.value() else queryset
 
 
-@admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
+    """How to read them; `console`, which knows what happened to each, adds that and registers it."""
+
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [StatusFilter, "payer_differs"]
     list_select_related = ["merchant"]

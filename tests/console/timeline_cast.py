@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from core import clock, ids, vault
-from payments.models import Payment
 from receipts.models import Act, InquiryAnswer, Receipt, Statement, StatementLine
 from tests.conftest import Shop
 from webhooks.models import Attempt, Delivery
@@ -38,7 +37,7 @@ def only(shop: Shop, payment_id: str, type: str) -> dict[str, Any]:
 def asked(payment_id: str, said: str, **fields: Any) -> InquiryAnswer:
     """The bank was asked."""
     answer: InquiryAnswer = InquiryAnswer.objects.create(
-        payment_id=payment_id, said=said, took_ms=87, at=clock.now(), **fields
+        payment_id=payment_id, said=said, took_ms=87, **{"at": clock.now()} | fields
     )
     return answer
 
@@ -73,9 +72,9 @@ def named_in_a_statement(receipt: Receipt) -> StatementLine:
     return line
 
 
-def attempted(payment: Payment, times: int) -> None:
+def attempted(payment_id: str, times: int) -> None:
     """So many attempts more of the payment's only delivery, each of which failed."""
-    delivery = Delivery.objects.get(event__subject_id=payment.pk)
+    delivery = Delivery.objects.get(event__subject_id=payment_id)
     at: datetime = clock.now()
     Attempt.objects.bulk_create(
         Attempt(delivery=delivery, number=number, started_at=at, duration_ms=5, status=500, error="http_5xx")

@@ -1,0 +1,77 @@
+"""Staff read all that happened to a payment on its page, with names and reasons."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from core import clock
+from receipts.models import Receipt
+from tests.conftest import BankCaller, Shop
+from tests.console.timeline_cast import CLERK, WHY, asked, attempted, decided, named_in_a_statement
+from tests.webhooks.cast import PAID, make_endpoint
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def paid(shop: Shop, bank: BankCaller) -> str:
+    make_endpoint(shop, events=[PAID])
+    code = shop.qr_code()
+    bank.tell(code)
+    return str(code["payment_id"])
+
+
+def address(payment_id: str) -> str:
+    return reverse("admin:payments_payment_change", args=[payment_id])
+
+
+def read(client: Client, payment_id: str, query: str = "") -> str:
+    answer = client.get(address(payment_id) + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_staff_see_who_decided_and_why_but_no_whole_account(admin_client: Client, paid: str) -> None:
+    decided(Receipt.objects.get(), "accepted", payment_id=paid)
+    text = read(admin_client, paid)
+    assert f"staff:{CLERK}" in text and WHY in text and "1,500.00 THB" in text
+    assert "xxxxxx7890" in text and "1234567890" not in text
+
+
+def test_the_witnesses_that_agree_are_ticked(admin_client: Client, paid: str) -> None:
+    named_in_a_statement(Receipt.objects.get())
+    text = read(admin_client, paid)
+    assert "<strong>callback ✓</strong>, inquiry, <strong>statement ✓</strong>." in text
+
+
+def test_times_are_those_of_bangkok_and_the_newest_comes_first(admin_client: Client, paid: str) -> None:
+    asked(paid, "nothing", at=clock.now().replace(year=2025, month=12, day=31, hour=17, minute=0, second=1))
+    text = read(admin_client, paid)
+    assert "2026-01-01 00:00:01" in text
+    assert text.index("payment.succeeded") < text.index("payment.pending") < text.index("bank.inquiry")
+
+
+def test_what_people_wrote_is_text(admin_client: Client, paid: str) -> None:
+    decided(Receipt.objects.get(), "accepted", by=SCRIPT, payment_id=paid)
+    text = read(admin_client, paid)
+    assert SCRIPT not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_long_histories_have_pages(admin_client: Client, paid: str) -> None:
+    attempted(paid, 60)
+    first, second = read(admin_client, paid), read(admin_client, paid, "?from=50")
+    assert "63 in all." in first and 'href="?from=50#timeline"' in first
+    assert 'href="?from=0#timeline"' in second and "payment.pending" in second
+    assert "payment.pending" not in first.partition('id="timeline"')[2].partition("</fieldset>")[0]
+    for nonsense in ("?from=x", "?from=-1", "?from=" + "9" * 30):
+        assert read(admin_client, paid, nonsense).count("<small>number:</small>") == 50
+
+
+def test_who_may_not_see_payments_sees_no_timeline(client: Client, paid: str) -> None:
+    client.force_login(User.objects.create_user("visitor", is_staff=True))
+    assert client.get(address(paid)).status_code == 403
+
+
+def test_a_payment_that_never_was_leads_home(admin_client: Client) -> None:
+    assert admin_client.get(address("pay_x")).status_code == 302
