@@ -35,7 +35,7 @@ class Errand:
 
     def call(self, method: str, path: str, **how: Any) -> Answer:
         """Ask without a token. Raises NotSent, NoAnswer."""
-        left = self._until - time.monotonic()
+        left = self._left()
         if left <= 0:
             raise NotSent()
         return exchange.ask(
@@ -68,9 +68,12 @@ class Errand:
 
     def _token(self) -> str:
         try:
-            return _tokens.get(self._key, lambda: self._api.fetch(self))
-        except NoAnswer:
+            return _tokens.get(self._key, lambda: self._api.fetch(self), patience=self._left())
+        except (NoAnswer, TimeoutError):
             raise NotSent() from None  # the question itself never left
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
 
 
 def token(told: Mapping[str, Any], text: str, seconds: str) -> Token:

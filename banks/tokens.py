@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,21 +26,29 @@ class Tokens:
     """One token for each key (such as address, name and secret). Those who ask at once fetch it once."""
 
     def __init__(self) -> None:
-        self._places: defaultdict[tuple[str, ...], _Place] = defaultdict(_Place)
+        self._places: dict[tuple[str, ...], _Place] = {}
 
-    def get(self, key: tuple[str, ...], fetch: Callable[[], Token]) -> str:
-        """The token that is kept, or a new one. Raises what `fetch` raises."""
-        place = self._places[key]
-        with place.lock:
+    def get(self, key: tuple[str, ...], fetch: Callable[[], Token], *, patience: float) -> str:
+        """The token that is kept, or a new one. Raises what `fetch` raises, and TimeoutError after `patience`
+        seconds behind others who fetch it: behind a bank that hangs they would queue up."""
+        place = self._place(key)
+        if not place.lock.acquire(timeout=max(0.0, patience)):
+            raise TimeoutError
+        try:
             if time.monotonic() >= place.until:
                 token = fetch()
                 place.text = token.text
                 place.until = time.monotonic() + token.seconds - EARLY_SECONDS
             return place.text
+        finally:
+            place.lock.release()
 
     def drop(self, key: tuple[str, ...], text: str) -> None:
         """Forget a token that the bank refused, unless another has taken its place."""
-        place = self._places[key]
+        place = self._place(key)
         with place.lock:
             if place.text == text:
                 place.until = 0.0
+
+    def _place(self, key: tuple[str, ...]) -> _Place:
+        return self._places.setdefault(key, _Place())  # one step: of two who come at once, one place stays

@@ -1,0 +1,90 @@
+"""Tokens of banks: fetched once by whoever comes first, kept, and forgotten when refused."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from banks.tokens import Token, Tokens
+
+KEY = ("https://bank.example", "name", "secret")
+
+
+class Fetching:
+    """Hands out token-1, token-2 and so on."""
+
+    def __init__(self, seconds: float = 1800.0) -> None:
+        self.count = 0
+        self._seconds = seconds
+
+    def __call__(self) -> Token:
+        self.count += 1
+        return Token(f"token-{self.count}", self._seconds)
+
+
+def get(tokens: Tokens, fetch: Fetching, key: tuple[str, ...] = KEY) -> str:
+    return tokens.get(key, fetch, patience=5.0)
+
+
+def test_a_token_is_fetched_once() -> None:
+    tokens, fetch = Tokens(), Fetching()
+    assert [get(tokens, fetch) for _ in range(3)] == ["token-1"] * 3
+
+
+def test_those_who_come_at_once_share_one_token() -> None:
+    tokens, fetch = Tokens(), Fetching()
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: get(tokens, fetch), range(8))) == {"token-1"}
+    assert fetch.count == 1
+
+
+def test_a_token_in_its_last_minute_is_not_used_again() -> None:
+    tokens, fetch = Tokens(), Fetching(seconds=60.0)
+    assert [get(tokens, fetch) for _ in range(2)] == ["token-1", "token-2"]
+
+
+def test_each_name_and_secret_has_its_own() -> None:
+    tokens, fetch = Tokens(), Fetching()
+    assert get(tokens, fetch) == "token-1"
+    assert get(tokens, fetch, (*KEY[:2], "a renewed secret")) == "token-2"
+    assert get(tokens, fetch) == "token-1"
+
+
+def test_a_refused_token_is_forgotten_unless_it_was_renewed_already() -> None:
+    tokens, fetch = Tokens(), Fetching()
+    old = get(tokens, fetch)
+    for _ in range(2):
+        tokens.drop(KEY, old)
+        assert get(tokens, fetch) == "token-2"
+
+
+def test_a_failed_fetch_is_tried_again_by_the_next() -> None:
+    def fail() -> Token:
+        raise ConnectionError
+
+    tokens = Tokens()
+    with pytest.raises(ConnectionError):
+        tokens.get(KEY, fail, patience=5.0)
+    assert get(tokens, Fetching()) == "token-1"
+
+
+def test_nobody_waits_longer_than_they_may_for_a_bank_that_hangs() -> None:
+    tokens, has_begun, may_end = Tokens(), threading.Event(), threading.Event()
+
+    def hang() -> Token:
+        has_begun.set()
+        assert may_end.wait(10)
+        return Token("late", 1800.0)
+
+    def come_later() -> str:
+        assert has_begun.wait(10)
+        try:
+            with pytest.raises(TimeoutError):
+                tokens.get(KEY, Fetching(), patience=0.05)
+        finally:
+            may_end.set()
+        return get(tokens, Fetching())
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(tokens.get, KEY, hang, patience=5.0), pool.submit(come_later)
+        assert (first.result(), second.result()) == ("late", "late")
