@@ -131,7 +131,7 @@ def _networks(callers: Sequence[str]) -> list[str]:
 
 
 def _locked(merchant_id: str) -> Merchant:
-    merchant = Merchant.objects.select_for_update().filter(pk=merchant_id).first()
+    merchant = Merchant.objects.select_for_update(no_key=True).filter(pk=merchant_id).first()
     if merchant is None:
         raise MerchantNotFound(id=merchant_id)
     if merchant.mode != Mode.LIVE:
