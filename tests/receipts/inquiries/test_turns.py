@@ -1,0 +1,126 @@
+"""How much a bank is asked: what it takes, and never at the cost of another bank."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from banks import Found, NotAnswered
+from core import clock
+from merchants.models import Merchant
+from receipts import inquiries
+from receipts.models import Inquiry, InquiryAnswer, Turn
+from tests.conftest import BankCaller, Shop, open_shop
+from tests.receipts.inquiries.cast import NOTHING, AskedBank, answers, found, sweep
+from tests.stack import wait_until
+from tests.threads import at_once
+
+Answering = Callable[..., AskedBank]
+pytestmark = pytest.mark.django_db
+
+
+def shop_at(bank: str) -> Shop:
+    shop = open_shop(f"Shop at {bank}")
+    Merchant.objects.filter(pk=shop.merchant.pk).update(mode="live", bank=bank)
+    shop.merchant.refresh_from_db()
+    return shop
+
+
+def sweep_on() -> int:
+    """The sweep six seconds from now, whatever turn it is."""
+    at = clock.now() + timedelta(seconds=6)
+    return inquiries.inquire_due(now=lambda: at)
+
+
+def free_in(bank: str) -> float:
+    """Seconds until the bank may be asked again, by the database's clock."""
+    turn = Turn.objects.annotate(now=Now()).get(pk=bank)
+    return float((turn.free_at - turn.now).total_seconds())
+
+
+def test_a_bank_is_asked_as_much_as_it_takes_in_a_second(shop: Shop, served_by: Answering) -> None:
+    served_by(per_second=3)
+    for _ in range(8):
+        shop.qr_code()
+    assert (sweep(), sweep_on()) == (3, 0)
+    assert 0.5 < free_in("sandbox") <= 1
+    assert (sweep(), sweep(), sweep()) == (3, 2, 0)
+
+
+def test_a_bank_that_takes_less_than_one_a_second_is_asked_that_often(
+    shop: Shop, served_by: Answering
+) -> None:
+    served_by(per_second=0.1)
+    for _ in range(2):
+        shop.qr_code()
+    assert (sweep(), sweep_on()) == (1, 0)
+    assert 9 < free_in("sandbox") <= 10
+
+
+def test_what_waits_longest_is_asked_first(shop: Shop, served_by: Answering) -> None:
+    asked = served_by(per_second=1)
+    shop.qr_code()
+    sweep()
+    shop.qr_code()
+    Inquiry.objects.update(due_at=clock.now())
+    assert sweep() == 1
+    assert len(set(asked.asked)) == 1
+    sweep()
+    assert len(set(asked.asked)) == 2
+
+
+def test_a_silent_bank_rests_longer_and_longer_until_it_speaks(shop: Shop, served_by: Answering) -> None:
+    served_by(*[NotAnswered()] * 5, NOTHING)
+    shop.qr_code()
+    rests = []
+    for second in (6, 60, 120, 200, 400):
+        sweep(second)
+        rests.append(round(free_in("sandbox")))
+    assert rests == [1, 2, 5, 15, 15]
+    sweep(900)
+    assert (free_in("sandbox") < 1, Turn.objects.get().silences) == (True, 0)
+
+
+def test_one_silence_among_answers_is_no_silent_bank(shop: Shop, served_by: Answering) -> None:
+    served_by(NotAnswered(), NOTHING)
+    for _ in range(2):
+        shop.qr_code()
+    sweep()
+    assert (sorted(answers()), Turn.objects.get().silences) == (["no_answer", "nothing"], 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_bank_that_hangs_delays_no_other_bank(served_by: Answering) -> None:
+    release = threading.Event()
+
+    def hangs() -> Found:
+        release.wait(30)
+        return NOTHING
+
+    slow = served_by(hangs, name="slow")
+    fast = served_by(name="fast")
+    codes: dict[str, Any] = {name: shop_at(name).qr_code() for name in ("slow", "fast")}
+    assert len(codes) == 2
+
+    def others() -> int:
+        wait_until(lambda: len(slow.questions) == 1, 10)
+        while not fast.questions:
+            sweep_on()
+        release.set()
+        return len(slow.questions)
+
+    assert at_once(sweep_on, others)[1] == 1, "nobody else asked the slow one meanwhile"
+    assert InquiryAnswer.objects.count() == 2
+
+
+def test_a_dead_bank_delays_no_other_bank(served_by: Answering, bank: BankCaller) -> None:
+    served_by(NotAnswered(), name="dead")
+    shop_at("dead").qr_code()
+    shop = shop_at("alive")
+    code = shop.qr_code()
+    served_by(found(bank.notice(code)), name="alive")
+    sweep()
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
