@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from config.devstack import ports
+from config.devstack.instance import wipe
 from tests.stack import ROOT, Stack, wait_until
 
 
@@ -43,11 +44,20 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """An instance as `make run` starts it."""
     with Stack(tmp_path_factory.mktemp("instance") / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Another one, which a test starts and ends: only its first start has all to make."""
+    spare = Stack(tmp_path_factory.mktemp("spare") / "data")
+    yield spare
+    spare.stop()
+    wipe(spare.folder)
 
 
 @pytest.fixture

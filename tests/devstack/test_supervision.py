@@ -45,25 +45,24 @@ def test_two_instances_live_side_by_side(stack: Stack, folder: Path) -> None:
         assert requests.get(f"{stack.base_url}/healthz", timeout=5).ok
 
 
-def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(folder: Path) -> None:
-    stack = Stack(folder)
-    stack.start()
-    before = stack.demo
-    os.kill(stack.process.pid, signal.SIGKILL)
-    stack.process.wait()
-    wait_until(lambda: not stack.leftovers(), 10)
-    with stack:
-        assert stack.demo == before
-        assert "merchants" in stack.manage("showmigrations", "merchants")
+def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(spare: Stack) -> None:
+    spare.start()
+    before = spare.demo
+    os.kill(spare.process.pid, signal.SIGKILL)
+    spare.process.wait()
+    wait_until(lambda: not spare.leftovers(), 10)
+    spare.start()
+    assert spare.demo == before
+    assert "merchants" in spare.manage("showmigrations", "merchants")
+    spare.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_instance_leaves_nothing(folder: Path, number: signal.Signals) -> None:
-    stack = Stack(folder)
-    stack.start()
-    assert stack.stop(number) < 5
-    assert stack.leftovers() == []
-    assert not (folder / "pids.json").exists()
+def test_a_stopped_instance_leaves_nothing(spare: Stack, number: signal.Signals) -> None:
+    spare.start()
+    assert spare.stop(number) < 5
+    assert spare.leftovers() == []
+    assert not (spare.folder / "pids.json").exists()
 
 
 def test_secrets_are_readable_by_the_owner_only(stack: Stack) -> None:
