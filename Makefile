@@ -26,7 +26,8 @@ run: $(VENV)/.run ## Start everything here: PORT (8000) and DATA_DIR (.data) may
 
 test: $(VENV)/.dev ## Run all tests, the quick ones first
 	$(PY) -m pytest -n 2 -m "not slow"
-	$(PY) -m pytest -m slow
+	$(PY) -m pytest -n 2 -m "slow and not alone" --dist loadfile --no-loadscope-reorder
+	$(PY) -m pytest -m alone
 
 check: $(VENV)/.dev ## Check format, lint, types, imports, migrations and settings
 	$(VENV)/bin/ruff format --check .

@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
+from xdist.scheduler import LoadScopeScheduling
 
 from console.audit import checking
 from core import clock, ids, money, redis, thaiqr
@@ -21,6 +22,20 @@ from merchants.models import Merchant
 from tests import tables
 
 BANGKOK = timezone(timedelta(hours=7))
+SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
+
+
+class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Tests of one file, and of one folder where they share an instance, run in one of xdist's workers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.rpartition("/")[0]
+        return folder if folder in SHARE_AN_INSTANCE else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return _ByInstance(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @dataclass

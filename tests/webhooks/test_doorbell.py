@@ -140,6 +140,7 @@ def test_a_commit_that_nobody_listens_to_rings_nothing(shop: Shop, bells: Redis)
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.django_db(transaction=True)
 def test_while_redis_hangs_events_are_published_as_fast(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     make_endpoint(shop)

@@ -86,6 +86,7 @@ def flooding(tls: ssl.SSLContext) -> Iterator[tuple[int, threading.Event]]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_flood_of_session_tickets_does_not_hold_a_read(authority: Authority, tls: ssl.SSLContext) -> None:
     server = authority.server(HOST)
     server.num_tickets = 100_000
