@@ -58,6 +58,16 @@ class Migration(migrations.Migration):
                 choices=[("attached", "Attached"), ("new", "New"), ("unreadable", "Unreadable")],
             ),
         ),
+        # A batch of lines is looked for by digest, whatever the planner knows of the table.
+        migrations.RemoveConstraint("statementline", "statementline_once"),
+        migrations.AddConstraint(
+            "statementline",
+            models.UniqueConstraint(
+                fields=["digest", "occurrence", "bank", "account", "day"],
+                name="statementline_once",
+                nulls_distinct=False,
+            ),
+        ),
         migrations.RemoveConstraint("statementline", "statementline_result_known"),
         migrations.RemoveConstraint("statementline", "statementline_receipt_iff_joined"),
         migrations.AddConstraint(

@@ -65,7 +65,7 @@ class StatementLine(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["bank", "account", "day", "digest", "occurrence"],
+                fields=["digest", "occurrence", "bank", "account", "day"],
                 name="statementline_once",
                 nulls_distinct=False,
             ),

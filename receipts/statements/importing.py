@@ -14,6 +14,7 @@ from banks.base import UnknownBank
 from core import ids
 from merchants.models import Merchant
 from receipts.models import LineResult, Outcome, Receipt, Statement
+from receipts.statements.commits import by_index
 from receipts.statements.judging import judge
 from receipts.statements.lines import Complaints
 from receipts.statements.reading import File, Occurrences
@@ -104,6 +105,7 @@ def _not_judged(stored: Sequence[Stored]) -> list[Receipt]:
     return [one.receipt for one in stored if one.receipt and one.receipt.outcome == Outcome.WAITING]
 
 
+@by_index()
 def _results(stored: Sequence[Stored]) -> list[Result]:
     made = [one.receipt.id for one in stored if one.receipt]
     outcomes = dict(Receipt.objects.filter(pk__in=made).values_list("id", "outcome"))

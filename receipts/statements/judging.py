@@ -4,11 +4,10 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import transaction
-
 from qrcodes.models import QrCode
 from receipts import services
 from receipts.models import Kind, Outcome, Receipt
+from receipts.statements.commits import by_index
 from transactions import accounts, bulk
 
 log = logging.getLogger("receipts")
@@ -35,7 +34,7 @@ def _ours(receipts: Sequence[Receipt]) -> set[str]:
     return set(QrCode.objects.filter(reference1__in=told).values_list("reference1", flat=True))
 
 
-@transaction.atomic
+@by_index()
 def _hold(bank: str, receipts: Sequence[Receipt], now: datetime) -> None:
     """Nobody asked for this money: it waits for staff. Others may be judging the same receipts."""
     waiting = Receipt.objects.not_judged().filter(pk__in=[receipt.id for receipt in receipts])

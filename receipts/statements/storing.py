@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from django.db import transaction
-
 from core import vault
 from receipts import inbox, joining
 from receipts.models import LineResult, Notice, Receipt, Source, Statement, StatementLine, Verdict
+from receipts.statements.commits import by_index
 from receipts.statements.lines import Row
 from receipts.statements.matching import Matching
 
@@ -39,7 +38,7 @@ class Stored:
     receipt: Receipt | None = None
 
 
-@transaction.atomic
+@by_index()
 def store(statement: Statement, entries: Sequence[Entry], *, now: datetime) -> list[Stored]:
     """Keep those that are new, with what they make or join, and note how far the statement is."""
     joining.hold([_lock_of(statement.bank, entry) for entry in entries])
@@ -62,15 +61,14 @@ def _lock_of(bank: str, entry: Entry) -> str:
 
 def _known(bank: str, entries: Sequence[Entry]) -> dict[Key, Receipt | None]:
     """Those that are stored already, and their receipts."""
-    places = {(entry.row.account, entry.row.day) for entry in entries}
-    digests = [entry.row.digest for entry in entries]
     wanted = {entry.key for entry in entries}
-    found = {}
-    for account, day in places:
-        stored = StatementLine.objects.filter(bank=bank, account=account, digest__in=digests)
-        of_day = stored.filter(day__isnull=True) if day is None else stored.filter(day=day)
-        for line in of_day.select_related("receipt").defer("line_sealed"):
-            found[(account, day, line.digest, line.occurrence)] = line.receipt
+    # By nothing but the digest, or the planner may prefer to read all lines of the day for each batch.
+    stored = StatementLine.objects.filter(digest__in=[entry.row.digest for entry in entries])
+    found = {
+        (line.account, line.day, line.digest, line.occurrence): line.receipt
+        for line in stored.select_related("receipt").defer("line_sealed")
+        if line.bank == bank
+    }
     return {key: receipt for key, receipt in found.items() if key in wanted}
 
 
