@@ -5,7 +5,7 @@ Read from the database, so that every web process says the same. What only grows
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
@@ -18,12 +18,14 @@ from core import clock
 from core.methods import safe_only
 from payments.models import Payment, Status
 from receipts import inbox
-from receipts.models import Notice, Receipt
+from receipts.models import Inquiry, Notice, Receipt
 from refunds.models import Refund
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
 from withdrawals.models import Withdrawal
 
+# A sweep comes each second.
+LATE = timedelta(minutes=1)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -33,6 +35,7 @@ class Database(Collector):
     def collect(self) -> Iterator[Metric]:
         now = clock.now()
         yield from _payments(now)
+        yield from _inquiries(now)
         yield from _for_staff()
         yield from _backlog(now)
         yield from _attempts()
@@ -54,6 +57,13 @@ def _payments(now: datetime) -> Iterator[Metric]:
     pending = Payment.objects.filter(status=Status.PENDING).count()
     yield GaugeMetricFamily("payments_pending", "Payments that wait for the bank.", pending - overdue)
     yield GaugeMetricFamily("payments_overdue", "Payments that the sweep has not expired yet.", overdue)
+
+
+def _inquiries(now: datetime) -> Iterator[Metric]:
+    due = Inquiry.objects.filter(due_at__lte=now)
+    late = due.filter(due_at__lte=now - LATE)
+    yield GaugeMetricFamily("inquiries_due", "Payments that their bank is to be asked about.", due.count())
+    yield GaugeMetricFamily("inquiries_overdue", "Of these, since a minute or longer.", late.count())
 
 
 def _for_staff() -> Iterator[Metric]:

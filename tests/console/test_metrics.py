@@ -12,6 +12,7 @@ from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from receipts.models import Inquiry
 from tests.conftest import BankCaller, Shop
 from tests.stack import wait_until
 from tests.threads import at_once
@@ -76,6 +77,8 @@ def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -
     assert {name: family.type for name, family in shown.items()} == {
         "payments_pending": "gauge",
         "payments_overdue": "gauge",
+        "inquiries_due": "gauge",
+        "inquiries_overdue": "gauge",
         "receipts_not_applied": "gauge",
         "receipts_for_staff": "gauge",
         "notices_for_staff": "gauge",
@@ -98,6 +101,14 @@ def test_what_waits_for_banks_and_people_is_counted(shop: Shop, bank: BankCaller
     assert value("payments_pending") == 2
     assert value("receipts_for_staff") == 1
     assert value("notices_for_staff") == 1
+
+
+def test_what_banks_are_to_be_asked_about_is_counted(shop: Shop) -> None:
+    for due_at in (NOW, NOW - MINUTE, NOW + MINUTE, None):
+        payment_id = shop.qr_code()["payment_id"]
+        Inquiry.objects.create(payment_id=payment_id, bank="sandbox", due_at=due_at, created_at=NOW)
+    assert value("inquiries_due") == 2
+    assert value("inquiries_overdue") == 1
 
 
 def test_what_waits_for_a_worker_and_for_a_pause_is_told_apart(shop: Shop, rival: Shop) -> None:
