@@ -1,10 +1,10 @@
 """What was decided about money that did not fit: by staff, or by the merchant's policy."""
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from console.timeline.entries import Entry, Moment, Subject, Type
 from payments.models import Payment
-from receipts.models import Act, Deed
+from receipts.models import Act, Deed, Notice, Verdict
 
 POLICY = "policy:"
 SUMMARIES = {
@@ -18,10 +18,19 @@ SUMMARIES = {
 
 
 def acts(subject: Subject) -> Moment:
-    payment = subject.payment
-    about = Q(payment_id=payment.pk) | Q(subject_id__in=[*subject.receipt_ids, *subject.refund_ids])
-    ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=payment.merchant_id)
-    return Moment(Act.objects.filter(about).annotate(is_ours=Exists(ours)), "at", _told)
+    about = Q(payment_id=subject.payment.pk) | Q(subject_id__in=[*subject.receipt_ids, *subject.refund_ids])
+    return _moment(subject, Act.objects.filter(about))
+
+
+def dismissals(subject: Subject) -> Moment:
+    """Of messages that told of the same money differently."""
+    differing = Notice.objects.filter(receipt__in=subject.receipt_ids, verdict=Verdict.CONFLICT)
+    return _moment(subject, Act.objects.filter(subject_id__in=differing.values("pk")))
+
+
+def _moment(subject: Subject, acts: QuerySet[Act]) -> Moment:
+    ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=subject.payment.merchant_id)
+    return Moment(acts.annotate(is_ours=Exists(ours)), "at", _told)
 
 
 def _told(act: Act) -> Entry:

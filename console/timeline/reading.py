@@ -24,6 +24,7 @@ KINDS: list[Callable[[Subject], Moment]] = [
     bank.notices,
     bank.lines,
     decisions.acts,
+    decisions.dismissals,
     fate.successes,
     fate.failures,
     returns.orders,

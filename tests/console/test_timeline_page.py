@@ -1,5 +1,7 @@
 """Staff read all that happened to a payment on its page, with names and reasons."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -15,10 +17,17 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def paid(shop: Shop, bank: BankCaller) -> str:
+def code(shop: Shop, bank: BankCaller) -> dict[str, Any]:
+    """A code that was paid."""
     make_endpoint(shop, events=[PAID])
     code = shop.qr_code()
     bank.tell(code)
+    return code
+
+
+@pytest.fixture
+def paid(code: dict[str, Any]) -> str:
+    """Its payment."""
     return str(code["payment_id"])
 
 
@@ -39,8 +48,8 @@ def test_staff_see_who_decided_and_why_but_no_whole_account(admin_client: Client
     assert "xxxxxx7890" in text and "1234567890" not in text
 
 
-def test_the_witnesses_that_agree_are_ticked(admin_client: Client, paid: str) -> None:
-    named_in_a_statement(Receipt.objects.get())
+def test_the_witnesses_that_agree_are_ticked(admin_client: Client, code: dict[str, Any], paid: str) -> None:
+    named_in_a_statement(code)
     text = read(admin_client, paid)
     assert "<strong>callback ✓</strong>, inquiry, <strong>statement ✓</strong>." in text
 

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from core import clock, ids, vault
-from receipts.models import Act, InquiryAnswer, Receipt, Statement, StatementLine
+from core import clock
+from receipts.models import Act, InquiryAnswer, Notice, Receipt
 from tests.conftest import Shop
+from tests.receipts.statements.cast import bot, line_of, load
 from webhooks.models import Attempt, Delivery
 
 CLERK, WHY = "somsri", "she called and sent her slip"
@@ -42,34 +43,17 @@ def asked(payment_id: str, said: str, **fields: Any) -> InquiryAnswer:
     return answer
 
 
-def decided(receipt: Receipt, deed: str, *, by: str = CLERK, payment_id: str | None = None) -> Act:
+def decided(about: Receipt | Notice, deed: str, *, by: str = CLERK, payment_id: str | None = None) -> Act:
     act: Act = Act.objects.create(
-        subject_id=receipt.pk, deed=deed, by=by, why=WHY, payment_id=payment_id, at=clock.now()
+        subject_id=about.pk, deed=deed, by=by, why=WHY, payment_id=payment_id, at=clock.now()
     )
     return act
 
 
-def named_in_a_statement(receipt: Receipt) -> StatementLine:
-    at = clock.now()
-    statement = Statement.objects.create(
-        id=ids.new("stm_", at),
-        bank="sandbox",
-        name="20261121.csv",
-        digest="0",
-        imported_by=CLERK,
-        created_at=at,
-        total=1,
-    )
-    line: StatementLine = StatementLine.objects.create(
-        statement=statement,
-        number=1,
-        bank="sandbox",
-        account="4051234567",
-        line_sealed=vault.seal("line", context=f"{statement.pk}:1"),
-        result="attached",
-        receipt=receipt,
-    )
-    return line
+def named_in_a_statement(code: dict[str, Any]) -> None:
+    """A file of the bank names the money that paid for the code."""
+    paid_at = Receipt.objects.get(payment_id=code["payment_id"], outcome="applied").paid_at
+    assert load(bot(line_of(code, paid_at))).is_clean
 
 
 def attempted(payment_id: str, times: int) -> None:
