@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
-from core import ids
+from core import ids, origin
 from core.errors import ApiError
 from merchants.models import Merchant
 from webhooks import acts, doorbell, endpoints, shapes
@@ -38,8 +38,16 @@ def test(*, merchant: Merchant, webhook_id: str, now: datetime) -> Delivery:
     endpoint = _active(merchant, webhook_id, WebhookNotTestable)
     event_id = ids.new("evt_", now)
     body = shapes.message(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
+    cause = origin.current()
     event = Event.objects.create(
-        id=event_id, merchant=merchant, type=PING, subject_id=endpoint.id, body=body, created_at=now
+        id=event_id,
+        merchant=merchant,
+        type=PING,
+        subject_id=endpoint.id,
+        body=body,
+        actor=cause.actor,
+        request_id=cause.request_id,
+        created_at=now,
     )
     return _send_again(event, endpoint, now)
 

@@ -18,6 +18,7 @@ from core.middleware import Access, Sessions, Users
 from core.origin import Origin
 from merchants import secrets
 from tests.conftest import Shop, new_client, open_shop
+from tests.webhooks.cast import make_endpoint
 from webhooks.models import Event
 
 BUDGET_SECONDS = 5e-6
@@ -48,6 +49,13 @@ def test_an_event_names_the_key_and_the_request(shop: Shop) -> None:
 def test_a_request_that_brings_no_id_is_found_by_the_one_it_got(shop: Shop) -> None:
     answer = shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"})
     assert Event.objects.get().request_id == answer.headers["X-Request-Id"]
+
+
+def test_a_ping_names_who_asked_for_it(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    answer = shop.post(f"/v1/webhooks/{endpoint.id}/test")
+    event = Event.objects.get()
+    assert (event.actor, event.request_id) == (actor_of(shop), answer.headers["X-Request-Id"])
 
 
 def test_a_request_begins_with_nothing_of_the_one_before() -> None:
