@@ -4,7 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.admin.utils import quote
+from django.db.models import Model
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.timezone import localtime
 
 from core import clock, money, thaibanks, vault
@@ -40,6 +42,11 @@ def context(case: Case) -> dict[str, Any]:
 def message_of(notice: Notice) -> str:
     """The raw message, with long numbers cut to four digits and secrets struck out."""
     return redact(notice.body.decode("utf-8", "backslashreplace"))
+
+
+def record_of(row: Model) -> str:
+    """Where the console shows the row."""
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
 
 
 def witnesses(receipt: Receipt) -> str:
@@ -93,8 +100,9 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Reference 1", receipt.reference1),
         ("Reference 2", receipt.reference2),
         ("Reference 3", receipt.reference3),
-        ("Merchant", receipt.merchant),
-        ("Payment", payment and f"{payment.id}, {payment.status_at(clock.now()).label.lower()}"),
+        ("Merchant", receipt.merchant and _linked(receipt.merchant)),
+        ("Payment", payment and _linked(payment)),
+        ("Its status now", payment and payment.status_at(clock.now()).label.lower()),
         ("Payer", receipt.payer_name),
         ("Payer's bank", receipt.payer_bank_code and bank_named(receipt.payer_bank_code)),
         ("Payer's account", vault.masked(receipt.payer_account or None)),
@@ -107,15 +115,15 @@ def _of_notice(notice: Notice) -> Facts:
         ("Bank", notice.bank),
         ("Came by", notice.get_source_display()),
         ("Told to us", _moment(notice.received_at)),
-        ("Told before", notice.receipt),
+        ("Told before", notice.receipt and _linked(notice.receipt)),
     ]
 
 
 def _of_refund(refund: Refund) -> Facts:
     return [
         ("Amount", money.display(refund.amount)),
-        ("Merchant", refund.merchant),
-        ("Payment", refund.payment_id),
+        ("Merchant", _linked(refund.merchant)),
+        ("Payment", _linked(refund.payment)),
         ("Sent by", refund.route),
         ("Sent", _moment(refund.completed_at) if refund.completed_at else None),
         ("Came back", _moment(refund.returned_at) if refund.returned_at else None),
@@ -131,6 +139,10 @@ def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
     if isinstance(subject, Notice) and subject not in told:
         told.append(subject)
     return told
+
+
+def _linked(row: Model) -> str:
+    return format_html('<a href="{}">{}</a>', record_of(row), row)
 
 
 def _moment(at: datetime) -> str:

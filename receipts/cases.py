@@ -6,6 +6,7 @@ A fixed number of statements for any number of things.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from core import money
 from receipts import nearby, sentences
 from receipts.models import HELD, Notice, Receipt, Resolution, Return
 from receipts.nearby import Near
@@ -18,6 +19,7 @@ class Case:
     """A receipt, a notice or a refund. nearest: only of a receipt, the nearest first."""
 
     subject: Receipt | Notice | Refund
+    title: str
     sentence: str
     nearest: list[Near] = field(default_factory=list)
 
@@ -42,6 +44,7 @@ def _receipts(ids: Sequence[str]) -> dict[str, Case]:
     return {
         receipt.id: Case(
             receipt,
+            f"{money.display(receipt.amount)} at {receipt.bank}",
             sentences.of_receipt(receipt, credited.get(receipt.payment_id), tried.get(receipt.id)),
             nearest.get(receipt.id, []),
         )
@@ -64,7 +67,11 @@ def _tried(receipt_ids: Sequence[str]) -> dict[str, Return]:
 def _notices(ids: Sequence[str]) -> dict[str, Case]:
     found = Notice.objects.filter(pk__in=ids).select_related("receipt")
     return {
-        notice.id: Case(notice, sentences.of_notice(notice.verdict, notice.receipt, source=notice.source))
+        notice.id: Case(
+            notice,
+            f"A message of {notice.bank}",
+            sentences.of_notice(notice.verdict, notice.receipt, source=notice.source),
+        )
         for notice in found
     }
 
@@ -74,6 +81,10 @@ def _refunds(ids: Sequence[str]) -> dict[str, Case]:
     orders = Transfer.objects.filter(pk__in=[refund.id for refund in found])
     codes = dict(orders.values_list("pk", "failure_code"))
     return {
-        refund.id: Case(refund, sentences.of_refund(refund.amount, codes.get(refund.id, "")))
+        refund.id: Case(
+            refund,
+            f"A refund of {refund.merchant.name}",
+            sentences.of_refund(refund.amount, codes.get(refund.id, "")),
+        )
         for refund in found
     }

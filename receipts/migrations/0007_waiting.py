@@ -56,6 +56,7 @@ class Migration(migrations.Migration):
                             ("returned", "refund came back"),
                         ],
                         max_length=16,
+                        verbose_name="reason",
                     ),
                 ),
                 ("bank", models.CharField(max_length=20)),

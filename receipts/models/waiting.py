@@ -25,7 +25,7 @@ class Waiting(models.Model):
     """A receipt, a notice or a refund that waits; its id says which. It leaves when somebody has acted."""
 
     id = PublicIdKey()
-    why = models.CharField(max_length=16, choices=Why.choices)
+    why = models.CharField("reason", max_length=16, choices=Why.choices)
     bank = models.CharField(max_length=20)
     merchant = models.ForeignKey(Merchant, on_delete=models.DO_NOTHING, null=True, related_name="+")
     payment_id = PublicId(null=True)
