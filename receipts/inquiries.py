@@ -27,8 +27,8 @@ LINES = 32
 RESTS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
 # No new round after so many seconds: what else the worker has to do waits.
 PATIENCE_SECONDS = 5.0
-# Closed in one commit, of those that came due after their payment had ended.
-CLOSED = 1000
+# Most of what comes due has been paid by then, and is closed so many at a time.
+LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,6 @@ def inquire_due(*, now: Callable[[], datetime]) -> int:
     May run many times at once: a sweep that waits for a slow bank leaves the others to the next sweep.
     """
     enrolment.enrol(now=now())
-    _close_ended(now())
     asked, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < ends_at:
         begun = _begin_round(now())
@@ -64,30 +63,31 @@ def due(now: datetime) -> "QuerySet[Inquiry]":
 
 
 @transaction.atomic
-def _close_ended(now: datetime) -> None:
-    """Nobody asks about a payment that was paid or declined in the meantime."""
-    ended = due(now).exclude(payment__status__in=OPEN)
-    locked = ended.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-    Inquiry.objects.filter(pk__in=list(locked[:CLOSED])).update(due_at=None)
-
-
-@transaction.atomic
 def _begin_round(now: datetime) -> Round | None:
     """A bank's turn and as many questions as it takes in a second, leased by the database's clock."""
-    known, waiting = banks.asked(), due(now).filter(payment__status__in=OPEN)
-    free = Turn.objects.filter(Exists(waiting.filter(bank=OuterRef("pk"))), pk__in=known, free_at__lte=Now())
-    turn = free.select_for_update(skip_locked=True, of=("self",)).order_by("free_at").first()
+    known = banks.asked()
+    waiting = Exists(due(now).filter(bank=OuterRef("pk")))
+    free = Turn.objects.filter(waiting, pk__in=known, free_at__lte=Now()).order_by("free_at")
+    turn = free.select_for_update(skip_locked=True, of=("self",)).first()
     if turn is None:
         return None
     Turn.objects.filter(pk=turn.pk).update(free_at=Now() + LEASE)
     turn.refresh_from_db()
-    first = waiting.filter(bank=turn.bank).order_by("due_at")
+    first = due(now).filter(bank=turn.bank).order_by("due_at")
+    _close_ended(first)
     return Round(turn, _claim(first, limit=min(max(int(known[turn.bank]), 1), LINES)), known[turn.bank])
 
 
+def _close_ended(first: "QuerySet[Inquiry]") -> None:
+    """Nobody asks about a payment that was paid or declined in the meantime."""
+    looked_at = first.values_list("pk", "payment__status")[:LOOKED_AT]
+    ended = [payment_id for payment_id, status in looked_at if status not in OPEN]
+    Inquiry.objects.filter(pk__in=ended).update(due_at=None)
+
+
 def _claim(first: "QuerySet[Inquiry]", *, limit: int) -> list[Inquiry]:
-    locked = first.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
-    claimed = list(locked[:limit])
+    waiting = first.filter(payment__status__in=OPEN).select_related("payment__qr_code")
+    claimed = list(waiting.select_for_update(skip_locked=True, of=("self",))[:limit])
     Inquiry.objects.filter(pk__in=[each.pk for each in claimed]).update(lease_until=Now() + LEASE)
     return claimed
 

@@ -9,7 +9,7 @@ import pytest
 from django.db.models.functions import Now
 
 from banks import Found, NotAnswered
-from core import clock
+from core import clock, thaiqr
 from merchants.models import Merchant
 from receipts import inquiries
 from receipts.models import Inquiry, InquiryAnswer, Turn
@@ -70,6 +70,18 @@ def test_what_waits_longest_is_asked_first(shop: Shop, served_by: Answering) -> 
     assert len(set(asked.asked)) == 1
     sweep()
     assert len(set(asked.asked)) == 2
+
+
+def test_what_was_paid_in_the_meantime_takes_nobodys_place(
+    shop: Shop, served_by: Answering, bank: BankCaller
+) -> None:
+    asked = served_by(per_second=1)
+    codes = [shop.qr_code() for _ in range(4)]
+    assert sum(sweep() for _ in codes) == 4
+    for code in codes[:3]:
+        bank.tell(code)
+    assert (sweep(20), asked.asked[-1]) == (1, thaiqr.parse(codes[3]["qr_data"]).reference1)
+    assert Inquiry.objects.filter(due_at=None).count() == 3
 
 
 def test_a_silent_bank_rests_longer_and_longer_until_it_speaks(shop: Shop, served_by: Answering) -> None:
