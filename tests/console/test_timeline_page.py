@@ -1,5 +1,6 @@
 """Staff read all that happened to a payment on its page, with names and reasons."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,10 +8,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from banks import Word
 from core import clock
 from receipts.models import Receipt
 from tests.conftest import BankCaller, Shop
-from tests.console.timeline_cast import CLERK, WHY, asked, attempted, decided, named_in_a_statement
+from tests.console.timeline_cast import CLERK, WHY, asked, attempted, decided, named_in_a_statement, only
+from tests.receipts.test_by_hand import act, told_ago
+from tests.refunds.cast import Counter, carry_out
 from tests.webhooks.cast import PAID, make_endpoint
 
 SCRIPT = "<script>alert(1)</script>"
@@ -46,6 +50,21 @@ def test_staff_see_who_decided_and_why_but_no_whole_account(admin_client: Client
     text = read(admin_client, paid)
     assert f"staff:{CLERK}" in text and WHY in text and "1,500.00 THB" in text
     assert "xxxxxx7890" in text and "1234567890" not in text
+
+
+def test_an_act_of_staff_is_theirs_in_the_event_that_follows(
+    admin_client: Client, shop: Shop, bank: BankCaller, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[Word("unknown")], inquiries=[Word("unknown")])
+    counter = Counter(shop, bank)
+    paid = counter.paid()
+    refund = counter.refund(paid)
+    carry_out()
+    act(admin_client, "never_arrived", told_ago())
+    failed = only(shop, paid, "refund.failed")
+    assert (failed["actor"], failed["details"]["refund_id"]) == ("staff", refund["refund_id"])
+    assert failed["request_id"] in read(admin_client, paid)
+    assert "staff:admin" in read(admin_client, paid)
 
 
 def test_the_witnesses_that_agree_are_ticked(admin_client: Client, code: dict[str, Any], paid: str) -> None:
