@@ -12,17 +12,18 @@ import logging
 import queue
 import secrets
 import sys
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import closing
 from functools import lru_cache
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
-from core import errors, http
+from core import errors, http, uploads
 
 logger = logging.getLogger(__name__)
 
-BODY_LIMIT = http.MAX_BODY
 BODY_SECONDS = 10.0
 # What is read and thrown away of a body over the limit, so that its sender hears the answer.
 DRAIN_LIMIT = 8 * 1024 * 1024
@@ -52,14 +53,14 @@ class Bridge:
         self.threads = threads
         self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Answer]]] = queue.SimpleQueue()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.uploads = asyncio.Semaphore(uploads.AT_ONCE)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         loop = self.loop or self._start()
         environ = environ_of(scope)
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             try:
-                async with asyncio.timeout(BODY_SECONDS):
-                    await take_body(environ, receive)
+                await self._take(environ, receive)
             except TimeoutError:
                 await _send(send, _refused(errors.RequestTimeout()))
                 return
@@ -69,6 +70,15 @@ class Bridge:
         answered: asyncio.Future[Answer] = loop.create_future()
         self.work.put((environ, answered))
         await _send(send, await answered)
+
+    async def _take(self, environ: Environ, receive: Receive) -> None:
+        """Raises BrokenBody, TimeoutError."""
+        if not uploads.is_upload(environ):
+            async with asyncio.timeout(BODY_SECONDS):
+                await take_body(environ, receive, io.BytesIO())
+            return
+        async with asyncio.timeout(uploads.SECONDS), self.uploads:
+            await take_body(environ, receive, tempfile.TemporaryFile())  # noqa: SIM115 (closed when answered)
 
     def _start(self) -> asyncio.AbstractEventLoop:
         """At the first request, on the event loop: nothing can race with it."""
@@ -80,7 +90,8 @@ class Bridge:
     def _run(self) -> None:
         while True:
             environ, answered = self.work.get()
-            answer = answer_of(self.application, environ)
+            with closing(environ["wsgi.input"]):
+                answer = answer_of(self.application, environ)
             answered.get_loop().call_soon_threadsafe(_settle, answered, answer)
 
 
@@ -144,30 +155,37 @@ def _environ_key(name: bytes) -> str | None:
     return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
-async def take_body(environ: Environ, receive: Receive) -> None:
-    """Put the body into the environ, or mark it as too large. Raises BrokenBody."""
+async def take_body(environ: Environ, receive: Receive, body: IO[bytes]) -> None:
+    """Put the body into the environ by way of `body`, or mark it as too large. Raises BrokenBody."""
     environ.pop("HTTP_TRANSFER_ENCODING", None)
-    body = await _read_bounded(receive)
-    if len(body) > BODY_LIMIT:
+    limit = uploads.limit_of(environ)
+    try:
+        length = await _read_bounded(receive, body, limit)
+    except BaseException:
+        body.close()
+        raise
+    if length > limit:
         environ[TOO_LARGE] = True
-        body = b""
-    environ["wsgi.input"] = io.BytesIO(body)
-    environ["CONTENT_LENGTH"] = str(len(body))
+        length = 0
+        body.truncate(0)
+    body.seek(0)
+    environ["wsgi.input"] = body
+    environ["CONTENT_LENGTH"] = str(length)
 
 
-async def _read_bounded(receive: Receive) -> bytes:
-    """The body up to just over the limit; what follows is read and dropped."""
-    body, dropped, has_more = b"", 0, True
+async def _read_bounded(receive: Receive, body: IO[bytes], limit: int) -> int:
+    """The body up to just over the limit; what follows is read and dropped. Returns how long it is."""
+    length, dropped, has_more = 0, 0, True
     while has_more and dropped <= DRAIN_LIMIT:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise BrokenBody
         has_more = message.get("more_body", False)
-        if len(body) <= BODY_LIMIT:
-            body += message["body"]
+        if length <= limit:
+            length += body.write(message["body"])
         else:
             dropped += len(message["body"])
-    return body
+    return length
 
 
 def _refused(error: errors.ApiError) -> Answer:

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import errors, http, origin
+from core import errors, http, origin, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -54,7 +54,7 @@ def _request_id(request: HttpRequest) -> str:
 def _too_large(request: HttpRequest) -> HttpResponse | None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if request.META.get("qr.body_too_large") or (
-        length.isdigit() and len(length) < 19 and int(length) > http.MAX_BODY
+        length.isdigit() and len(length) < 19 and int(length) > uploads.limit_of(request.META)
     ):
         return http.respond(http.error_answer(errors.RequestTooLarge()))
     return None

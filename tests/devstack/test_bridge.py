@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from config.bridge import BODY_LIMIT
 from config.devstack.processes import command_of
+from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
 from tests.devstack.wire import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
 from tests.stack import wait_until
@@ -67,9 +67,7 @@ def test_a_chunked_body_arrives_whole(web: WebServer) -> None:
     assert "HTTP_TRANSFER_ENCODING" not in shown
 
 
-@pytest.mark.parametrize(
-    ("size", "too_large"), [(BODY_LIMIT, False), (BODY_LIMIT + 1, True), (5_000_000, True)]
-)
+@pytest.mark.parametrize(("size", "too_large"), [(MAX_BODY, False), (MAX_BODY + 1, True), (5_000_000, True)])
 def test_a_body_over_the_limit_is_dropped_and_marked(web: WebServer, size: int, too_large: bool) -> None:
     shown = ask(web.port, b"POST /", f"Content-Length: {size}\r\n".encode(), b"x" * size).json
     assert shown["too_large"] is too_large
