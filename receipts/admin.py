@@ -22,10 +22,13 @@ from receipts.models import (
     Receipt,
     Return,
     SlipCheck,
+    Statement,
+    StatementLine,
     Turn,
     Waiting,
 )
 from receipts.slip_admin import SlipCheckAdmin
+from receipts.statement_admin import StatementAdmin, StatementLineAdmin
 from transfers import services as transfers
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer
@@ -73,6 +76,8 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 admin.site.register(Waiting, ExceptionsAdmin)
 admin.site.register(SlipCheck, SlipCheckAdmin)
+admin.site.register(Statement, StatementAdmin)
+admin.site.register(StatementLine, StatementLineAdmin)
 admin.site.register(Inquiry, InquiryAdmin)
 admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
 admin.site.register([Turn, Enrolment], WatchAdmin)

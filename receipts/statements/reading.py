@@ -74,6 +74,14 @@ def open_file(stream: BinaryIO, name: str, form: Format | None = None) -> File:
     return File(stream, name, form or _format_of(stream), encoding, sha.hexdigest(), size)
 
 
+def as_text(line: bytes) -> str:
+    """A line for people, whatever it is made of."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode(bot.ENCODING, "backslashreplace")
+
+
 def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:
     try:
         decoder.decode(chunk, final)

@@ -1,0 +1,161 @@
+"""Staff import a statement in the console, see what became of it, and nobody else uploads anything."""
+
+import asyncio
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from config import bridge
+from core import clock, uploads
+from core.http import MAX_BODY
+from receipts.models import Receipt, Statement
+from tests.conftest import Shop, new_client
+from tests.receipts.statements.cast import bot, detail, line_of, trailer
+
+IMPORT = "/admin/receipts/statement/import/"
+LISTED = "/admin/receipts/statement/"
+pytestmark = [pytest.mark.django_db]
+
+
+def staff(*permissions: str) -> Client:
+    user = User.objects.create_user("malee", is_staff=True)
+    seen = ["view_statement", "view_statementline"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=[*seen, *permissions]))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff("import_statement")
+
+
+def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
+    return client.post(IMPORT, {"bank": bank, "file": SimpleUploadedFile(name, body)}, follow=True)
+
+
+def test_a_file_is_imported_and_its_page_says_what_became_of_it(shop: Shop, malee: Client) -> None:
+    code = shop.qr_code()
+    shown = upload(malee, bot(line_of(code, clock.now()), detail(), detail(amount="?")))
+    text = shown.content.decode()
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    statement = Statement.objects.get()
+    assert shown.redirect_chain == [(f"{LISTED}{statement.id}/change/", 302)]
+    assert "something is wrong with it" in text
+    assert 'http-equiv="refresh"' not in text
+    assert [re.sub(",", "", count) for count in re.findall(r">([\d,]+ (?:new|unreadable))<", text)] == [
+        "2 new",
+        "1 unreadable",
+    ]
+    assert (statement.imported_by, statement.name, statement.bank) == ("malee", "day.txt", "sandbox")
+    assert LogEntry.objects.get().object_id == statement.id
+
+
+def test_its_lines_are_listed_by_result_and_shown_without_whole_numbers(shop: Shop, malee: Client) -> None:
+    upload(malee, bot(detail(), detail(amount="?")))
+    statement = Statement.objects.get()
+    listed = malee.get(
+        f"/admin/receipts/statementline/?statement__id__exact={statement.id}&result__exact=unreadable"
+    )
+    assert listed.status_code == 200
+    assert "1 statement line" in listed.content.decode()
+    line = statement.lines.get(result="new")
+    shown = malee.get(f"/admin/receipts/statementline/{line.pk}/change/").content.decode()
+    assert "สมชาย ใจดี" in shown
+    assert "1,500.00 THB" in shown
+
+
+def test_a_file_in_no_known_format_is_refused_in_words(shop: Shop, malee: Client) -> None:
+    shown = upload(malee, b"PK\x03\x04 a spreadsheet")
+    assert "neither a cross-bank bill payment file nor a CSV file" in shown.content.decode()
+    assert not Statement.objects.exists()
+
+
+def test_an_import_that_is_under_way_shows_how_far_it_is(shop: Shop, malee: Client) -> None:
+    Statement.objects.create(
+        id="stm_1",
+        bank="sandbox",
+        name="day.txt",
+        imported_by="malee",
+        created_at=clock.now(),
+        total=1000,
+        done=250,
+    )
+    shown = malee.get(f"{LISTED}stm_1/change/").content.decode()
+    assert "250 of 1,000" in shown
+    assert 'http-equiv="refresh"' in shown
+
+
+def test_only_who_may_import_is_offered_it_and_may_do_it(shop: Shop) -> None:
+    client = staff()
+    assert "Import a statement" not in client.get(LISTED).content.decode()
+    assert upload(client, bot(detail())).status_code == 403
+    assert not Receipt.objects.exists()
+
+
+def test_who_may_import_is_offered_it(malee: Client) -> None:
+    assert IMPORT in malee.get(LISTED).content.decode()
+
+
+def test_a_file_of_many_megabytes_comes_in(shop: Shop, malee: Client) -> None:
+    padding = b"\r\n" * 2_000_000
+    shown = upload(malee, bot(detail(), end=padding + trailer(credit=150_000, credits=1)))
+    assert "1 lines are in" in shown.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [(IMPORT, ""), ("/admin/login/", "sessionid=x"), ("/v1/payments", "sessionid=x")]
+)
+def test_nothing_else_may_be_larger_than_before(db: None, path: str, name: str) -> None:
+    answer = new_client().post(
+        path, b"x" * (MAX_BODY + 1), content_type="text/plain", headers={"Cookie": name} if name else {}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def environ(**changes: str) -> dict[str, Any]:
+    return {"REQUEST_METHOD": "POST", "PATH_INFO": IMPORT, "HTTP_COOKIE": "a=b; sessionid=abc"} | changes
+
+
+def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
+    """The environ after a body of so many bytes."""
+    left = [size]
+
+    async def receive() -> dict[str, Any]:
+        chunk = min(left[0], 65_536)
+        left[0] -= chunk
+        return {"type": "http.request", "body": b"x" * chunk, "more_body": left[0] > 0}
+
+    asyncio.run(bridge.Bridge(lambda environ, start: [], threads=1)._take(told, receive))
+    return told
+
+
+def test_the_web_server_writes_an_upload_to_disk() -> None:
+    told = arriving(environ(), 3_000_000)
+    with told["wsgi.input"] as body:
+        assert Path(f"/proc/self/fd/{body.fileno()}").exists()
+        assert (told["CONTENT_LENGTH"], len(body.read())) == ("3000000", 3_000_000)
+
+
+@pytest.mark.parametrize(
+    "other", [{"HTTP_COOKIE": "a=b"}, {"PATH_INFO": "/admin/login/"}, {"REQUEST_METHOD": "GET"}]
+)
+def test_the_web_server_reads_no_other_large_body(other: dict[str, str]) -> None:
+    told = arriving(environ(**other), MAX_BODY + 1)
+    assert told[bridge.TOO_LARGE]
+    assert isinstance(told["wsgi.input"], io.BytesIO)
+
+
+def test_an_upload_has_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MAX_FILE", 100_000)
+    told = arriving(environ(), 100_000 + MAX_BODY + 1)
+    with told["wsgi.input"] as body:
+        assert (told[bridge.TOO_LARGE], told["CONTENT_LENGTH"], body.read()) == (True, "0", b"")
