@@ -1,0 +1,97 @@
+"""A day at a bank: what one side has and the other has not, to the satang."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+
+from core import clock
+from receipts.models import Receipt
+from tests.conftest import BankCaller, Shop
+from tests.receipts.statements.cast import bot, detail, line_of, load
+
+pytestmark = [pytest.mark.django_db]
+NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+DAY = "2026-11-21"
+
+
+@pytest.fixture(autouse=True)
+def at_noon() -> Any:
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+def reconcile(*options: str, day: str = DAY) -> tuple[str, bool]:
+    """What is said, and whether all is well."""
+    said = io.StringIO()
+    try:
+        call_command("reconcile", day, *options, stdout=said, stderr=said)
+    except CommandError:
+        return said.getvalue(), False
+    return said.getvalue(), True
+
+
+def objects(*options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in reconcile("--json", *options)[0].splitlines() if line[0] == "{"]
+
+
+def test_a_day_on_which_both_sides_agree_is_well(shop: Shop, bank: BankCaller) -> None:
+    code = shop.qr_code()
+    bank.tell(code, paid_at=clock.now())
+    load(bot(line_of(code, clock.now())))
+    said, is_well = reconcile()
+    assert is_well
+    credits = "1 credits of 1,500.00 THB, 0 debits of 0.00 THB"
+    assert said == f"sandbox: the bank {credits}; we {credits}\n"
+
+
+def test_money_that_waits_is_at_the_bank_and_not_credited(shop: Shop) -> None:
+    load(bot(detail()))
+    said, is_well = reconcile()
+    assert not is_well
+    assert "at the bank, not credited" in said
+    assert Receipt.objects.get().id in said
+
+
+def test_a_receipt_in_no_statement_is_named_and_a_missing_statement_too(shop: Shop, bank: BankCaller) -> None:
+    bank.tell(shop.qr_code(), paid_at=clock.now())
+    said, is_well = reconcile()
+    assert not is_well
+    assert "with us, in no statement" in said
+    assert f"sandbox: no statement of {DAY} was imported." in said
+
+
+def test_a_line_that_nobody_can_read_is_a_difference(shop: Shop, bank: BankCaller) -> None:
+    code = shop.qr_code()
+    bank.tell(code, paid_at=clock.now())
+    load(bot(line_of(code, clock.now()), detail(amount="?")))
+    (difference, summed) = objects()
+    assert (difference["what"], difference["amount"]) == ("at the bank, unreadable", None)
+    assert summed["theirs"] == summed["ours"] == {"credits": 1, "credit": 150_000, "debits": 0, "debit": 0}
+
+
+@pytest.mark.parametrize(("hours", "is_of_the_day"), [(-12, True), (-13, False), (11, True), (12, False)])
+def test_the_day_is_that_of_bangkok(shop: Shop, bank: BankCaller, hours: int, is_of_the_day: bool) -> None:
+    bank.tell(shop.qr_code(), paid_at=NOON + timedelta(hours=hours))
+    (*_, summed) = objects()
+    assert summed["ours"]["credits"] == is_of_the_day
+
+
+def test_declines_moved_no_money(shop: Shop, bank: BankCaller) -> None:
+    bank.tell(shop.qr_code(), type="decline", paid_at=clock.now())
+    assert reconcile()[1]
+
+
+def test_only_the_bank_that_is_asked_for_is_compared(shop: Shop) -> None:
+    load(bot(detail()))
+    assert reconcile("--bank", "scb")[1]
+    assert not reconcile("--bank", "sandbox")[1]
+
+
+def test_what_is_no_date_is_said_so() -> None:
+    with pytest.raises(CommandError, match="no date such as"):
+        call_command("reconcile", "yesterday")
