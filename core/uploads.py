@@ -8,7 +8,7 @@ from django.http import parse_cookie
 
 from core.http import MAX_BODY
 
-PATHS = {"/admin/receipts/statement/import/"}
+PATHS = {"/admin/receipts/statement/import/", "/admin/receipts/slipcheck/check/"}
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file; what is larger is for the command line."""
 SECONDS = 120.0

@@ -1,6 +1,7 @@
 """A payer shows a slip: staff see whether its money came, for what it was used, and who showed it before."""
 
 import io
+import random
 import struct
 import zlib
 from collections.abc import Callable
@@ -195,9 +196,21 @@ def test_a_bad_picture_is_refused_in_words(malee: Client, content: bytes, words:
     assert not SlipCheck.objects.exists()
 
 
-def test_a_picture_is_judged_by_its_size_before_anything_else() -> None:
-    with pytest.raises(slip_pictures.NotReadable, match="more than 5 MB"):
-        slip_pictures.texts(bytes(slip_pictures.MOST_BYTES + 1))
+def test_a_photograph_of_a_slip_may_have_megabytes(shop: Shop, bank: BankCaller, malee: Client) -> None:
+    slip = slip_id()
+    told(shop, bank, slip)
+    grain = Image.frombytes("L", (1500, 2000), random.Random(1).randbytes(3_000_000))
+    grain.paste(Image.open(io.BytesIO(images.png(mini_qr(slip)))).convert("L"), (400, 900))
+    file = io.BytesIO()
+    grain.save(file, "PNG")
+    assert 1_000_000 < len(file.getvalue()) < slip_pictures.MOST_BYTES
+    posted = {"picture": SimpleUploadedFile("slip.png", file.getvalue())}
+    assert "1,500.00 THB arrived" in malee.post(PAGE, posted).content.decode()
+
+
+def test_a_picture_is_judged_by_its_size_before_anything_else(malee: Client) -> None:
+    posted = {"picture": SimpleUploadedFile("slip.png", bytes(slip_pictures.MOST_BYTES + 1))}
+    assert "more than 5 MB" in malee.post(PAGE, posted).content.decode()
 
 
 def test_strangers_and_staff_without_a_say_check_nothing(client: Client) -> None:
