@@ -58,6 +58,7 @@ __all__ = [
     "get",
     "met",
     "sender",
+    "voids",
 ]
 
 LIVE: dict[str, type[Scb] | type[Bbl]] = {"scb": Scb, "bbl": Bbl}
@@ -92,6 +93,11 @@ def acquirer(name: str) -> Acquirer:
     if name == "omise" and settings.OMISE_SECRET_KEY:
         return Omise(settings.OMISE_SECRET_KEY, settings.OMISE_API_URL)
     raise UnknownBank(name=name)
+
+
+def voids(route: str) -> bool:
+    """Whether money leaves by `route` only as a payment taken back: `Order.charge_id` says which."""
+    return route in _SENDERS
 
 
 def sender(route: str, link: Link | None = None) -> Sender:

@@ -25,6 +25,7 @@ BEAT = [
         "reads are right without it; this sends the event",
     ),
     ("carry out refunds", "refunds.run_due", 1.0, "banks", "money back: told to banks, inquired"),
+    ("carry out returns", "receipts.run_returns", 1.0, "banks", "money that did not fit goes back"),
     ("carry out withdrawals", "withdrawals.run_due", 1.0, "banks", "money out: told to banks, inquired"),
     (
         "inquire card payments",

@@ -38,9 +38,13 @@ def currency() -> serializers.ChoiceField:
 
 
 def satang(
-    low: int = money.MIN_AMOUNT, high: int = money.MAX_AMOUNT, help_text: str = "Satang."
+    low: int = money.MIN_AMOUNT,
+    high: int = money.MAX_AMOUNT,
+    help_text: str = "Satang.",
+    *,
+    allow_null: bool = False,
 ) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=low, max_value=high, help_text=help_text)
+    return serializers.IntegerField(min_value=low, max_value=high, help_text=help_text, allow_null=allow_null)
 
 
 def metadata(**kwargs: Any) -> serializers.DictField:

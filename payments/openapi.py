@@ -23,6 +23,7 @@ _SHARED: dict[str, Any] = {
     "currency": "THB",
     "created_at": "2026-11-21T03:04:05.123Z",
     "metadata": {"table": 4},
+    "amount_received": None,
     "amount_refunded": 0,
     "failure_code": None,
     "expires_at": "2026-11-21T03:19:05.123Z",

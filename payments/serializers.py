@@ -66,6 +66,9 @@ class Card(serializers.Serializer[Any]):
 
 class _Additions(serializers.Serializer[Any]):
     metadata = answers.metadata(allow_null=True)
+    amount_received = answers.satang(
+        1, answers.LARGEST, "Satang that came in, where staff accepted another amount.", allow_null=True
+    )
     amount_refunded = answers.satang(0, answers.LARGEST, "Satang that went back to the payer.")
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed payment failed."

@@ -20,11 +20,12 @@ SWEEP_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who paid, as the bank says; empty where it does not say."""
+    """Who paid, and by which transaction, as the bank says; empty where it does not say."""
 
     name: str = ""
     bank_code: str = ""
     account: str = ""
+    transaction_id: str = ""
 
 
 def draft(
@@ -44,10 +45,24 @@ def draft(
     )
 
 
-def succeed(payment: Payment, *, paid_at: datetime, payer: Payer, source: str, now: datetime) -> None:
-    """Pending or expired becomes succeeded: `paid_at` is the bank's time, `source` the account (see
-    `transactions.accounts`) that the money comes from. The caller holds the lock."""
-    payment.move_to(Status.SUCCEEDED, completed_at=paid_at, updated_at=now, **_payer_fields(payment, payer))
+def succeed(
+    payment: Payment,
+    *,
+    paid_at: datetime,
+    payer: Payer,
+    source: str,
+    now: datetime,
+    received: int | None = None,
+) -> None:
+    """Pending or expired becomes succeeded. The caller holds the lock.
+
+    paid_at: the bank's time. source: the account (see `transactions.accounts`) that the money comes from.
+    received: satang that came in, where they may differ from what was asked.
+    """
+    fields = _payer_fields(payment, payer)
+    if received not in (None, payment.amount):
+        fields["amount_received"] = received
+    payment.move_to(Status.SUCCEEDED, completed_at=paid_at, updated_at=now, **fields)
     transactions.record_payment(source=source, **_journal_fields(payment, now))
     _publish("payment.succeeded", payment, now)
 
@@ -156,6 +171,7 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
         "payer_bank_code": payer.bank_code or None,
         "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
         "payer_differs": _differs(payment, payer),
+        "bank_transaction_id": payer.transaction_id or None,
     }
 
 

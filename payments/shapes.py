@@ -38,7 +38,8 @@ def card_shape(payment: Payment, now: datetime) -> dict[str, Any]:
 
 
 def event_data(payment: Payment) -> dict[str, Any]:
-    """`data` of the payment events."""
+    """`data` of the payment events; `amount_received` only where it differs from the amount."""
+    received = payment.amount_received
     return {
         "payment_id": payment.id,
         "status": payment.status,
@@ -48,12 +49,14 @@ def event_data(payment: Payment) -> dict[str, Any]:
         "reference": payment.reference,
         "metadata": payment.metadata,
         "failure_code": payment.failure_code,
+        **({} if received is None else {"amount_received": received}),
     }
 
 
 def _additions(payment: Payment) -> dict[str, Any]:
     return {
         "metadata": payment.metadata,
+        "amount_received": payment.amount_received,
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),

@@ -5,17 +5,14 @@ from receipts.models import Kind, Outcome, Receipt
 
 
 def judge(receipt: Receipt, payment: Payment | None) -> Outcome:
-    """The outcome for a receipt and the payment its reference names (expiry already materialised)."""
-    if receipt.kind == Kind.REVERSAL:
-        return Outcome.REVERSED
+    """The outcome for money, or for a decline, and the payment that its reference names.
+
+    The payment's expiry is materialised already. For reversals see `receipts.reversals`.
+    """
     if receipt.kind == Kind.DECLINE:
         return Outcome.DECLINED
     if payment is None:
         return Outcome.UNMATCHED
-    return _credit(receipt, payment)
-
-
-def _credit(receipt: Receipt, payment: Payment) -> Outcome:
     if payment.status not in (Status.PENDING, Status.EXPIRED):
         return Outcome.DUPLICATE
     if receipt.amount != payment.amount:

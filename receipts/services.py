@@ -5,36 +5,34 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from core import rows
+from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
-from payments.services import Payer
 from qrcodes.models import QrCode
+from receipts import crediting, reversals
 from receipts.judging import judge
-from receipts.models import Outcome, Receipt
-from transactions import accounts
+from receipts.models import HELD, Kind, Outcome, Receipt
+from transactions import accounts, ledger
 
 log = logging.getLogger("receipts")
 DECLINED = "declined_by_bank"
 # The request that stored a receipt applies it at once; what is older was left by a crash.
 LEFT_OVER = timedelta(seconds=2)
+TURN = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
-@transaction.atomic
+class Moved(Exception):
+    """Somebody gave the money another payment in the meantime: begin again."""
+
+
 def apply(*, receipt_id: str, now: datetime) -> Receipt:
-    """Judge a receipt and act on it in one commit. A receipt that was judged before stays as it is.
-
-    Lock order: payment, then receipt; a copy at the same time waits and finds the work done.
-    """
-    payment = _payment_of(Receipt.objects.get(pk=receipt_id))
-    receipt: Receipt = Receipt.objects.select_for_update(no_key=True).get(pk=receipt_id)
-    if receipt.outcome != Outcome.WAITING:
-        return receipt
-    if payment is not None:
-        payments.materialise_expiry(payment, now)
-    outcome = judge(receipt, payment)
-    _act(outcome, receipt, payment, now)
-    _note(receipt, outcome, payment, now)
-    return receipt
+    """Judge a receipt and act on it in one commit. A receipt that was judged before stays as it is."""
+    while True:
+        try:
+            return _apply(receipt_id, now)
+        except Moved:
+            continue
 
 
 def apply_left(*, now: datetime, batch: int = 500) -> int:
@@ -54,6 +52,63 @@ def try_to_apply(*, receipt_id: str, now: datetime) -> bool:
     return True
 
 
+@transaction.atomic
+def _apply(receipt_id: str, now: datetime) -> Receipt:
+    """Lock order: payment, then receipt; a copy at the same time waits and finds the work done."""
+    receipt = Receipt.objects.get(pk=receipt_id)
+    # A credit and its reversal take turns: else each could miss the other, which is not committed yet.
+    rows.run(TURN, [f"{receipt.bank} {receipt.transaction_id}"])
+    if receipt.kind == Kind.REVERSAL:
+        return _reverse(receipt_id, now)
+    payment = _payment_of(receipt)
+    receipt = Receipt.objects.locked(receipt_id)
+    if receipt.outcome == Outcome.WAITING:
+        _judge(receipt, payment, now)
+    if receipt.kind == Kind.CREDIT and receipt.payment == payment:
+        reversals.catch_up(receipt, payment, now=now)
+    return receipt
+
+
+def _judge(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
+    if payment is not None:
+        payments.materialise_expiry(payment, now)
+    outcome = judge(receipt, payment)
+    receipt.outcome, receipt.judged_at, receipt.payment = outcome, now, payment
+    receipt.merchant_id = payment.merchant_id if payment is not None else None
+    receipt.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
+    if outcome in HELD:
+        _hold(receipt, payment, now)
+    elif payment is not None and outcome == Outcome.APPLIED:
+        crediting.apply(receipt, payment, now=now)
+    elif payment is not None and payment.status == Status.PENDING:
+        payments.fail(payment, failure_code=DECLINED, now=now)
+
+
+def _hold(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
+    """It waits, unless its merchant takes late money without being asked."""
+    ledger.hold(subject_id=receipt.id, amount=receipt.amount, source=accounts.bank(receipt.bank), at=now)
+    accepts = payment is not None and payment.merchant.late_money == LateMoney.ACCEPT
+    if payment is not None and accepts and receipt.outcome == Outcome.LATE:
+        crediting.by_policy(receipt, payment, now=now)
+    else:
+        log.warning("receipt %s of %s waits for staff: %s", receipt.id, receipt.bank, receipt.outcome)
+
+
+def _reverse(receipt_id: str, now: datetime) -> Receipt:
+    """Under the locks of payment, credit and reversal, in this order."""
+    credit = reversals.credit_of(Receipt.objects.get(pk=receipt_id))
+    payment = None
+    if credit is not None:
+        payment = Payment.objects.locked(credit.payment_id) if credit.payment_id else None
+        seen, credit = credit.payment_id, Receipt.objects.locked(credit.id)
+        if credit.payment_id != seen:
+            raise Moved()
+    reversal = Receipt.objects.locked(receipt_id)
+    if reversal.outcome == Outcome.WAITING:
+        reversals.carry_out(reversal, credit, payment, now=now)
+    return reversal
+
+
 def _payment_of(receipt: Receipt) -> Payment | None:
     """The payment under its lock, if the reference is ours and the bank, biller and merchant go together."""
     qr_code = (
@@ -62,22 +117,3 @@ def _payment_of(receipt: Receipt) -> Payment | None:
         .first()
     )
     return None if qr_code is None else Payment.objects.locked(qr_code.payment_id)
-
-
-def _act(outcome: Outcome, receipt: Receipt, payment: Payment | None, now: datetime) -> None:
-    if payment is None:
-        return
-    if outcome == Outcome.APPLIED:
-        payer = Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account)
-        source = accounts.bank(receipt.bank)
-        payments.succeed(payment, paid_at=receipt.paid_at, payer=payer, source=source, now=now)
-    elif outcome == Outcome.DECLINED and payment.status == Status.PENDING:
-        payments.fail(payment, failure_code=DECLINED, now=now)
-
-
-def _note(receipt: Receipt, outcome: Outcome, payment: Payment | None, now: datetime) -> None:
-    receipt.outcome, receipt.judged_at, receipt.payment = outcome, now, payment
-    receipt.merchant_id = payment.merchant_id if payment is not None else None
-    receipt.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
-    if outcome not in (Outcome.APPLIED, Outcome.DECLINED):
-        log.warning("receipt %s of %s waits for staff: %s", receipt.id, receipt.bank, outcome)

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from receipts import inquiries, services
+from receipts import inquiries, returns, services
 
 
 @shared_task(name="receipts.apply_left")
@@ -12,3 +12,8 @@ def apply_left() -> None:
 @shared_task(name="receipts.inquire_due")
 def inquire_due() -> None:
     inquiries.inquire_due(now=clock.now)
+
+
+@shared_task(name="receipts.run_returns")
+def run_returns() -> None:
+    returns.run_due(now=clock.now)

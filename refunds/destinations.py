@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import banks
 from core import thaibanks
+from merchants import links
 from merchants.errors import BankNotConfigured
 from payments.models import Payment
 from refunds.errors import InvalidDestination
@@ -38,6 +39,8 @@ def choose(payment: Payment, given: Mapping[str, str] | None) -> Destination | N
         return _card(payment, given)
     if given is not None:
         return named(payment, given)
+    if (back := _void(payment)) is not None:
+        return back
     route, found = _bank_of(payment), (rule(payment) for rule in RULES)
     account = next((account for account in found if account is not None), None)
     return None if account is None else Destination(route, account.bank_code, account.number, account.name)
@@ -67,10 +70,18 @@ def _bank_of(payment: Payment) -> str:
     return _served(accounts.bank(payment.merchant.bank))
 
 
-def _served(route: str) -> str:
+def _void(payment: Payment) -> Destination | None:
+    """Some banks send nothing to accounts, and take back a payment of theirs instead."""
+    route = accounts.bank(payment.merchant.bank)
+    if not banks.voids(route) or payment.bank_transaction_id is None:
+        return None
+    return Destination(_served(route, links.of(payment.merchant_id)), charge_id=payment.bank_transaction_id)
+
+
+def _served(route: str, link: banks.Link | None = None) -> str:
     """The route, if this deployment can send by it. Raises BankNotConfigured."""
     try:
-        banks.sender(route)
+        banks.sender(route, link)
     except banks.UnknownBank:
         raise BankNotConfigured() from None
     return route

@@ -17,8 +17,8 @@ from refunds.destinations import Destination
 from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
 from refunds.models import PendingReason, Refund, Status
 from refunds.settling import OWNER, give_back, posting
+from refunds.storing import store
 from transactions import ledger
-from transactions import services as transactions
 from transactions.models import Fact
 from transfers import services as transfers
 
@@ -42,7 +42,7 @@ def create(
     """
     payment = _payment(merchant, payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)
-    refund = _store(payment, reserved, now, **fields)
+    refund = store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination)) is not None:
         _queue(refund, chosen, now)
     # Last, for its lock is the one that other payments of this merchant wait for.
@@ -107,30 +107,6 @@ def _locked(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
     return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
 
 
-def _store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
-    refund_id = ids.new("ref_", now)
-    row = transactions.record_refund(
-        refund_id=refund_id,
-        payment_id=payment.id,
-        merchant_id=payment.merchant_id,
-        amount=amount,
-        currency=payment.currency,
-        at=now,
-    )
-    refund: Refund = Refund.objects.create(
-        id=refund_id,
-        merchant_id=payment.merchant_id,
-        payment=payment,
-        transaction=row,
-        amount=amount,
-        currency=payment.currency,
-        created_at=now,
-        updated_at=now,
-        **fields,
-    )
-    return refund
-
-
 def _queue(refund: Refund, to: Destination, now: datetime) -> None:
     order = Order(
         order_id=refund.id,
@@ -141,5 +117,5 @@ def _queue(refund: Refund, to: Destination, now: datetime) -> None:
         account_name=to.account_name,
         charge_id=to.charge_id,
     )
-    transfers.queue(order, route=to.route, at=now)
+    transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id)
     refund.note_down(route=to.route, updated_at=now)

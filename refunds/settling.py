@@ -62,13 +62,13 @@ def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
     refund.become(Status.COMPLETED, completed_at=now, updated_at=now)
     payments.complete_refund(payment, refund.amount, now=now)
     transactions.settle_refund(refund_id=refund.id, status=HistoryStatus.SUCCEEDED)
-    _publish("refund.completed", refund, now)
+    publish("refund.completed", refund, now)
     ledger.pay_out(fact=Fact.REFUND_PAID, to=refund.route, **posting(refund, now))
 
 
 def _fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> None:
     refund.become(Status.FAILED, failure_code=failure_code, updated_at=now)
-    _publish("refund.failed", refund, now)
+    publish("refund.failed", refund, now)
     give_back(refund, payment, now)
 
 
@@ -79,5 +79,6 @@ def _hold(refund: Refund, now: datetime) -> None:
     log.warning("the money of refund %s came back and waits for staff", refund.id)
 
 
-def _publish(kind: str, refund: Refund, now: datetime) -> None:
+def publish(kind: str, refund: Refund, now: datetime) -> None:
+    """Tell the merchant, in the caller's transaction."""
     events.publish(events.Happening(refund.merchant_id, kind, refund.id, refund_object(refund), now))

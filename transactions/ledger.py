@@ -79,7 +79,7 @@ def hold(*, subject_id: str, amount: int, source: str, at: datetime) -> None:
 
 
 def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> None:
-    """What was held becomes the merchant's."""
+    """What was held becomes the merchant's, for no payment: a refund's money that came back."""
     credit(
         merchant_id=merchant_id,
         fact=Fact.ACCEPTED,
@@ -90,10 +90,12 @@ def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> N
     )
 
 
-def send_back(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
-    """What was held leaves."""
+def send_back(
+    *, subject_id: str, amount: int, to: str, at: datetime, fact: Fact = Fact.SENT_BACK
+) -> None:
+    """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
     _hold_still(SUSPENSE)
-    post(Fact.SENT_BACK, subject_id, {SUSPENSE: -amount, to: amount}, at)
+    post(fact, subject_id, {SUSPENSE: -amount, to: amount}, at)
 
 
 def fold_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:

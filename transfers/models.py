@@ -61,7 +61,9 @@ class Transfer(models.Model):
     bank_code = models.CharField(max_length=3, blank=True, default="")
     account_sealed = models.TextField(blank=True, default="", editable=False)
     account_name = models.CharField(max_length=140, blank=True, default="")
-    charge_id = models.CharField(max_length=64, blank=True, default="", help_text="Of a refund to a card.")
+    charge_id = models.CharField(
+        max_length=64, blank=True, default="", help_text="Of what is taken back, such as a card's charge."
+    )
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
     due_at = models.DateTimeField(help_text="When it is sent or inquired next.")
     lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
@@ -93,7 +95,7 @@ class Transfer(models.Model):
             models.CheckConstraint(condition=Q(amount__gte=1), name="transfer_amount_positive"),
             models.CheckConstraint(
                 condition=Q(charge_id="") & ~Q(bank_code="") & ~Q(account_sealed="")
-                | ~Q(charge_id="") & Q(purpose="refund", bank_code="", account_sealed=""),
+                | ~Q(charge_id="") & Q(purpose__in=["refund", "return"], bank_code="", account_sealed=""),
                 name="transfer_goes_to_an_account_or_a_card",
             ),
             models.CheckConstraint(

@@ -10,6 +10,7 @@ from typing import Literal
 import banks
 from banks import Order, OrderNotice, Purpose, Word, calling
 from core import vault
+from merchants import links
 from transfers import settling
 from transfers.errors import AlreadyTold, NotOverdue
 from transfers.models import State, Transfer
@@ -27,11 +28,12 @@ LINES = 8
 PATIENCE_SECONDS = 5.0
 
 
-def queue(order: Order, *, route: str, at: datetime) -> Transfer:
-    """Store an order to be carried out from `at` on. In the caller's transaction."""
+def queue(order: Order, *, route: str, at: datetime, merchant_id: str) -> Transfer:
+    """Store an order to be carried out from `at` on, at that merchant's bank. In the caller's transaction."""
     transfer: Transfer = Transfer.objects.create(
         id=order.order_id,
         purpose=order.purpose,
+        merchant_id=merchant_id,
         route=route,
         amount=order.amount,
         bank_code=order.bank_code,
@@ -103,7 +105,7 @@ def _carry_out(claimed: list[Transfer], owner: Owner, now: Callable[[], datetime
 def _prepared(transfer: Transfer, owner: Owner, now: datetime) -> _Errand | None:
     """None if there is nothing to do for us; what fails is logged and comes due again by its lease."""
     try:
-        sender, order = banks.sender(transfer.route), transfer.order
+        sender, order = banks.sender(transfer.route, links.of(transfer.merchant_id)), transfer.order
         if transfer.state == State.TOLD:
             return _Errand(transfer, False, lambda: sender.inquire(order))
         if settling.begin(transfer.id, owner, now=now):

@@ -154,7 +154,7 @@ def _queue(withdrawal: Withdrawal, now: datetime) -> None:
         account_name=withdrawal.account_name,
         charge_id="",
     )
-    transfers.queue(order, route=_route(withdrawal.bank), at=now)
+    transfers.queue(order, route=_route(withdrawal.bank), at=now, merchant_id=withdrawal.merchant_id)
 
 
 def _route(bank: str) -> str:

@@ -7,11 +7,17 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-from console.audit import history_rules, ledger_rules, outgoing_rules, payment_rules
+from console.audit import exception_rules, history_rules, ledger_rules, outgoing_rules, payment_rules
 from core.clock import iso
 from transfers.models import Transfer
 
-RULES = [*ledger_rules.RULES, *payment_rules.RULES, *history_rules.RULES, *outgoing_rules.RULES]
+RULES = [
+    *ledger_rules.RULES,
+    *payment_rules.RULES,
+    *exception_rules.RULES,
+    *history_rules.RULES,
+    *outgoing_rules.RULES,
+]
 # After so long without a last word from a bank somebody should ask it.
 LONG = timedelta(days=1)
 # It may take its time, and all of each answer is wanted, not only the first rows.

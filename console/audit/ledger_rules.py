@@ -56,6 +56,7 @@ RULES = [
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
                WHEN fact = 'reversal' AND way ~ '^(-available )?(-owed )?[+](bank|acquirer)$' THEN fact
+               WHEN fact = 'reversal' AND way ~ '^-suspense [+](bank|acquirer)$' THEN fact
                WHEN fact = 'owed_filled' AND way = '-available +owed' THEN fact
                WHEN fact = 'held' AND way ~ '^-(bank|acquirer) [+]suspense$' THEN fact
                WHEN fact = 'accepted' AND way = '-suspense +available' THEN fact

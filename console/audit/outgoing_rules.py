@@ -22,7 +22,8 @@ RULES = [
                    'reserved:' || merchant_id, 'available:' || merchant_id),
                ('held', returned_at IS NOT NULL, route, 'suspense')
            ) AS step (fact, is_done, leaves, enters) ON is_done,
-           LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)""",
+           LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)
+           WHERE reversal_id IS NULL""",
         posted("starts_with(fact, 'refund_') OR fact = 'held' AND starts_with(subject_id, 'ref_')"),
     ),
     Rule(
@@ -78,7 +79,15 @@ RULES = [
                WHEN status = 'completed' THEN 'succeeded'
                ELSE status
            END)
-           FROM refunds_refund WHERE route <> ''
+           FROM refunds_refund WHERE route <> '' AND reversal_id IS NULL
+           UNION ALL
+           SELECT id, concat_ws(' ', 'return', route, amount, CASE
+               WHEN returned_at IS NOT NULL THEN 'returned'
+               WHEN status = 'pending' THEN 'open'
+               WHEN status = 'completed' THEN 'succeeded'
+               ELSE status
+           END)
+           FROM receipts_return WHERE NOT by_hand
            UNION ALL
            SELECT id, concat_ws(' ', 'withdrawal', 'bank:' || bank, amount, CASE
                WHEN status = 'pending' THEN 'queued'
@@ -92,7 +101,7 @@ RULES = [
         # An order that its bank could not be told of is queued again, and its withdrawal has begun.
         """SELECT id, concat_ws(' ', purpose, route, amount, CASE
                WHEN state NOT IN ('queued', 'told') THEN state
-               WHEN purpose = 'refund' THEN 'open'
+               WHEN purpose IN ('refund', 'return') THEN 'open'
                WHEN told_at IS NULL THEN 'queued'
                ELSE 'told'
            END)

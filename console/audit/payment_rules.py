@@ -1,6 +1,6 @@
 """Money in: each payment is in history, ledger, events and at its bank as its status says."""
 
-from console.audit.rules import RECEIVED, Rule, posted
+from console.audit.rules import CREDITED, RECEIVED, Rule, posted
 
 RULES = [
     Rule(
@@ -16,10 +16,13 @@ RULES = [
         f"""SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
             FROM (
                 SELECT payment.id, payment.merchant_id, {RECEIVED} AS received,
-                    coalesce('bank:' || receipt.bank, 'acquirer:' || charge.acquirer) AS source
+                    coalesce(
+                        CASE WHEN receipt.outcome = 'applied' THEN 'bank:' || receipt.bank
+                            WHEN receipt.id IS NOT NULL THEN 'suspense' END,
+                        'acquirer:' || charge.acquirer
+                    ) AS source
                 FROM payments_payment AS payment
-                LEFT JOIN receipts_receipt AS receipt
-                    ON receipt.payment_id = payment.id AND receipt.outcome = 'applied'
+                LEFT JOIN receipts_receipt AS receipt ON receipt.payment_id = payment.id AND {CREDITED}
                 LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
                 WHERE payment.status IN ('succeeded', 'refunded')
             ) AS paid, LATERAL (
@@ -52,11 +55,11 @@ RULES = [
            END) IS NOT TRUE""",
     ),
     Rule(
-        "a code's payment succeeded by the one receipt that was applied to it",
+        "a code's payment succeeded by the one receipt that was credited to it",
         f"""SELECT id, concat_ws(' ', {RECEIVED}, merchant_id, completed_at) FROM payments_payment AS payment
             WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')""",  # noqa: S608
-        """SELECT coalesce(payment_id, id), concat_ws(' ', amount, merchant_id, paid_at)
-           FROM receipts_receipt WHERE outcome = 'applied'""",
+        f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount, merchant_id, paid_at)
+            FROM receipts_receipt AS receipt WHERE {CREDITED}""",  # noqa: S608
     ),
     Rule(
         "a code's payment failed by a receipt that declines it",

@@ -31,6 +31,13 @@ class Rule:
 RECEIVED = "coalesce(payment.amount_received, payment.amount)"
 
 
+# A receipt by which a payment succeeded, and one of money that waits or waited for a person.
+CREDITED = "(receipt.outcome = 'applied' OR receipt.resolution IN ('accepted', 'attached'))"
+WAITED = (
+    "receipt.kind = 'credit' AND receipt.outcome IN ('unmatched', 'duplicate', 'amount_mismatch', 'late')"
+)
+
+
 def posted(where: str) -> str:
     """The query of the lines of journals: which, and how many satang."""
     return f"""

@@ -28,7 +28,7 @@ def owner(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 @pytest.fixture
 def transfer(owner: Recorder, monkeypatch: pytest.MonkeyPatch) -> Transfer:
     """The bank has it and did not say yet what became of it."""
-    monkeypatch.setattr("banks.sender", lambda route: Bank(sends=[Word("processing")]))
+    monkeypatch.setattr("banks.sender", lambda route, link=None: Bank(sends=[Word("processing")]))
     transfer = queued()
     work(owner)
     return transfer

@@ -86,7 +86,7 @@ def an_order(purpose: Purpose = "withdrawal", **changes: Any) -> Order:
 
 def queued(purpose: Purpose = "withdrawal", at: datetime | None = None, **changes: Any) -> Transfer:
     """An order that is due."""
-    return services.queue(an_order(purpose, **changes), route=ROUTE, at=at or clock.now())
+    return services.queue(an_order(purpose, **changes), route=ROUTE, at=at or clock.now(), merchant_id="")
 
 
 def pass_time(seconds: float = 3600) -> None:

@@ -18,7 +18,7 @@ def served_by(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bank]:
 
     def serve(**replies: Any) -> Bank:
         bank = Bank(**replies)
-        monkeypatch.setattr(banks, "sender", lambda route: bank)
+        monkeypatch.setattr(banks, "sender", lambda route, link=None: bank)
         return bank
 
     return serve

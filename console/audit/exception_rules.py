@@ -1,0 +1,84 @@
+"""Money that did not fit: what waits is in suspense, what was decided is posted and says by whom."""
+
+from console.audit.rules import WAITED, Rule, posted
+
+# From the money of a refund that came back until somebody gives it to the merchant.
+KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed = 'kept')"
+RULES = [
+    Rule(
+        "money that waits was posted to suspense, and nothing else was",
+        f"""SELECT concat_ws(' ', thing.id, 'held', account_id), satang::text
+            FROM (
+                SELECT id, bank, amount FROM receipts_receipt AS receipt WHERE {WAITED}
+                UNION ALL
+                SELECT made.id, receipt.bank, made.amount
+                FROM receipts_return AS made JOIN receipts_receipt AS receipt ON receipt.id = receipt_id
+                WHERE returned_at IS NOT NULL
+            ) AS thing,
+            LATERAL (VALUES ('bank:' || bank, -amount), ('suspense', amount)) AS line (account_id, satang)""",  # noqa: S608
+        posted("fact = 'held' AND NOT starts_with(subject_id, 'ref_')"),
+    ),
+    Rule(
+        "what left suspense left for a reason",
+        f"""SELECT concat_ws(' ', made.id, 'sent_back', account_id), satang::text
+            FROM receipts_return AS made,
+            LATERAL (VALUES ('suspense', -amount), (route, amount)) AS line (account_id, satang)
+            WHERE status = 'completed'
+            UNION ALL
+            SELECT concat_ws(' ', refund.id, 'accepted', account_id), satang::text
+            FROM refunds_refund AS refund,
+            LATERAL (VALUES ('suspense', -amount), ('available:' || merchant_id, amount))
+                AS line (account_id, satang)
+            WHERE {KEPT}""",  # noqa: S608
+        posted("fact IN ('sent_back', 'accepted')"),
+    ),
+    Rule(
+        "what is in suspense is what waits",
+        f"""SELECT 'suspense', sum(satang)::text FROM (
+                SELECT amount AS satang FROM receipts_receipt AS receipt
+                WHERE {WAITED} AND resolution IN ('', 'sending_back')
+                UNION ALL
+                SELECT amount FROM refunds_refund AS refund WHERE returned_at IS NOT NULL AND NOT {KEPT}
+            ) AS waiting HAVING sum(satang) <> 0""",  # noqa: S608
+        """SELECT id, sum(satang)::text FROM (
+               SELECT id, settled AS satang FROM transactions_account WHERE kind = 'suspense'
+               UNION ALL
+               SELECT account_id, amount FROM transactions_unfolded WHERE account_id = 'suspense'
+           ) AS part GROUP BY id HAVING sum(satang) <> 0""",
+    ),
+    Rule(
+        "what a bank took back is posted",
+        """SELECT concat_ws(' ', id, 'bank:' || bank), amount::text FROM receipts_receipt
+           WHERE kind = 'reversal' AND outcome = 'reversed'""",
+        """SELECT concat_ws(' ', journal.subject_id, entry.account_id), entry.amount::text
+           FROM transactions_journal AS journal
+           JOIN transactions_entry AS entry ON entry.journal_id = journal.id
+           WHERE journal.fact = 'reversal' AND entry.amount > 0""",
+    ),
+    Rule(
+        "a refund that a bank made by itself is part of what it took back",
+        """SELECT refund.id, concat_ws(' ', reversal_id, refund.payment_id, refund.route)
+           FROM refunds_refund AS refund WHERE reversal_id IS NOT NULL""",
+        """SELECT refund.id, concat_ws(' ', receipt.id, receipt.payment_id, 'bank:' || receipt.bank)
+           FROM refunds_refund AS refund JOIN receipts_receipt AS receipt ON receipt.id = refund.reversal_id
+           WHERE receipt.outcome = 'reversed' AND refund.amount <= receipt.amount""",
+    ),
+    Rule(
+        "a receipt is as far as its return",
+        """SELECT id, resolution FROM receipts_receipt
+           WHERE resolution IN ('sending_back', 'sent_back')""",
+        """SELECT receipt_id, CASE status WHEN 'pending' THEN 'sending_back' ELSE 'sent_back' END
+           FROM receipts_return
+           WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL""",
+    ),
+    Rule(
+        "what was decided says by whom",
+        """SELECT id, CASE resolution WHEN 'sending_back' THEN 'sent_back' ELSE resolution END
+           FROM receipts_receipt WHERE resolution NOT IN ('', 'taken_back')""",
+        """SELECT DISTINCT ON (subject_id) subject_id,
+               CASE deed WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE deed END
+           FROM receipts_act JOIN receipts_receipt AS receipt ON receipt.id = subject_id
+           WHERE resolution NOT IN ('', 'taken_back')
+           ORDER BY subject_id, receipts_act.id DESC""",
+    ),
+]

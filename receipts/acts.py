@@ -1,0 +1,194 @@
+"""What staff decide about money that does not fit. Each act is one commit, and safe to click twice.
+
+Lock order as everywhere: payment, then receipt. Whoever comes second finds the receipt decided and is told by
+whom.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from core import origin
+from payments import services as payments
+from payments.errors import PaymentNotFound
+from payments.models import Payment, Status
+from receipts import crediting, inbox, returns
+from receipts.models import HELD, Act, Deed, Kind, Notice, Outcome, Receipt, Resolution, Return
+from receipts.returns import Destination, NoDestination, NoSender
+from refunds.models import Refund
+from transactions import ledger
+
+__all__ = [
+    "AlreadyDone", "Destination", "NotPossible",
+    "accept", "attach", "dismiss", "keep", "possible", "send_back", "send_back_by_hand",
+]  # fmt: skip
+
+PAYABLE = (Status.PENDING, Status.EXPIRED)
+
+
+class NotPossible(Exception):
+    """The act cannot be done; the text says why, for staff."""
+
+
+class AlreadyDone(NotPossible):
+    """Somebody has decided already; the text says who, what and when. Nothing changed."""
+
+
+@transaction.atomic
+def accept(receipt_id: str, *, by: str, why: str, now: datetime) -> Receipt:
+    """The payment of its own code succeeds by it: paid late, or too much or too little."""
+    payment_id = Receipt.objects.values_list("payment_id", flat=True).get(pk=receipt_id)
+    payment = None if payment_id is None else _payable(payment_id, now)
+    receipt = _open(receipt_id)
+    if payment is None or receipt.payment_id != payment.id or Deed.ACCEPTED not in possible(receipt):
+        raise NotPossible("This money cannot be accepted: its own payment does not wait for any.")
+    return _credit(receipt, payment, Deed.ACCEPTED, by, why, now)
+
+
+@transaction.atomic
+def attach(receipt_id: str, *, payment_id: str, by: str, why: str, now: datetime) -> Receipt:
+    """Another payment of a merchant of the same bank succeeds by it, whatever amount was asked there."""
+    try:
+        payment = _payable(payment_id, now)
+    except PaymentNotFound:
+        raise NotPossible(f"There is no payment {payment_id}.") from None
+    receipt = _open(receipt_id)
+    if Deed.ATTACHED not in possible(receipt):
+        raise NotPossible("Only money can be attached to a payment.")
+    if payment is None:
+        raise NotPossible(f"Payment {payment_id} waits for no money by a QR code.")
+    if payment.merchant.bank != receipt.bank:
+        raise NotPossible(f"Payment {payment_id} is of a merchant of another bank.")
+    deed = Deed.ACCEPTED if receipt.payment_id == payment.id else Deed.ATTACHED
+    return _credit(receipt, payment, deed, by, why, now)
+
+
+@transaction.atomic
+def send_back(
+    receipt_id: str, *, by: str, why: str, now: datetime, destination: Destination | None = None
+) -> Return:
+    """Order it back: to the payer's account as the bank told it, or to the one that the payer named."""
+
+    def order(receipt: Receipt) -> Return:
+        to = destination or returns.way_back(receipt)
+        returns.check_sender(receipt, to)
+        return returns.order(receipt, to, now=now)
+
+    return _return(receipt_id, order, Deed.SENT_BACK, by, why, now)
+
+
+@transaction.atomic
+def send_back_by_hand(receipt_id: str, *, bank_reference: str, by: str, why: str, now: datetime) -> Return:
+    """Note that it was sent back at the bank itself, under the bank's reference."""
+
+    def note(receipt: Receipt) -> Return:
+        return returns.note_by_hand(receipt, bank_reference=bank_reference, now=now)
+
+    return _return(receipt_id, note, Deed.SENT_BACK_BY_HAND, by, why, now)
+
+
+@transaction.atomic
+def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
+    """Nothing is to be done about a message, or about a reversal of money that we never had."""
+    if subject_id.startswith("rcp_"):
+        receipt = _open(subject_id)
+        if Deed.DISMISSED not in possible(receipt):
+            raise NotPossible("Money cannot be dismissed: accept it, attach it or send it back.")
+        receipt.resolve(Resolution.DISMISSED, now=now)
+    elif not Notice.objects.filter(pk=subject_id, verdict__in=inbox.FOR_STAFF).exists():
+        raise NotPossible("This message does not wait for anybody.")
+    return _end(_act(subject_id, Deed.DISMISSED, by, why, now))
+
+
+@transaction.atomic
+def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
+    """A refund's money came back to us: the merchant has it again."""
+    refund = Refund.objects.locked(refund_id)
+    if refund.returned_at is None:
+        raise NotPossible("The money of this refund has not come back.")
+    act = _end(_act(refund_id, Deed.KEPT, by, why, now, refund.payment_id))
+    ledger.accept(merchant_id=refund.merchant_id, subject_id=refund_id, amount=refund.amount, at=now)
+    return act
+
+
+def possible(receipt: Receipt) -> frozenset[Deed]:
+    """What can be decided about it now. Whether its bank can send, `returns.check_sender` knows."""
+    if receipt.outcome not in HELD or receipt.resolution != Resolution.OPEN:
+        return frozenset()
+    if receipt.kind == Kind.REVERSAL:
+        return frozenset({Deed.DISMISSED})
+    deeds = {Deed.ATTACHED, Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
+    if receipt.outcome in (Outcome.LATE, Outcome.AMOUNT_MISMATCH) and receipt.payment is not None:
+        deeds |= {Deed.ACCEPTED} if receipt.payment.status in PAYABLE else set()
+    return frozenset(deeds)
+
+
+def _payable(payment_id: str, now: datetime) -> Payment | None:
+    """A QR payment that still waits for money, under its lock. Raises PaymentNotFound."""
+    payment: Payment = Payment.objects.locked(payment_id)
+    payments.materialise_expiry(payment, now)
+    is_payable = payment.qr_code_id is not None and payment.status in PAYABLE
+    return payment if is_payable else None
+
+
+def _open(receipt_id: str) -> Receipt:
+    """Under its lock, and not decided yet. Raises AlreadyDone."""
+    receipt: Receipt = Receipt.objects.locked(receipt_id)
+    if receipt.resolution != Resolution.OPEN:
+        raise _already(receipt_id)
+    return receipt
+
+
+def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, now: datetime) -> Receipt:
+    crediting.resolve(receipt, payment, _act(receipt.id, deed, by, why, now, payment.id))
+    return receipt
+
+
+def _return(
+    receipt_id: str, make: Callable[[Receipt], Return], deed: Deed, by: str, why: str, now: datetime
+) -> Return:
+    receipt = _open(receipt_id)
+    if deed not in possible(receipt):
+        raise NotPossible("There is no money of this receipt that could go back.")
+    try:
+        made = make(receipt)
+    except NoDestination:
+        raise NotPossible("The bank did not tell the payer's account: name one.") from None
+    except NoSender:
+        raise NotPossible(
+            "Money cannot be sent by this bank from here: send it at the bank, and note that it was."
+        ) from None
+    _end(_act(receipt_id, deed, by, why, now, receipt.payment_id))
+    return made
+
+
+def _act(subject_id: str, deed: Deed, by: str, why: str, now: datetime, payment_id: str | None = None) -> Act:
+    return Act(
+        subject_id=subject_id,
+        deed=deed,
+        by=by,
+        why=why,
+        payment_id=payment_id,
+        request_id=origin.current().request_id,
+        at=now,
+    )
+
+
+def _end(act: Act) -> Act:
+    """Write it down. Raises AlreadyDone where the subject is dismissed or kept once and for all."""
+    try:
+        with transaction.atomic():
+            act.save(force_insert=True)
+    except IntegrityError:
+        raise _already(act.subject_id) from None
+    return act
+
+
+def _already(subject_id: str) -> AlreadyDone:
+    last = Act.objects.filter(subject_id=subject_id).order_by("-id").first()
+    if last is None:
+        return AlreadyDone("The bank has taken this money back: there is nothing to decide.")
+    at = timezone.localtime(last.at)
+    return AlreadyDone(f"{last.by} decided already: {last.get_deed_display().lower()}, {at:%d %b %Y %H:%M}.")

@@ -1,0 +1,177 @@
+"""Money that waits goes back to its payer: ordered at the bank, or noted where staff sent it by hand."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import banks
+from banks import Order, Word
+from core import ids, thaibanks
+from merchants import links
+from merchants.models import Merchant
+from receipts.models import Receipt, Resolution, Return, ReturnStatus
+from refunds.destinations import NAMELESS
+from transactions import accounts, ledger
+from transfers import services as transfers
+from transfers.services import Owner
+
+log = logging.getLogger("receipts")
+
+
+class NoDestination(Exception):
+    """The bank did not tell a payer's account that money can be sent to."""
+
+
+class NoSender(Exception):
+    """Money cannot be sent by this bank: staff send it at the bank itself, and note it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """An account that money can be sent to, as whoever names it validated it; or the payment to take back."""
+
+    bank_code: str = ""
+    account: str = field(default="", repr=False)
+    account_name: str = ""
+    transaction_id: str = ""
+
+
+def way_back(receipt: Receipt) -> Destination:
+    """To the payer: by taking the payment back, or to the account the bank told. Raises NoDestination."""
+    if banks.voids(accounts.bank(receipt.bank)):
+        return Destination(transaction_id=receipt.transaction_id)
+    try:
+        thaibanks.check_account(receipt.payer_bank_code, receipt.payer_account)
+    except ValueError:
+        raise NoDestination() from None
+    return Destination(receipt.payer_bank_code, receipt.payer_account, receipt.payer_name or NAMELESS)
+
+
+def check_sender(receipt: Receipt, to: Destination | None = None) -> None:
+    """Whether the receipt's bank can send, and to such a destination. Raises NoSender."""
+    route = accounts.bank(receipt.bank)
+    if to is not None and banks.voids(route) != bool(to.transaction_id):
+        raise NoSender()
+    try:
+        banks.sender(route, links.of(_merchant_id(receipt)))
+    except banks.UnknownBank:
+        raise NoSender() from None
+
+
+def order(receipt: Receipt, to: Destination, *, now: datetime) -> Return:
+    """Order all of a receipt back, in the caller's transaction and under the receipt's lock."""
+    route = accounts.bank(receipt.bank)
+    made = _new(receipt, route, now)
+    told = Order(
+        order_id=made.id,
+        purpose="return",
+        amount=made.amount,
+        bank_code=to.bank_code,
+        account=to.account,
+        account_name=to.account_name,
+        charge_id=to.transaction_id,
+    )
+    transfers.queue(told, route=route, at=now, merchant_id=_merchant_id(receipt))
+    receipt.resolve(Resolution.SENDING_BACK, now=now)
+    return made
+
+
+def note_by_hand(receipt: Receipt, *, bank_reference: str, now: datetime) -> Return:
+    """Staff have sent it at the bank, which calls that `bank_reference`. Under the receipt's lock."""
+    route = accounts.bank(receipt.bank)
+    made = _new(
+        receipt,
+        route,
+        now,
+        status=ReturnStatus.COMPLETED,
+        by_hand=True,
+        bank_reference=bank_reference,
+        completed_at=now,
+    )
+    receipt.resolve(Resolution.SENT_BACK, now=now)
+    ledger.send_back(subject_id=made.id, amount=made.amount, to=route, at=now)
+    return made
+
+
+def stop(receipt: Receipt, *, now: datetime) -> bool:
+    """Take back the order under way, under the receipt's lock. False if the bank may have been told."""
+    made = Return.objects.select_for_update(no_key=True).get(receipt=receipt, status=ReturnStatus.PENDING)
+    try:
+        transfers.cancel(made.id, now=now)
+    except transfers.AlreadyTold:
+        return False
+    _end(made, ReturnStatus.CANCELED)
+    return True
+
+
+class ReturnOwner:
+    """What `transfers` tells of its orders that are returns (see `transfers.services.Owner`)."""
+
+    def lock(self, order_id: str) -> None:
+        _locked(order_id)
+
+    def begin(self, order_id: str, *, now: datetime) -> None:
+        """Nobody outside was told of it, so there is nothing to tell."""
+
+    def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
+        receipt, made = _locked(order_id)
+        if word.fate == "succeeded":
+            _complete(receipt, made, word, now)
+        elif word.fate == "failed":
+            _end(made, ReturnStatus.FAILED, failure_code=word.failure_code)
+            receipt.resolve(Resolution.OPEN, now=now)
+        else:
+            _came_back(receipt, made, now)
+
+
+OWNER: Owner = ReturnOwner()
+
+
+def run_due(*, now: Callable[[], datetime]) -> None:
+    """Carry out what is ordered, and ask about what was not answered."""
+    transfers.work("return", OWNER, now=now)
+
+
+def _merchant_id(receipt: Receipt) -> str:
+    """At whose bank it arrived, by the biller; empty where that is nobody's."""
+    owners = Merchant.objects.filter(bank=receipt.bank, biller_id=receipt.biller_id)
+    return owners.values_list("pk", flat=True).first() or ""
+
+
+def _new(receipt: Receipt, route: str, now: datetime, **fields: object) -> Return:
+    made: Return = Return.objects.create(
+        id=ids.new("rtn_", now),
+        receipt=receipt,
+        amount=receipt.amount,
+        route=route,
+        created_at=now,
+        **fields,
+    )
+    return made
+
+
+def _locked(order_id: str) -> tuple[Receipt, Return]:
+    receipt_id = Return.objects.values_list("receipt_id", flat=True).get(pk=order_id)
+    receipt = Receipt.objects.locked(receipt_id)
+    return receipt, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+
+
+def _complete(receipt: Receipt, made: Return, word: Word, now: datetime) -> None:
+    _end(made, ReturnStatus.COMPLETED, bank_reference=word.reference, completed_at=now)
+    receipt.resolve(Resolution.SENT_BACK, now=now)
+    ledger.send_back(subject_id=made.id, amount=made.amount, to=made.route, at=now)
+
+
+def _came_back(receipt: Receipt, made: Return, now: datetime) -> None:
+    """It arrived and came back to us: it waits again."""
+    _end(made, ReturnStatus(made.status), returned_at=now)
+    receipt.resolve(Resolution.OPEN, now=now)
+    ledger.hold(subject_id=made.id, amount=made.amount, source=made.route, at=now)
+    log.warning("the money of return %s came back and waits for staff", made.id)
+
+
+def _end(made: Return, status: ReturnStatus, **fields: object) -> None:
+    for name, value in ({"status": status} | fields).items():
+        setattr(made, name, value)
+    made.save(update_fields=["status", *fields])
