@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from banks.base import Kind, Unreadable
+from core import money
 from receipts.statements.lines import Complaints, Line, Row, digest_of, instant, matching, text
 
 WIDTH = 256
@@ -36,9 +37,8 @@ class Totals:
             self.debit, self.debits = self.debit + line.amount, self.debits + 1
 
     def __str__(self) -> str:
-        return (
-            f"{self.credits} credits of {self.credit} satang and {self.debits} debits of {self.debit} satang"
-        )
+        credit, debit = money.display(self.credit), money.display(self.debit)
+        return f"{self.credits} credits of {credit} and {self.debits} debits of {debit}"
 
 
 def rows(lines: Iterable[tuple[int, bytes]], complaints: Complaints) -> Iterator[Row]:

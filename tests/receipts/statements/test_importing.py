@@ -211,7 +211,7 @@ def test_a_line_that_nobody_can_read_waits_for_staff_once(shop: Shop) -> None:
 def test_totals_that_differ_are_a_complaint_and_no_money_is_dropped(shop: Shop) -> None:
     summary = load(bot(detail(), end=trailer(credit=300_000, credits=2)))
     assert not summary.is_clean
-    assert "tells of 2 credits of 300000 satang" in summary.statement.complaints
+    assert "tells of 2 credits of 3,000.00 THB" in summary.statement.complaints
     assert Receipt.objects.count() == 1
 
 

@@ -1,0 +1,158 @@
+"""`manage.py import_statement`: what it says, what it writes, and how it ends."""
+
+import csv
+import io
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
+
+from core import clock
+from receipts.models import Receipt, Statement
+from receipts.statements import importing
+from tests.conftest import Shop
+from tests.receipts.statements.cast import BILLER, bot, detail, line_of, plain, trailer
+
+pytestmark = [pytest.mark.django_db]
+
+
+class Terminal(io.StringIO):
+    """Somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def served(shop: Shop) -> Shop:
+    return shop
+
+
+def file_of(folder: Path, body: bytes, name: str = "day.txt") -> str:
+    path = folder / name
+    path.write_bytes(body)
+    return str(path)
+
+
+def run(*arguments: str, bank: str = "sandbox", watched: bool = False) -> tuple[str, str]:
+    """What it says, and the trouble it has; empty where all is well."""
+    said = Terminal() if watched else io.StringIO()
+    try:
+        call_command("import_statement", *arguments, "--bank", bank, stdout=said, stderr=said)
+    except CommandError as error:
+        return said.getvalue(), str(error)
+    return said.getvalue(), ""
+
+
+def test_it_says_in_a_line_what_became_of_a_file(tmp_path: Path, served: Shop) -> None:
+    path = file_of(tmp_path, bot(line_of(served.qr_code(), clock.now()), detail()))
+    said, trouble = run(path)
+    assert said == f"{path}: 2 lines: 2 new (statement {Statement.objects.get().id})\n"
+    assert not trouble
+    assert "2 lines: 2 known" in run(path)[0]
+
+
+def test_it_keeps_quiet_if_asked_and_all_is_well(tmp_path: Path) -> None:
+    assert run(file_of(tmp_path, bot(detail())), "--quiet") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (bot(detail(amount="?")), "1 lines: 1 unreadable"),
+        (bot(detail(), end=trailer()), "tells of 0 credits"),
+        (bot(detail(), end=b""), "ends without a trailer"),
+        (b"", "The file is empty."),
+        (b"\x89PNG", "It is neither"),
+        (b"biller_id\n", "Columns are missing"),
+    ],
+)
+def test_it_fails_and_says_why(tmp_path: Path, body: bytes, reason: str) -> None:
+    path = file_of(tmp_path, body)
+    said, trouble = run(path, "--quiet")
+    assert reason in said
+    assert path in said
+    assert trouble == "Files with something wrong: 1 of 1."
+
+
+def test_one_bad_file_holds_up_no_other(tmp_path: Path) -> None:
+    bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot(detail()), "good.txt")
+    said, trouble = run(bad, str(tmp_path / "missing.txt"), good)
+    assert trouble == "Files with something wrong: 2 of 3."
+    assert "No such file" in said
+    assert Receipt.objects.count() == 1
+
+
+def test_results_are_written_line_by_line_and_no_cell_is_a_formula(tmp_path: Path) -> None:
+    name = f"2026-11-21,12:00:00,{BILLER},R1,,,1.00,credit,,"
+    path = file_of(tmp_path, plain(name, "=1+1,,,,,,,,,"), "=day.csv")
+    results = tmp_path / "results.csv"
+    run(path, "--results", str(results))
+    with results.open(newline="", encoding="utf-8") as file:
+        header, first, second = csv.reader(file)
+    assert header == ["file", "line", "result", "receipt", "outcome", "why"]
+    assert first == [path, "2", "new", Receipt.objects.get().id, "unmatched", ""]
+    assert second == [path, "3", "unreadable", "", "", "the biller id cannot be ''"]
+
+
+def test_a_name_that_begins_like_a_formula_is_no_formula(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_of(tmp_path, bot(detail()), "=day.txt")
+    monkeypatch.chdir(tmp_path)
+    run("=day.txt", "--results", "results.csv")
+    assert "'=day.txt,2,new" in (tmp_path / "results.csv").read_text()
+
+
+def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(bot(detail()))))
+    assert run("-", "--quiet") == ("", "")
+    assert Statement.objects.get().name == "-"
+
+
+def test_only_a_terminal_is_shown_a_bar(tmp_path: Path) -> None:
+    path = file_of(tmp_path, bot(detail()))
+    assert "\r" not in run(path)[0]
+    assert "100 %" in run(path, watched=True)[0]
+
+
+def test_a_bank_that_serves_nobody_is_refused(tmp_path: Path) -> None:
+    assert run(file_of(tmp_path, bot(detail())), bank="nobody")[1] == "No merchant has the bank 'nobody'."
+
+
+def test_results_that_cannot_be_written_are_said_so(tmp_path: Path) -> None:
+    trouble = run(file_of(tmp_path, bot(detail())), "--results", str(tmp_path / "no" / "r.csv"))[1]
+    assert trouble.endswith("No such file or directory.")
+    assert not Receipt.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (KeyboardInterrupt(), "Interrupted."),
+        (OperationalError("the server is gone\nat all"), "the server is gone."),
+    ],
+)
+def test_what_is_stored_stays_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, said: str
+) -> None:
+    def end(*args: object, **kwargs: object) -> None:
+        raise raised
+
+    path = file_of(tmp_path, bot(detail()))
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "judge", end)
+        trouble = run(path)[1]
+    assert said in trouble
+    assert trouble.endswith("What is stored stays; import it again.")
+    assert "1 known" in run(path)[0]
+
+
+@pytest.mark.parametrize("form", ["bot", "csv"])
+def test_a_format_that_is_told_is_believed(tmp_path: Path, form: str) -> None:
+    body = bot(detail()) if form == "csv" else plain(f"2026-11-21,12:00:00,{BILLER},R1,,,1.00,credit,,")
+    said, trouble = run(file_of(tmp_path, body), "--format", form)
+    assert trouble
+    assert "Columns are missing" in said or "2 unreadable" in said
