@@ -21,6 +21,7 @@ from sandbox import orders
 from tests.conftest import BankCaller, Shop, open_shop
 from tests.factories import PaymentFactory
 from tests.merchants.cast import TERMS
+from tests.receipts.statements.cast import bot, line_of, load
 from tests.stack import wait_until
 from tests.threads import at_once
 from tests.webhooks.cast import SECRET, make_endpoint
@@ -33,7 +34,7 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 # Version and time of a Fernet token: what every one of this century begins with.
 TOKEN_START = "gAAAAA"
-TOKENS = 11  # what `lived_in` seals, one in each column
+TOKENS = 12  # what `lived_in` seals, one in each column
 
 
 class Terminal(io.StringIO):
@@ -66,6 +67,7 @@ def lived_in(shop: Shop, bank: BankCaller) -> dict[str, str]:
     shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET})
     code: dict[str, str] = ask(shop).json()
     assert bank.tell(code, payer_account=PAYER).status_code == 200
+    load(bot(line_of(code, Receipt.objects.get().paid_at)))
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.Asked(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.take(ordered, now=clock.now())
@@ -146,6 +148,7 @@ def test_the_old_key_opens_nothing_any_more_and_nothing_needs_it(
     assert (payment.client_bank_account, payment.payer_account) == (ACCOUNT, PAYER)
     assert receipt.payer_account == PAYER
     assert PAYER.encode() in Notice.objects.get().body
+    assert receipt.statement_line.line == line_of(lived_in, receipt.paid_at)
     (link,) = BankLink.objects.all()
     assert links.opened(link).credentials.items() >= TERMS.credentials.items()
     again = ask(shop)
