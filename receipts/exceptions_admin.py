@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html
 
 from core import clock, money
-from core.admin import ReadOnlyAdmin
 from receipts import case_page, cases
+from receipts.acting_admin import ActingAdmin
 from receipts.cases import Case
 from receipts.looking import may_look
 from receipts.models import Waiting
@@ -50,8 +50,8 @@ class Told(ChangeList):
             row.case = told.get(row.pk)
 
 
-class ExceptionsAdmin(ReadOnlyAdmin):
-    list_display = ["age", "reason", "baht", "bank", "merchant", "nearest"]
+class ExceptionsAdmin(ActingAdmin):
+    list_display = ["age", "baht", "reason", "nearest", "merchant", "bank"]
     list_display_links = ["reason"]
     list_filter = [
         "why",
@@ -78,6 +78,9 @@ class ExceptionsAdmin(ReadOnlyAdmin):
             return found, may_repeat
         return queryset.filter(Q(amount=amount) | Q(pk__in=found.values("pk"))), may_repeat
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return super().changelist_view(request, {"title": "What waits for a person"} | (extra_context or {}))
+
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
@@ -88,7 +91,8 @@ class ExceptionsAdmin(ReadOnlyAdmin):
         case = cases.of([subject_id]).get(subject_id)
         if case is None:
             raise Http404
-        context = self.admin_site.each_context(request) | case_page.context(case) | {"title": subject_id}
+        context = case_page.context(case) | self.buttons(request, case) | {"title": case.title}
+        context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/receipts/case.html", context)
 
     @admin.display(ordering="since")
@@ -104,15 +108,17 @@ class ExceptionsAdmin(ReadOnlyAdmin):
 
     @admin.display(description="amount", ordering="amount")
     def baht(self, row: Waiting) -> str | None:
-        return None if row.amount is None else money.display(row.amount)
+        if row.amount is None:
+            return None
+        return format_html('<span style="white-space: nowrap">{}</span>', money.display(row.amount))
 
     @admin.display(description="nearest payment")
     def nearest(self, row: Any) -> str | None:
         case: Case | None = row.case
-        if case is None or not case.nearest:
+        near = next((near for near in case.nearest if near.is_unpaid), None) if case else None
+        if near is None:
             return None
-        near = case.nearest[0]
-        return format_html("{}<br><small>{}</small>", near.payment.id, near.words)
+        return format_html("{}<br><small>{}</small>", near.words, near.payment.id)
 
 
 def _amount(text: str) -> int | None:

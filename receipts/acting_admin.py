@@ -1,0 +1,92 @@
+"""The page on which staff confirm an act on an exception, and what happens when they do."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.utils import quote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from core import clock
+from core.admin import ReadOnlyAdmin
+from receipts import acts, cases, ways
+from receipts.act_forms import WhyForm
+from receipts.cases import Case
+from receipts.ways import Way
+
+RESOLVE = "receipts.resolve_receipt"
+LIST, PAGE = "admin:receipts_waiting_changelist", "admin:receipts_waiting_change"
+
+
+class ActingAdmin(ReadOnlyAdmin):
+    """A second click, or a colleague's at the same time, changes nothing and is told who was first."""
+
+    def get_urls(self) -> list[URLPattern]:
+        act = self.admin_site.admin_view(self.act_view)
+        return [
+            path("<str:object_id>/act/<str:slug>/", act, name="receipts_waiting_act"),
+            *super().get_urls(),
+        ]
+
+    def buttons(self, request: HttpRequest, case: Case) -> dict[str, Any]:
+        """What whoever looks at the page of an exception may click there."""
+        may_act = request.user.has_perm(RESOLVE)
+        found = ways.possible(case) if may_act else []
+        return {
+            "may_act": may_act,
+            "can_attach": any(way.slug == "attach" for way in found),
+            "ways": [way for way in found if way.slug != "attach"],
+        }
+
+    def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
+        if not request.user.has_perm(RESOLVE):
+            raise PermissionDenied
+        case, way = cases.of([object_id]).get(object_id), ways.BY_SLUG.get(slug)
+        if case is None or way is None:
+            raise Http404
+        if request.method != "POST":
+            return self._ask(request, case, way, _unfilled(way, request))
+        form = way.form(request.POST)
+        if not form.is_valid() or (way.asks_again and "sure" not in request.POST):
+            return self._ask(request, case, way, form)
+        return self._do(request, case, way, form.cleaned_data)
+
+    def _ask(self, request: HttpRequest, case: Case, way: Way, form: WhyForm) -> HttpResponse:
+        valid = form.is_bound and form.is_valid()
+        try:
+            says = ways.says(case, way, form.cleaned_data if valid else form.initial)
+        except acts.NotPossible as refusal:
+            return self._refuse(request, case, refusal)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": way.label,
+            "case": case,
+            "way": way,
+            "form": form,
+            "says": says,
+            "is_fixed": valid,
+            "is_last": valid or not way.asks_again,
+        }
+        return TemplateResponse(request, "admin/receipts/act.html", context)
+
+    def _do(self, request: HttpRequest, case: Case, way: Way, filled: dict[str, Any]) -> HttpResponse:
+        subject = case.subject
+        try:
+            way.do(subject.pk, filled, request.user.get_username(), clock.now())
+        except acts.NotPossible as refusal:
+            return self._refuse(request, case, refusal)
+        self.log_change(request, subject, f"{way.deed}: {filled['why']}")
+        messages.success(request, f"{way.deed.label.capitalize()}: {case.title} ({subject.pk}).")
+        return HttpResponseRedirect(reverse(LIST))
+
+    def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:
+        messages.warning(request, str(refusal))
+        return HttpResponseRedirect(reverse(PAGE, args=[quote(case.subject.pk)]))
+
+
+def _unfilled(way: Way, request: HttpRequest) -> WhyForm:
+    """What the click already says, such as which payment."""
+    given = {name: value for name in way.form.base_fields if (value := request.GET.get(name))}
+    return way.form(initial=given)

@@ -1,0 +1,171 @@
+"""What staff can do about an exception: what they are told will happen, and the service that does it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from core import money, vault
+from payments.models import Payment
+from receipts import acts, returns
+from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
+from receipts.case_page import bank_named
+from receipts.cases import Case
+from receipts.models import Act, Deed, Notice, Receipt, Verdict
+from refunds.models import Refund
+
+Filled = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One button. says: what will happen, given what is filled in. do: by the service."""
+
+    slug: str
+    label: str
+    deed: Deed
+    form: type[WhyForm]
+    says: Callable[[Case, Filled], str]
+    do: Callable[..., object]
+    asks_again: bool = False
+
+
+def _accept_says(case: Case, filled: Filled) -> str:
+    receipt = _receipt(case)
+    assert receipt.payment is not None, "acts.possible says so"
+    return _succeeds(receipt, receipt.payment)
+
+
+def _attach_says(case: Case, filled: Filled) -> str:
+    payment = Payment.objects.filter(pk=filled.get("payment")).select_related("merchant").first()
+    if payment is None:
+        raise acts.NotPossible("There is no payment of this id.")
+    return _succeeds(_receipt(case), payment)
+
+
+def _succeeds(receipt: Receipt, payment: Payment) -> str:
+    came = money.display(receipt.amount)
+    if receipt.amount == payment.amount:
+        return (
+            f"Payment {payment.id} of {payment.merchant.name} succeeds with this {came}, "
+            "the merchant is told, and the money is added to its balance."
+        )
+    return (
+        f"Payment {payment.id} of {payment.merchant.name} asked for {money.display(payment.amount)}. "
+        f"It succeeds with the {came} that came in: the merchant is told so, and its balance grows by them."
+    )
+
+
+def _send_back_says(case: Case, filled: Filled) -> str:
+    receipt = _receipt(case)
+    to = returns.way_back(receipt)
+    if to.transaction_id:
+        return f"{bank_named(receipt.bank)} takes the payment back, as long as its day is not over."
+    account = f"{vault.masked(to.account)} at {bank_named(to.bank_code)}"
+    return f"{money.display(receipt.amount)} go back to the payer, {to.account_name}, account {account}."
+
+
+def _send_to_says(case: Case, filled: Filled) -> str:
+    amount = money.display(_receipt(case).amount)
+    if not filled.get("bank_account"):
+        return f"{amount} go to the account that you name here. You see it once more before the money goes."
+    account = f"{filled['bank_account']} at {bank_named(filled['bank_code'])}"
+    return f"{amount} go to {filled['account_name']}, account {account}. Nobody can call them back."
+
+
+def _by_hand_says(case: Case, filled: Filled) -> str:
+    amount = money.display(_receipt(case).amount)
+    return f"You have sent {amount} back at the bank yourself: nothing is ordered, only noted."
+
+
+def _dismiss_says(case: Case, filled: Filled) -> str:
+    return "It leaves the list of exceptions. No money moves, and the record is kept."
+
+
+def _keep_says(case: Case, filled: Filled) -> str:
+    assert isinstance(case.subject, Refund)
+    refund = case.subject
+    amount = money.display(refund.amount)
+    return (
+        f"The {amount} that came back are added to the balance of {refund.merchant.name}. "
+        "The refund stays completed and returned; the merchant may pay its customer in another way."
+    )
+
+
+def _receipt(case: Case) -> Receipt:
+    assert isinstance(case.subject, Receipt)
+    return case.subject
+
+
+def _attach(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
+    return acts.attach(subject_id, payment_id=filled["payment"], by=by, why=filled["why"], now=now)
+
+
+def _send_to(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
+    to = acts.Destination(filled["bank_code"], filled["bank_account"], filled["account_name"])
+    return acts.send_back(subject_id, destination=to, by=by, why=filled["why"], now=now)
+
+
+def _by_hand(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
+    reference = filled["bank_reference"]
+    return acts.send_back_by_hand(subject_id, bank_reference=reference, by=by, why=filled["why"], now=now)
+
+
+def _plainly(act: Callable[..., object]) -> Callable[..., object]:
+    """An act that needs nothing but a reason."""
+
+    def do(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
+        return act(subject_id, by=by, why=filled["why"], now=now)
+
+    return do
+
+
+WAYS = [
+    Way("accept", "Accept", Deed.ACCEPTED, WhyForm, _accept_says, _plainly(acts.accept)),
+    Way("attach", "Attach to this payment", Deed.ATTACHED, AttachForm, _attach_says, _attach),
+    Way("send-back", "Send back", Deed.SENT_BACK, WhyForm, _send_back_says, _plainly(acts.send_back)),
+    Way(
+        "send-to", "Send back to another account", Deed.SENT_BACK, AccountForm, _send_to_says, _send_to, True
+    ),
+    Way("by-hand", "Sent back by hand", Deed.SENT_BACK_BY_HAND, ByHandForm, _by_hand_says, _by_hand),
+    Way("dismiss", "Dismiss", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
+    Way("keep", "Give it to the merchant", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
+]
+BY_SLUG = {way.slug: way for way in WAYS}
+
+
+def possible(case: Case) -> list[Way]:
+    """What can be done now."""
+    deeds = _deeds(case.subject)
+    return [way for way in WAYS if way.deed in deeds and _fits(way, case)]
+
+
+def says(case: Case, way: Way, filled: Filled) -> str:
+    """What will happen, before it does. Raises acts.NotPossible."""
+    if way not in possible(case):
+        raise acts.NotPossible(f"“{way.label}” is not possible, or not any more.")
+    return way.says(case, filled)
+
+
+def _deeds(subject: Receipt | Notice | Refund) -> frozenset[Deed]:
+    if isinstance(subject, Receipt):
+        return acts.possible(subject)
+    if Act.objects.filter(subject_id=subject.pk).exists():
+        return frozenset()
+    if isinstance(subject, Notice):
+        waits = subject.verdict in (Verdict.CONFLICT, Verdict.UNREADABLE)
+        return frozenset([Deed.DISMISSED]) if waits else frozenset()
+    return frozenset([Deed.KEPT]) if subject.returned_at else frozenset()
+
+
+def _fits(way: Way, case: Case) -> bool:
+    """Whether the bank can send it there, to the payer or to any account."""
+    if way.deed != Deed.SENT_BACK:
+        return True
+    receipt = _receipt(case)
+    try:
+        to = returns.way_back(receipt) if way.slug == "send-back" else acts.Destination()
+        returns.check_sender(receipt, to)
+    except (returns.NoSender, returns.NoDestination):
+        return False
+    return True
