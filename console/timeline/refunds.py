@@ -13,8 +13,9 @@ from webhooks.models import Event
 
 
 def created(subject: Subject) -> Moment:
+    """Of a refund by which the bank took the money back itself, nobody asked."""
     tell = partial(_told, Type.REFUND_CREATED, "created_at", "{amount} are to go back.")
-    return Moment(_of(subject), "created_at", tell)
+    return Moment(_of(subject).filter(reversal_id__isnull=True), "created_at", tell)
 
 
 def orders(subject: Subject) -> Moment:
