@@ -17,9 +17,7 @@ from console import openapi as docs
 from core import clock
 from core.methods import safe_only
 from payments.models import Payment, Status
-from receipts import inbox
-from receipts.models import Inquiry, Notice, Receipt
-from refunds.models import Refund
+from receipts.models import Inquiry, Receipt, Waiting, Why
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
 from withdrawals.models import Withdrawal
@@ -67,12 +65,14 @@ def _inquiries(now: datetime) -> Iterator[Metric]:
 
 
 def _for_staff() -> Iterator[Metric]:
-    receipts, notices = Receipt.objects, Notice.objects.filter(verdict__in=inbox.FOR_STAFF)
+    receipts, listed = Receipt.objects, Waiting.objects
+    notices = listed.filter(why__in=[Why.CONFLICT, Why.UNREADABLE])
+    returned = listed.filter(why=Why.RETURNED)
     for name, help_text, waiting in [
         ("receipts_not_applied", "Receipts stored but not judged.", receipts.not_judged()),
         ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
         ("notices_for_staff", "Bank messages that wait for a person.", notices),
-        ("refunds_returned", "Refunds whose money came back.", Refund.objects.returned()),
+        ("refunds_returned", "Refunds whose money came back.", returned),
         ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff()),
     ]:
         yield GaugeMetricFamily(name, help_text, waiting.count())

@@ -40,6 +40,8 @@ def _attach_says(case: Case, filled: Filled) -> str:
     payment = Payment.objects.filter(pk=filled.get("payment")).select_related("merchant").first()
     if payment is None:
         raise acts.NotPossible("There is no payment of this id.")
+    if payment.status not in acts.PAYABLE:
+        raise acts.NotPossible(f"Payment {payment.id} is {payment.status}: it waits for no money.")
     return _succeeds(_receipt(case), payment)
 
 

@@ -42,10 +42,6 @@ class RefundQuerySet(models.QuerySet["Refund"]):
     def of(self, merchant: Merchant) -> "RefundQuerySet":
         return self.filter(merchant=merchant)
 
-    def returned(self) -> "RefundQuerySet":
-        """Those whose money came back after they were completed."""
-        return self.filter(returned_at__isnull=False)
-
     def locked(self, refund_id: str) -> "Refund":
         """The row under its lock. Lock its payment before."""
         return self.select_for_update(no_key=True).get(pk=refund_id)

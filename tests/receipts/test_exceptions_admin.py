@@ -67,6 +67,10 @@ def status(payment_id: str) -> tuple[str, int]:
     return payment.status, payment.received
 
 
+def metrics(client: Client) -> str:
+    return str(client.get("/metrics").content.decode())
+
+
 def test_only_what_is_possible_has_a_button(odd: Odd, malee: Client) -> None:
     odd.bank.post(b"garbage")
     assert buttons(malee, odd.mismatch().id) == ["accept", "send-back", "send-to", "by-hand"]
@@ -127,6 +131,16 @@ def test_money_is_not_attached_to_a_payment_that_is_paid(odd: Odd, malee: Client
     confirm(malee, receipt.id, "attach", payment=code["payment_id"])
     assert not Act.objects.exists()
     assert Receipt.objects.get(pk=receipt.id).resolution == ""
+
+
+def test_a_payment_that_is_paid_is_not_offered(odd: Odd, malee: Client) -> None:
+    code = odd.shop.qr_code()
+    odd.told(code)
+    receipt = odd.told(code)
+    page = read(malee, page_of(receipt.id))
+    assert "same reference" in page
+    assert "?payment=" not in page
+    assert "is succeeded" in ask(malee, receipt.id, "attach", payment=code["payment_id"])
 
 
 def test_money_goes_back_to_the_payer(odd: Odd, malee: Client, served_by: Callable[..., Bank]) -> None:
@@ -213,7 +227,9 @@ def test_a_message_is_dismissed(odd: Odd, malee: Client) -> None:
     odd.bank.post(b"garbage")
     notice = Notice.objects.get()
     assert "No money moves" in ask(malee, notice.id, "dismiss")
+    assert "notices_for_staff 1.0" in metrics(malee)
     assert "0 exceptions" in confirm(malee, notice.id, "dismiss")
+    assert "notices_for_staff 0.0" in metrics(malee)
     assert "by malee" in read(malee, page_of(notice.id))
 
 
@@ -228,6 +244,7 @@ def test_a_refund_that_came_back_is_given_to_the_merchant(
     said = ask(malee, refund["refund_id"], "keep")
     assert "The 1,500.00 THB that came back are added to the balance of Somtam House." in said
     assert "0 exceptions" in confirm(malee, refund["refund_id"], "keep")
+    assert "refunds_returned 0.0" in metrics(malee)
     assert counter.balance() == (150_000, 0)
 
 
