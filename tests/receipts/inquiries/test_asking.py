@@ -12,7 +12,7 @@ from core import clock, thaiqr
 from merchants.models import Merchant
 from payments import services as payments
 from payments.models import Payment
-from receipts import schedule
+from receipts import inquiries, schedule
 from receipts.models import Inquiry, InquiryAnswer, Notice, Receipt
 from tests.conftest import BankCaller, Shop
 from tests.receipts.inquiries.cast import NOTHING, AskedBank, answers, end_leases, end_of_code, found, sweep
@@ -126,6 +126,20 @@ def test_a_code_that_ends_while_its_bank_is_asked_counts_from_its_end(
     served_by(ends_it)
     sweep(0, since=Payment.objects.get().created_at + timedelta(seconds=5))
     assert Inquiry.objects.get().due_at == end_of_code() + timedelta(seconds=60)
+
+
+def test_a_date_that_passes_while_the_bank_answers_stays_due(shop: Shop, served_by: Answering) -> None:
+    shop.qr_code()
+    plan = schedule.of(Payment.objects.get())
+    watch = [plan[3] - timedelta(seconds=1)]
+
+    def answers_late() -> Found:
+        watch[0] += timedelta(seconds=2)
+        return NOTHING
+
+    served_by(answers_late, NOTHING, per_second=1)
+    assert inquiries.inquire_due(now=lambda: watch[0]) == 1
+    assert Inquiry.objects.get().due_at == plan[3]
 
 
 @pytest.mark.parametrize("error", [NotAnswered(), ValueError("what the bank said")])
