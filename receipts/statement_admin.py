@@ -4,11 +4,14 @@ The import runs in the request that brings the file, and goes on if the browser 
 kept for a worker, and whatever ends it, importing the file again goes on where it stopped.
 """
 
+import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -23,8 +26,10 @@ from core.logs import redact
 from merchants.models import Merchant
 from receipts.models import LineResult, Statement, StatementLine
 from receipts.statements import importing, reading
-from receipts.statements.importing import Summary
+from receipts.statements.importing import Result, Summary
 from receipts.statements.lines import NotAStatement
+
+log = logging.getLogger("receipts")
 
 
 class ImportForm(forms.Form):
@@ -87,7 +92,15 @@ class StatementAdmin(ReadOnlyAdmin):
             form.add_error("file", str(error))
             return None
         self.log_addition(request, statement, "imported")
-        summary = importing.run(file, statement, occurrences, clock=clock.now, passed=lambda results: None)
+        summary = Summary(statement)
+        try:
+            summary = importing.run(file, statement, occurrences, clock=clock.now, passed=_ignore)
+        except DatabaseError as error:
+            log.exception("statement %s was interrupted", statement.id)
+            messages.error(
+                request, f"{statement.name} was interrupted ({type(error).__name__}): import it again."
+            )
+            return summary
         if summary.is_clean:
             messages.success(request, f"{statement.name}: {statement.total} lines are in.")
         else:
@@ -135,3 +148,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
     @admin.display(description="line")
     def text(self, line: StatementLine) -> str:
         return redact(reading.as_text(line.line))
+
+
+def _ignore(results: Sequence[Result]) -> None:
+    """The page reads what became of the lines from the database."""

@@ -16,9 +16,7 @@ log = logging.getLogger("receipts")
 def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
     """Judge what is stored safely. What goes wrong is logged and left to the sweep, as elsewhere."""
     known = _ours(receipts)
-    strange = [
-        receipt for receipt in receipts if receipt.kind == Kind.CREDIT and receipt.reference1 not in known
-    ]
+    strange = [receipt for receipt in receipts if _is_strange(receipt, known)]
     try:
         _hold(bank, strange, now)
     except Exception:
@@ -26,6 +24,11 @@ def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
     alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in strange}
     for receipt_id in sorted(alone):
         services.try_to_apply(receipt_id=receipt_id, now=now)
+
+
+def _is_strange(receipt: Receipt, known: set[str]) -> bool:
+    """Money of which nobody can know anything; what the bank has named it may have taken back as well."""
+    return receipt.kind == Kind.CREDIT and receipt.reference1 not in known and not receipt.also_known_as
 
 
 def _ours(receipts: Sequence[Receipt]) -> set[str]:

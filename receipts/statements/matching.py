@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from core import ids
 from receipts import joining
-from receipts.models import Kind, Receipt, Source
+from receipts.models import Kind, Outcome, Receipt, Resolution, Source
 from receipts.statements.lines import Line
 
 What = tuple[str, str, int]
@@ -21,6 +21,7 @@ class Matching:
         self._bank = bank
         self._free: dict[What, list[Receipt]] = {}
         self._made: list[Receipt] = []
+        self._orphans = _orphans(bank, lines)
         for receipt in _without_line(bank, lines) if lines else []:
             self._free.setdefault(_what(receipt), []).append(receipt)
 
@@ -55,6 +56,8 @@ class Matching:
         )
         if line.kind == "reversal" and (credit := self._only_credit(line)):
             receipt.bank_transaction_id = credit.transaction_id
+        if line.kind == "credit" and (orphan := self._orphans.pop(_what(line), None)):
+            receipt.also_known_as = orphan
         self._made.append(receipt)
         return receipt
 
@@ -95,6 +98,23 @@ def _without_line(bank: str, lines: Sequence[Line]) -> Iterable[Receipt]:
         statement_line__isnull=True,
     ).order_by("id")
     return found
+
+
+def _orphans(bank: str, lines: Sequence[Line]) -> dict[What, str]:
+    """The ids of credits that the bank took back before anybody told us of them."""
+    reversals = Receipt.objects.filter(
+        bank=bank,
+        biller_id__in={line.biller_id for line in lines},
+        reference1__in={line.reference1 for line in lines},
+        kind=Kind.REVERSAL,
+        outcome=Outcome.UNMATCHED,
+        resolution=Resolution.OPEN,
+    ).exclude(source=Source.STATEMENT)
+    return {
+        _what(reversal): reversal.bank_transaction_id
+        for reversal in reversals
+        if not joining.named(bank, reversal.bank_transaction_id, Kind.CREDIT)
+    }
 
 
 def _what(money: joining.Movement) -> What:

@@ -71,7 +71,11 @@ def open_file(stream: BinaryIO, name: str, form: Format | None = None) -> File:
         is_utf8 = is_utf8 and _decodes(decoder, chunk)
     is_utf8 = is_utf8 and _decodes(decoder, b"", final=True)
     encoding = "utf-8" if is_utf8 or _has_mark(stream) else bot.ENCODING
-    return File(stream, name, form or _format_of(stream), encoding, sha.hexdigest(), size)
+    stream.seek(0)
+    _, first = next(numbered(stream), (0, b""))
+    if not first:
+        raise NotAStatement("The file is empty.")
+    return File(stream, name, form or _format_of(first), encoding, sha.hexdigest(), size)
 
 
 def as_text(line: bytes) -> str:
@@ -95,11 +99,7 @@ def _has_mark(stream: BinaryIO) -> bool:
     return stream.read(3) == codecs.BOM_UTF8
 
 
-def _format_of(stream: BinaryIO) -> Format:
-    stream.seek(0)
-    _, first = next(numbered(stream), (0, b""))
-    if not first:
-        raise NotAStatement("The file is empty.")
+def _format_of(first: bytes) -> Format:
     if bot.BEGINNING.match(first):
         return "bot"
     if b"biller_id" in first.lower():

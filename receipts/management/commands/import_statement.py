@@ -45,9 +45,10 @@ class Command(BaseCommand):
         origin.begin(actor=WHO)
         wrong = 0
         with _results(options["results"]) as results:
-            for name in options["files"]:
+            for path in options["files"]:
+                name = os.fsencode(path).decode(errors="replace")  # whatever bytes the system has for it
                 try:
-                    wrong += not self._import(name, results, options)
+                    wrong += not self._import(path, name, results, options)
                 except (NotAStatement, OSError) as error:
                     wrong += 1
                     self.stderr.write(f"{name}: {error}", self.style.ERROR)
@@ -60,9 +61,9 @@ class Command(BaseCommand):
         if wrong:
             raise CommandError(f"Files with something wrong: {wrong} of {len(options['files'])}.")
 
-    def _import(self, name: str, results: Any, options: dict[str, Any]) -> bool:
+    def _import(self, path: str, name: str, results: Any, options: dict[str, Any]) -> bool:
         """Whether all is well with the file."""
-        with _opened(name) as stream:
+        with _opened(path) as stream:
             file = reading.open_file(stream, Path(name).name, options["format"])
             statement, occurrences = importing.begin(file, bank=options["bank"], by=WHO, now=clock.now())
             bar = Bar(self.stderr, name, lambda: statement.total)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -110,6 +111,13 @@ def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(bot(detail()))))
     assert run("-", "--quiet") == ("", "")
     assert Statement.objects.get().name == "-"
+
+
+def test_a_name_in_no_encoding_is_a_name(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt"))
+    path.write_bytes(bot(detail()))
+    assert not run(str(path))[1]
+    assert Statement.objects.get().name == "\ufffd.txt"
 
 
 def test_only_a_terminal_is_shown_a_bar(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 from django.test import Client
 
 from config import bridge
 from core import clock, uploads
 from core.http import MAX_BODY
 from receipts.models import Receipt, Statement
+from receipts.statements import importing
 from tests.conftest import Shop, new_client
 from tests.receipts.statements.cast import bot, detail, line_of, trailer
 
@@ -77,6 +79,18 @@ def test_a_file_in_no_known_format_is_refused_in_words(shop: Shop, malee: Client
     shown = upload(malee, b"PK\x03\x04 a spreadsheet")
     assert "neither a cross-bank bill payment file nor a CSV file" in shown.content.decode()
     assert not Statement.objects.exists()
+
+
+def test_a_database_that_fails_meanwhile_is_told_in_words(
+    shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(importing, "judge", fail)
+    shown = upload(malee, bot(detail()))
+    assert "was interrupted (OperationalError): import it again" in shown.content.decode()
+    assert Statement.objects.get().ended_at is None
 
 
 def test_an_import_that_is_under_way_shows_how_far_it_is(shop: Shop, malee: Client) -> None:

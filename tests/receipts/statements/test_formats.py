@@ -228,6 +228,12 @@ def test_what_is_no_statement_is_refused_in_words(body: bytes, reason: str) -> N
         read(body)
 
 
+@pytest.mark.parametrize("form", reading.FORMATS)
+def test_an_empty_file_is_empty_whatever_it_is_called(form: Format) -> None:
+    with pytest.raises(NotAStatement, match="file is empty"):
+        read(b"\n", form)
+
+
 def test_a_file_that_is_called_what_it_is_not_has_no_readable_line() -> None:
     rows, complaints = read(cast.plain(CSV_LINE), "bot")
     assert [row.line for row in rows] == [None, None]

@@ -197,6 +197,19 @@ def test_a_reversal_that_is_told_of_a_credit_only_a_line_told_takes_it_back(
     assert Receipt.objects.count() == 2
 
 
+def test_a_credit_that_is_told_only_by_its_line_is_taken_back_by_what_was_told_before(
+    shop: Shop, bank: BankCaller
+) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    bank.tell(code, type="reversal", transaction_id="T1", paid_at=paid_at + timedelta(seconds=3))
+    assert Receipt.objects.get().outcome == "unmatched"
+    results_of(bot(line_of(code, paid_at), line_of(code, paid_at + timedelta(seconds=3), sign="D")))
+    assert sorted(Receipt.objects.values_list("kind", "outcome")) == [
+        ("credit", "applied"),
+        ("reversal", "reversed"),
+    ]
+
+
 def test_a_line_that_nobody_can_read_waits_for_staff_once(shop: Shop) -> None:
     broken = detail(amount="12,500.00")
     for _ in range(2):
