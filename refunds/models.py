@@ -67,6 +67,10 @@ class Refund(models.Model):
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
+    asked_by = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    asked_request_id = models.CharField(max_length=64, blank=True, default="")
+    canceled_by = models.CharField(max_length=160, blank=True, default="")
+    canceled_request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from banks import Order
-from core import ids, rows
+from core import ids, origin, rows
 from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
@@ -81,7 +81,10 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
         raise RefundNotCancelable(status=refund.status)
     if refund.route:
         _withdraw_order(refund, now)
-    refund.become(Status.CANCELED, updated_at=now)
+    asked = origin.current()
+    refund.become(
+        Status.CANCELED, updated_at=now, canceled_by=asked.actor, canceled_request_id=asked.request_id
+    )
     give_back(refund, payment, now)
     return refund
 

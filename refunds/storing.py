@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from core import ids
+from core import ids, origin
 from payments.models import Payment
 from refunds.models import Refund
 from transactions import services as transactions
@@ -11,7 +11,7 @@ from transactions import services as transactions
 
 def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
     """A refund of `amount` satang, pending unless `fields` say otherwise. The caller reserved the money."""
-    refund_id = ids.new("ref_", now)
+    refund_id, asked = ids.new("ref_", now), origin.current()
     row = transactions.record_refund(
         refund_id=refund_id,
         payment_id=payment.id,
@@ -27,6 +27,8 @@ def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund
         transaction=row,
         amount=amount,
         currency=payment.currency,
+        asked_by=asked.actor,
+        asked_request_id=asked.request_id,
         created_at=now,
         updated_at=now,
         **fields,

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
 from core import money
@@ -15,7 +15,8 @@ from webhooks.models import Event
 def created(subject: Subject) -> Moment:
     """Of a refund by which the bank took the money back itself, nobody asked."""
     tell = partial(_told, Type.REFUND_CREATED, "created_at", "{amount} are to go back.")
-    return Moment(_of(subject).filter(reversal_id__isnull=True), "created_at", tell)
+    rows = _of(subject).filter(reversal_id__isnull=True)
+    return Moment(rows.annotate(actor=F("asked_by"), request_id=F("asked_request_id")), "created_at", tell)
 
 
 def orders(subject: Subject) -> Moment:
@@ -37,7 +38,9 @@ def failed(subject: Subject) -> Moment:
 
 def canceled(subject: Subject) -> Moment:
     tell = partial(_told, Type.REFUND_CANCELED, "updated_at", "{amount} are not to go back after all.")
-    return Moment(_of(subject).filter(status=Status.CANCELED), "updated_at", tell)
+    rows = _of(subject).filter(status=Status.CANCELED)
+    known = rows.annotate(actor=F("canceled_by"), request_id=F("canceled_request_id"))
+    return Moment(known, "updated_at", tell)
 
 
 def came_back(subject: Subject) -> Moment:
