@@ -78,7 +78,7 @@ class ActingAdmin(ReadOnlyAdmin):
         except acts.NotPossible as refusal:
             return self._refuse(request, case, refusal)
         self.log_change(request, subject, f"{way.deed}: {filled['why']}")
-        messages.success(request, f"{way.deed.label.capitalize()}: {case.title} ({subject.pk}).")
+        messages.success(request, f"{way.done}: {case.title} ({subject.pk}).")
         return HttpResponseRedirect(reverse(LIST))
 
     def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:

@@ -16,6 +16,7 @@ from receipts.models import Act, Notice, Receipt, Return, SlipCheck
 from receipts.nearby import Near
 from receipts.sentences import span
 from refunds.models import Refund
+from transfers.models import Transfer
 
 SHOWN = 20
 Facts = list[tuple[str, Any]]
@@ -33,7 +34,7 @@ def context(case: Case) -> dict[str, Any]:
         ),
         "facts": [(label, value) for label, value in _facts(subject) if value not in (None, "")],
         "acts": Act.objects.filter(subject_id=subject.pk).order_by("at", "id"),
-        "returns": Return.objects.filter(receipt=receipt).order_by("created_at", "id") if receipt else [],
+        "returns": _returns(receipt) if receipt else [],
         "messages_of_bank": [(notice, message_of(notice)) for notice in _notices(subject)],
         "slips": SlipCheck.objects.filter(receipt=receipt).order_by("-at")[:SHOWN] if receipt else [],
     }
@@ -72,6 +73,21 @@ def _near(near: Near) -> dict[str, Any]:
         "words": near.words,
         "is_unpaid": near.is_unpaid,
     }
+
+
+def _returns(receipt: Receipt) -> list[tuple[Return, str]]:
+    """Each with where it goes."""
+    made = list(receipt.returns.order_by("created_at", "id"))
+    orders = Transfer.objects.in_bulk([each.id for each in made])
+    return [(each, _whereto(orders.get(each.id))) for each in made]
+
+
+def _whereto(order: Transfer | None) -> str:
+    if order is None:
+        return "sent by hand"
+    if not order.account:
+        return "where it came from"
+    return f"{order.account_name}, {vault.masked(order.account)} at {bank_named(order.bank_code)}"
 
 
 def _facts(subject: Receipt | Notice | Refund) -> Facts:

@@ -29,7 +29,11 @@ class SlipForm(forms.Form):
         help_text="PNG, JPEG or WebP up to 5 MB. It is not kept.",
     )
     shown_for = forms.CharField(
-        required=False, label="Shown for payment", help_text="If you know: pay_...", max_length=ids.MAX_LENGTH
+        required=False,
+        label="Shown for payment",
+        help_text="If you know: pay_...",
+        max_length=ids.MAX_LENGTH,
+        widget=forms.TextInput(attrs={"size": 36}),
     )
 
     def clean_picture(self) -> list[str]:
@@ -71,7 +75,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "title": "Check a slip",
-            "form": form,
+            "form": SlipForm() if checked else form,
             "checked": checked,
             "said": slip_words.of(checked) if checked else [],
         }

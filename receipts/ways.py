@@ -19,10 +19,11 @@ Filled = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One button. says: what will happen, given what is filled in. do: by the service."""
+    """One button. done: said afterwards. says: what will happen, by what is filled in. do: the service."""
 
     slug: str
     label: str
+    done: str
     deed: Deed
     form: type[WhyForm]
     says: Callable[[Case, Filled], str]
@@ -103,6 +104,10 @@ def _attach(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
     return acts.attach(subject_id, payment_id=filled["payment"], by=by, why=filled["why"], now=now)
 
 
+def _send_back(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
+    return acts.send_back(subject_id, by=by, why=filled["why"], now=now)
+
+
 def _send_to(subject_id: str, filled: Filled, by: str, now: datetime) -> object:
     to = acts.Destination(filled["bank_code"], filled["bank_account"], filled["account_name"])
     return acts.send_back(subject_id, destination=to, by=by, why=filled["why"], now=now)
@@ -123,15 +128,22 @@ def _plainly(act: Callable[..., object]) -> Callable[..., object]:
 
 
 WAYS = [
-    Way("accept", "Accept", Deed.ACCEPTED, WhyForm, _accept_says, _plainly(acts.accept)),
-    Way("attach", "Attach to this payment", Deed.ATTACHED, AttachForm, _attach_says, _attach),
-    Way("send-back", "Send back", Deed.SENT_BACK, WhyForm, _send_back_says, _plainly(acts.send_back)),
+    Way("accept", "Accept", "Accepted", Deed.ACCEPTED, WhyForm, _accept_says, _plainly(acts.accept)),
+    Way("attach", "Attach to this payment", "Attached", Deed.ATTACHED, AttachForm, _attach_says, _attach),
+    Way("send-back", "Send back", "On its way back", Deed.SENT_BACK, WhyForm, _send_back_says, _send_back),
     Way(
-        "send-to", "Send back to another account", Deed.SENT_BACK, AccountForm, _send_to_says, _send_to, True
+        "send-to",
+        "Send to another account",
+        "On its way",
+        Deed.SENT_BACK,
+        AccountForm,
+        _send_to_says,
+        _send_to,
+        True,
     ),
-    Way("by-hand", "Sent back by hand", Deed.SENT_BACK_BY_HAND, ByHandForm, _by_hand_says, _by_hand),
-    Way("dismiss", "Dismiss", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
-    Way("keep", "Give it to the merchant", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
+    Way("by-hand", "Sent back by hand", "Noted", Deed.SENT_BACK_BY_HAND, ByHandForm, _by_hand_says, _by_hand),
+    Way("dismiss", "Dismiss", "Dismissed", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
+    Way("keep", "Give it to the merchant", "Given", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
 

@@ -155,7 +155,7 @@ def test_money_goes_back_to_the_payer(odd: Odd, malee: Client, served_by: Callab
     transfers.work("return", OWNERS["rtn"], now=clock.now)
     page = read(malee, page_of(receipt.id))
     made = Return.objects.get()
-    for shown in (made.id, "Completed", "b-77", "It was sent back.", "malee"):
+    for shown in (made.id, "Completed", "b-77", "It was sent back.", "malee", "xxxxxx7890 at 014 Siam"):
         assert shown in page
 
 
@@ -220,7 +220,9 @@ def test_what_staff_sent_at_the_bank_themselves_is_noted(odd: Odd, malee: Client
     confirm(malee, receipt.id, "by-hand", bank_reference="FT-2611-001")
     made = Return.objects.get()
     assert (made.by_hand, made.bank_reference, made.status) == (True, "FT-2611-001", "completed")
-    assert "FT-2611-001" in read(malee, page_of(receipt.id))
+    page = read(malee, page_of(receipt.id))
+    assert "FT-2611-001" in page
+    assert "sent by hand" in page
 
 
 def test_a_message_is_dismissed(odd: Odd, malee: Client) -> None:
