@@ -1,7 +1,7 @@
 """Plain SQL where the ORM's price is felt: one statement for several new rows, one for one row by id.
 
 Column lists come from the models, so that nothing here goes stale; `tests/core/test_rows.py` holds both
-equal to the ORM's own way. Used on the hot paths only: creating a QR code, reading one object.
+equal to the ORM's own way. Used on the hot paths only: creating a QR code, reading one object, statements.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +44,20 @@ def insert_together(rows: Sequence[Model]) -> None:
     """
     values = chain.from_iterable(_values(row) for row in rows)
     run(_insert_sql(tuple(type(row) for row in rows)), list(values))
+    for row in rows:
+        row._state.adding = False
+
+
+def copy_in(rows: Sequence[Model]) -> None:
+    """Insert many `rows` of one model by COPY: a third of the price of `bulk_create`. A key that the database
+    numbers stays unknown. Raises IntegrityError, and then none is inserted."""
+    if not rows:
+        return
+    # Django translates the errors of a cursor's own methods, and `copy` is none of them.
+    translated, sql = connection.wrap_database_errors, _copy_sql(type(rows[0]))
+    with translated, connection.cursor() as cursor, cursor.copy(sql) as copy:
+        for row in rows:
+            copy.write_row(_values(row))
     for row in rows:
         row._state.adding = False
 
@@ -150,6 +164,12 @@ def _one_insert(model: type[Model]) -> str:
     names = ", ".join(_quoted(field.column) for field in fields)
     marks = ", ".join(["%s"] * len(fields))
     return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks})"  # noqa: S608
+
+
+@lru_cache
+def _copy_sql(model: type[Model]) -> str:
+    names = ", ".join(_quoted(field.column) for field in _written(model))
+    return f"COPY {_quoted(model._meta.db_table)} ({names}) FROM STDIN"
 
 
 @lru_cache

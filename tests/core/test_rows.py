@@ -136,6 +136,29 @@ def stored(row: Model) -> Model:
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
+def test_rows_that_are_copied_in_go_in_as_save_would_put_them(make: Any, shop: Shop, noon: datetime) -> None:
+    row = make(shop, noon)
+    number = row.pk  # none where the database gives it
+    with undone():
+        row.save(force_insert=True)
+        by_orm = columns(stored(row))
+    row.pk, row._state.adding = number, True
+    rows.copy_in([row])
+    found = type(row)._base_manager.latest("created_at") if number is None else stored(row)
+    assert columns(found) == by_orm | {"id": found.pk}
+    assert row._state.adding is False
+
+
+def test_all_rows_are_copied_in_or_none(shop: Shop, noon: datetime) -> None:
+    one, other = event(shop, noon), event(shop, noon)
+    rows.copy_in([one])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        rows.copy_in([other, one])
+    rows.copy_in([])
+    assert Event.objects.count() == 1
+
+
+@pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
 def test_a_row_goes_in_as_save_would_put_it(make: Any, shop: Shop, noon: datetime) -> None:
     row = make(shop, noon)
     number = row.pk  # none where the database gives it
