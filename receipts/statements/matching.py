@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from core import ids
+from core import ids, rows
 from receipts import joining
 from receipts.models import Kind, Outcome, Receipt, Resolution, Source
 from receipts.statements.lines import Line
@@ -38,7 +38,8 @@ class Matching:
 
     def make(self, line: Line, digest: str, occurrence: int, *, now: datetime) -> Receipt:
         """A receipt of what nobody else has told."""
-        receipt = Receipt(
+        receipt = rows.new(
+            Receipt,
             id=ids.new("rcp_", now),
             bank=self._bank,
             bank_transaction_id=_own_name(line, digest, occurrence),
@@ -63,7 +64,7 @@ class Matching:
 
     def save(self) -> None:
         """Store those that were made."""
-        Receipt.objects.bulk_create(self._made)
+        rows.copy_in(self._made)
 
     def _only_credit(self, line: Line) -> Receipt | None:
         """The credit that a debit takes back: the one that fits and that nothing has taken back yet."""

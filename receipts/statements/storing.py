@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from core import vault
+from core import rows, vault
 from receipts import inbox, joining
-from receipts.models import LineResult, Notice, Receipt, Source, Statement, StatementLine, Verdict
+from receipts.models import LineResult, Receipt, Source, Statement, StatementLine, Verdict
 from receipts.statements.commits import by_index
 from receipts.statements.lines import Row
 from receipts.statements.matching import Matching
@@ -46,7 +46,7 @@ def store(statement: Statement, entries: Sequence[Entry], *, now: datetime) -> l
     fresh = [entry for entry in entries if entry.key not in known]
     joined = _joined(statement.bank, fresh, now)
     lines = [_line(statement, entry, *joined[entry.key]) for entry in fresh]
-    StatementLine.objects.bulk_create(lines)
+    rows.copy_in(lines)
     _park(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
     statement.done += len(entries)
     statement.known += len(known)
@@ -93,8 +93,9 @@ def _joined(
 
 def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Receipt | None) -> StatementLine:
     row = entry.row
-    line = StatementLine(
-        statement=statement,
+    line = rows.new(
+        StatementLine,
+        statement_id=statement.id,
         number=row.number,
         bank=statement.bank,
         account=row.account,
@@ -105,7 +106,7 @@ def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Recei
         kind=row.line.kind if row.line else "",
         amount=row.line.amount if row.line else None,
         paid_at=row.line.paid_at if row.line else None,
-        receipt=receipt,
+        receipt_id=receipt.id if receipt else None,
     )
     line.line_sealed = vault.seal(row.raw.decode("latin-1"), context=line.context)
     return line
@@ -113,8 +114,11 @@ def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Recei
 
 def _park(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
     """What nobody can read is a message that waits for staff, like any other."""
-    Notice.objects.bulk_create(
-        inbox.draft_notice(bank, line.line, Verdict.UNREADABLE, None, now, Source.STATEMENT) for line in lines
+    rows.copy_in(
+        [
+            inbox.draft_notice(bank, line.line, Verdict.UNREADABLE, None, now, Source.STATEMENT)
+            for line in lines
+        ]
     )
 
 
