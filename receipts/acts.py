@@ -14,7 +14,7 @@ from core import origin
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
-from receipts import crediting, inbox, returns
+from receipts import crediting, inbox, returns, reversals
 from receipts.models import HELD, Act, Deed, Kind, Notice, Outcome, Receipt, Resolution, Return
 from receipts.returns import Destination, NoDestination, NoSender
 from refunds.models import Refund
@@ -136,6 +136,8 @@ def _payable(payment_id: str, now: datetime) -> Payment | None:
 def _open(receipt_id: str) -> Receipt:
     """Under its lock, and not decided yet. Raises AlreadyDone."""
     receipt: Receipt = Receipt.objects.locked(receipt_id)
+    if receipt.resolution == Resolution.TAKEN_BACK:
+        raise AlreadyDone("The bank has taken this money back: there is nothing to decide.")
     if receipt.resolution != Resolution.OPEN:
         raise _already(receipt_id)
     return receipt
@@ -143,6 +145,8 @@ def _open(receipt_id: str) -> Receipt:
 
 def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, now: datetime) -> Receipt:
     crediting.resolve(receipt, payment, _act(receipt.id, deed, by, why, now, payment.id))
+    # What the bank took back of it while it waited is the merchant's loss from now on.
+    reversals.catch_up(receipt, payment, now=now)
     return receipt
 
 
@@ -187,8 +191,6 @@ def _end(act: Act) -> Act:
 
 
 def _already(subject_id: str) -> AlreadyDone:
-    last = Act.objects.filter(subject_id=subject_id).order_by("-id").first()
-    if last is None:
-        return AlreadyDone("The bank has taken this money back: there is nothing to decide.")
+    last = Act.objects.filter(subject_id=subject_id).latest("id")
     at = timezone.localtime(last.at)
     return AlreadyDone(f"{last.by} decided already: {last.get_deed_display().lower()}, {at:%d %b %Y %H:%M}.")

@@ -38,7 +38,7 @@ def by_policy(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
 
 
 def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) -> None:
-    payer = Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account, receipt.transaction_id)
+    payer = Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account, receipt.told_id)
     payments.succeed(
         payment,
         paid_at=receipt.paid_at,

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from banks import OrderNotice, Word
-from receipts import inbox, returns
+from receipts import inbox, settling
 from receipts.models import Verdict
 from refunds import services as refunds
 from transfers import services as transfers
@@ -11,7 +11,7 @@ from transfers.services import Owner
 from withdrawals import services as withdrawals
 
 # Who is told, by the prefix of the order's id.
-OWNERS: dict[str, Owner] = {"ref": refunds.OWNER, "wd": withdrawals.OWNER, "rtn": returns.OWNER}
+OWNERS: dict[str, Owner] = {"ref": refunds.OWNER, "wd": withdrawals.OWNER, "rtn": settling.OWNER}
 
 
 def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> None:

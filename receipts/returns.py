@@ -1,12 +1,13 @@
-"""Money that waits goes back to its payer: ordered at the bank, or noted where staff sent it by hand."""
+"""Money that waits goes back to its payer: ordered at the bank, or noted where staff sent it by hand.
 
-import logging
-from collections.abc import Callable
+How an order ends: `receipts.settling`.
+"""
+
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import banks
-from banks import Order, Word
+from banks import Order
 from core import ids, thaibanks
 from merchants import links
 from merchants.models import Merchant
@@ -14,9 +15,6 @@ from receipts.models import Receipt, Resolution, Return, ReturnStatus
 from refunds.destinations import NAMELESS
 from transactions import accounts, ledger
 from transfers import services as transfers
-from transfers.services import Owner
-
-log = logging.getLogger("receipts")
 
 
 class NoDestination(Exception):
@@ -38,9 +36,14 @@ class Destination:
 
 
 def way_back(receipt: Receipt) -> Destination:
-    """To the payer: by taking the payment back, or to the account the bank told. Raises NoDestination."""
+    """To the payer: by taking the payment back, or to the account the bank told.
+
+    Raises NoDestination, and NoSender where the bank never told by which id it could take it back.
+    """
     if banks.voids(accounts.bank(receipt.bank)):
-        return Destination(transaction_id=receipt.transaction_id)
+        if not receipt.told_id:
+            raise NoSender()
+        return Destination(transaction_id=receipt.told_id)
     try:
         thaibanks.check_account(receipt.payer_bank_code, receipt.payer_account)
     except ValueError:
@@ -101,36 +104,15 @@ def stop(receipt: Receipt, *, now: datetime) -> bool:
         transfers.cancel(made.id, now=now)
     except transfers.AlreadyTold:
         return False
-    _end(made, ReturnStatus.CANCELED)
+    end(made, ReturnStatus.CANCELED)
     return True
 
 
-class ReturnOwner:
-    """What `transfers` tells of its orders that are returns (see `transfers.services.Owner`)."""
-
-    def lock(self, order_id: str) -> None:
-        _locked(order_id)
-
-    def begin(self, order_id: str, *, now: datetime) -> None:
-        """Nobody outside was told of it, so there is nothing to tell."""
-
-    def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
-        receipt, made = _locked(order_id)
-        if word.fate == "succeeded":
-            _complete(receipt, made, word, now)
-        elif word.fate == "failed":
-            _end(made, ReturnStatus.FAILED, failure_code=word.failure_code)
-            receipt.resolve(Resolution.OPEN, now=now)
-        else:
-            _came_back(receipt, made, now)
-
-
-OWNER: Owner = ReturnOwner()
-
-
-def run_due(*, now: Callable[[], datetime]) -> None:
-    """Carry out what is ordered, and ask about what was not answered."""
-    transfers.work("return", OWNER, now=now)
+def end(made: Return, status: ReturnStatus, **fields: object) -> None:
+    """What became of it. The caller holds the locks: receipt, return."""
+    for name, value in ({"status": status} | fields).items():
+        setattr(made, name, value)
+    made.save(update_fields=["status", *fields])
 
 
 def _merchant_id(receipt: Receipt) -> str:
@@ -149,29 +131,3 @@ def _new(receipt: Receipt, route: str, now: datetime, **fields: object) -> Retur
         **fields,
     )
     return made
-
-
-def _locked(order_id: str) -> tuple[Receipt, Return]:
-    receipt_id = Return.objects.values_list("receipt_id", flat=True).get(pk=order_id)
-    receipt = Receipt.objects.locked(receipt_id)
-    return receipt, Return.objects.select_for_update(no_key=True).get(pk=order_id)
-
-
-def _complete(receipt: Receipt, made: Return, word: Word, now: datetime) -> None:
-    _end(made, ReturnStatus.COMPLETED, bank_reference=word.reference, completed_at=now)
-    receipt.resolve(Resolution.SENT_BACK, now=now)
-    ledger.send_back(subject_id=made.id, amount=made.amount, to=made.route, at=now)
-
-
-def _came_back(receipt: Receipt, made: Return, now: datetime) -> None:
-    """It arrived and came back to us: it waits again."""
-    _end(made, ReturnStatus(made.status), returned_at=now)
-    receipt.resolve(Resolution.OPEN, now=now)
-    ledger.hold(subject_id=made.id, amount=made.amount, source=made.route, at=now)
-    log.warning("the money of return %s came back and waits for staff", made.id)
-
-
-def _end(made: Return, status: ReturnStatus, **fields: object) -> None:
-    for name, value in ({"status": status} | fields).items():
-        setattr(made, name, value)
-    made.save(update_fields=["status", *fields])

@@ -3,6 +3,8 @@
 import logging
 from datetime import datetime
 
+from django.db.models import Q
+
 from payments.models import Payment
 from receipts import joining, returns
 from receipts.models import Kind, Outcome, Receipt, Resolution
@@ -11,21 +13,29 @@ from transactions import accounts, ledger
 from transactions.models import Fact
 
 log = logging.getLogger("receipts")
+NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED]
 
 
 def credit_of(reversal: Receipt) -> Receipt | None:
-    """The credit of the same transaction, by either of its names."""
-    return joining.named(reversal.bank, reversal.bank_transaction_id, Kind.CREDIT)
+    """The credit of the same transaction, by any name of either."""
+    found = (joining.named(reversal.bank, name, Kind.CREDIT) for name in reversal.names)
+    return next((credit for credit in found if credit is not None), None)
+
+
+def is_due(reversal: Receipt) -> bool:
+    """Whether nothing was taken yet, and nobody has decided that nothing will be."""
+    return reversal.outcome in NOT_DONE and reversal.resolution == Resolution.OPEN
 
 
 def waiting_for(credit: Receipt) -> Receipt | None:
     """The reversal of a credit that came before the credit, or could not be carried out, under its lock."""
-    names = {credit.bank_transaction_id, credit.also_known_as}
+    # The empty name is left out for the planner, see `joining.named`.
+    second = Q(also_known_as__in=credit.names) & ~Q(also_known_as="")
     waiting = Receipt.objects.filter(
+        Q(bank_transaction_id__in=credit.names) | second,
         bank=credit.bank,
-        bank_transaction_id__in=names,
         kind=Kind.REVERSAL,
-        outcome__in=[Outcome.WAITING, Outcome.UNMATCHED],
+        outcome__in=NOT_DONE,
         resolution=Resolution.OPEN,
     )
     found: Receipt | None = waiting.select_for_update(no_key=True).first()
@@ -39,8 +49,10 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     its way to the payer: then it has left twice, and only people can ask the bank.
     """
     done = credit is not None and reversal.amount <= credit.amount and _take(reversal, credit, payment, now)
-    reversal.outcome = Outcome.REVERSED if done else Outcome.UNMATCHED
-    reversal.judged_at = now
+    outcome = Outcome.REVERSED if done else Outcome.UNMATCHED
+    if outcome == reversal.outcome:
+        return
+    reversal.outcome, reversal.judged_at = outcome, now
     if credit is not None and done:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
     reversal.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
@@ -48,7 +60,10 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
 
 
 def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime) -> None:
-    """Carry out a reversal that waited for this credit. The caller holds the locks: payment, credit."""
+    """Carry out a reversal that waited for this credit, or for what has become of it.
+
+    The caller holds the locks: payment (None where the credit is nobody's, or still in suspense), credit.
+    """
     reversal = waiting_for(credit)
     if reversal is not None:
         carry_out(reversal, credit, payment, now=now)

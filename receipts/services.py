@@ -27,7 +27,10 @@ class Moved(Exception):
 
 
 def apply(*, receipt_id: str, now: datetime) -> Receipt:
-    """Judge a receipt and act on it in one commit. A receipt that was judged before stays as it is."""
+    """Judge a receipt and act on it in one commit. What was judged before stays as it is.
+
+    But a credit that got a name since then may be the one that a reversal has waited for.
+    """
     while True:
         try:
             return _apply(receipt_id, now)
@@ -64,7 +67,9 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
     receipt = Receipt.objects.locked(receipt_id)
     if receipt.outcome == Outcome.WAITING:
         _judge(receipt, payment, now)
-    if receipt.kind == Kind.CREDIT and receipt.payment == payment:
+    elif receipt.payment != payment:
+        raise Moved()
+    if receipt.kind == Kind.CREDIT:
         reversals.catch_up(receipt, payment, now=now)
     return receipt
 
@@ -104,13 +109,18 @@ def _reverse(receipt_id: str, now: datetime) -> Receipt:
         if credit.payment_id != seen:
             raise Moved()
     reversal = Receipt.objects.locked(receipt_id)
-    if reversal.outcome == Outcome.WAITING:
+    if reversals.is_due(reversal):
         reversals.carry_out(reversal, credit, payment, now=now)
     return reversal
 
 
 def _payment_of(receipt: Receipt) -> Payment | None:
-    """The payment under its lock, if the reference is ours and the bank, biller and merchant go together."""
+    """Under its lock: what it was judged to be for, or else what its reference names.
+
+    The reference must be ours, and bank, biller and merchant go together.
+    """
+    if receipt.outcome != Outcome.WAITING:
+        return Payment.objects.locked(receipt.payment_id) if receipt.payment_id else None
     qr_code = (
         QrCode.objects.select_related("merchant")
         .filter(reference1=receipt.reference1, biller_id=receipt.biller_id, merchant__bank=receipt.bank)

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from receipts import inquiries, returns, services
+from receipts import inquiries, services, settling
 
 
 @shared_task(name="receipts.apply_left")
@@ -16,4 +16,4 @@ def inquire_due() -> None:
 
 @shared_task(name="receipts.run_returns")
 def run_returns() -> None:
-    returns.run_due(now=clock.now)
+    settling.run_due(now=clock.now)

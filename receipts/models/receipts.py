@@ -190,6 +190,16 @@ class Receipt(models.Model):
         """As the bank calls it; of a line of a statement that no message joined, ours."""
         return self.also_known_as or self.bank_transaction_id
 
+    @property
+    def told_id(self) -> str:
+        """The id by which its bank can be asked; empty where no message told one."""
+        return self.also_known_as or ("" if self.source == Source.STATEMENT else self.bank_transaction_id)
+
+    @property
+    def names(self) -> list[str]:
+        """All that it is called: the first of them never changes."""
+        return [name for name in (self.bank_transaction_id, self.also_known_as) if name]
+
     def resolve(self, target: Resolution, *, now: datetime, **fields: Any) -> None:
         """Change what was decided, or raise IllegalMove. The caller holds the row lock."""
         if target not in MOVES.get(Resolution(self.resolution), set()):

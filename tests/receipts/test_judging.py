@@ -139,11 +139,11 @@ def test_late_money_waits_for_staff(shop: Shop, bank: BankCaller, noon: datetime
     assert (outcome_of(code), Payment.objects.get().status) == ("late", "expired")
 
 
-def test_a_reversal_is_kept_for_staff(shop: Shop, bank: BankCaller) -> None:
+def test_a_reversal_of_what_we_never_had_is_kept_for_staff(shop: Shop, bank: BankCaller) -> None:
     code = shop.qr_code()
     bank.tell(code)
     bank.tell(code, type="reversal")
-    assert (outcome_of(code), Payment.objects.get().status) == ("reversed", "succeeded")
+    assert (outcome_of(code), Payment.objects.get().status) == ("unmatched", "succeeded")
 
 
 def test_sandbox_money_never_pays_a_live_merchant(shop: Shop, bank: BankCaller) -> None:

@@ -1,0 +1,73 @@
+"""How money on its way back to a payer ends, by the bank's word."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from banks import Word
+from receipts import returns, reversals
+from receipts.models import Receipt, Resolution, Return, ReturnStatus
+from transactions import ledger
+from transfers import services as transfers
+from transfers.services import Owner
+
+log = logging.getLogger("receipts")
+
+
+class ReturnOwner:
+    """What `transfers` tells of its orders that are returns (see `transfers.services.Owner`)."""
+
+    def lock(self, order_id: str) -> None:
+        _locked(order_id)
+
+    def begin(self, order_id: str, *, now: datetime) -> None:
+        """Nobody outside was told of it, so there is nothing to tell."""
+
+    def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
+        receipt, made = _locked(order_id)
+        if word.fate == "succeeded":
+            _complete(receipt, made, word, now)
+        elif word.fate == "failed":
+            _fail(receipt, made, word, now)
+        else:
+            _come_back(receipt, made, now)
+
+
+OWNER: Owner = ReturnOwner()
+
+
+def run_due(*, now: Callable[[], datetime]) -> None:
+    """Carry out what is ordered, and ask about what was not answered."""
+    transfers.work("return", OWNER, now=now)
+
+
+def _locked(order_id: str) -> tuple[Receipt, Return]:
+    receipt_id = Return.objects.values_list("receipt_id", flat=True).get(pk=order_id)
+    receipt = Receipt.objects.locked(receipt_id)
+    return receipt, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+
+
+def _complete(receipt: Receipt, made: Return, word: Word, now: datetime) -> None:
+    returns.end(made, ReturnStatus.COMPLETED, bank_reference=word.reference, completed_at=now)
+    receipt.resolve(Resolution.SENT_BACK, now=now)
+    ledger.send_back(subject_id=made.id, amount=made.amount, to=made.route, at=now)
+
+
+def _fail(receipt: Receipt, made: Return, word: Word, now: datetime) -> None:
+    """It never left: it waits again."""
+    returns.end(made, ReturnStatus.FAILED, failure_code=word.failure_code)
+    _open(receipt, now)
+
+
+def _come_back(receipt: Receipt, made: Return, now: datetime) -> None:
+    """It arrived and came back to us: it waits again."""
+    returns.end(made, ReturnStatus(made.status), returned_at=now)
+    ledger.hold(subject_id=made.id, amount=made.amount, source=made.route, at=now)
+    log.warning("the money of return %s came back and waits for staff", made.id)
+    _open(receipt, now)
+
+
+def _open(receipt: Receipt, now: datetime) -> None:
+    """For staff; or its bank has taken it back meanwhile, and only could not have it."""
+    receipt.resolve(Resolution.OPEN, now=now)
+    reversals.catch_up(receipt, None, now=now)

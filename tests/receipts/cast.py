@@ -1,0 +1,109 @@
+"""A shop to which odd money comes, what its bank says of that afterwards, and what staff decide."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from core import clock, money
+from receipts import acts, settling
+from receipts.models import Receipt, Return
+from tests.conftest import BANGKOK
+from tests.receipts.staff import Odd
+from tests.refunds.cast import Counter
+from tests.transfers.cast import pass_time
+from transactions import accounts
+from transactions.models import Entry, Journal
+from webhooks.models import Event
+
+WHY = "The customer called."
+
+
+@dataclass
+class Till(Odd, Counter):
+    """A shop that sells, gives money back, and gets money that does not fit."""
+
+    def receipt(self, payment_id: str) -> Receipt:
+        """By which a payment succeeded."""
+        found: Receipt = Receipt.objects.credited().get(payment_id=payment_id)
+        return found
+
+    def sold(self, satang: int = 150_000) -> Receipt:
+        """The receipt of a payment that came as it should."""
+        return self.receipt(self.paid(satang))
+
+    def takes_back(self, credit: Receipt, satang: int | None = None, **changes: Any) -> Receipt:
+        """The bank takes back a credit; the receipt of that word."""
+        notice = reversal_of(credit, satang, **changes)
+        assert self.bank.post(notice).status_code == 200
+        found: Receipt = Receipt.objects.get(
+            bank_transaction_id=notice["transaction_id"], kind="reversal", bank="sandbox"
+        )
+        return found
+
+    def held(self) -> dict[str, Any]:
+        """The balance as the merchant sees it, without the currency."""
+        told: dict[str, Any] = self.shop.get("/v1/balance").json()
+        return {name: told[name] for name in told if name != "currency"}
+
+
+def reversal_of(credit: Receipt, satang: int | None = None, **changes: Any) -> dict[str, Any]:
+    """What the bank says when it takes back a credit, all of it or so much."""
+    return {
+        "transaction_id": credit.transaction_id,
+        "type": "reversal",
+        "biller_id": credit.biller_id,
+        "reference1": credit.reference1,
+        "reference2": credit.reference2,
+        "reference3": credit.reference3,
+        "amount": money.baht(credit.amount if satang is None else satang),
+        "currency": "THB",
+        "paid_at": clock.now().astimezone(BANGKOK).isoformat(timespec="milliseconds"),
+        "payer_name": credit.payer_name,
+        "payer_bank_code": credit.payer_bank_code,
+        "payer_account": credit.payer_account or "1234567890",  # lines of statements do not tell it
+    } | changes
+
+
+def decide(deed: str, receipt: Receipt, *, by: str = "malee", **more: Any) -> Any:
+    """One of the acts of staff, by its name in `receipts.acts`."""
+    return getattr(acts, deed)(receipt.id, by=by, why=WHY, now=clock.now(), **more)
+
+
+def now_of(receipt: Receipt) -> tuple[str, str]:
+    """Outcome and resolution."""
+    receipt.refresh_from_db()
+    return receipt.outcome, receipt.resolution
+
+
+def suspense() -> int:
+    """Satang that are nobody's."""
+    return sum(Entry.objects.filter(account_id=accounts.SUSPENSE).values_list("amount", flat=True))
+
+
+def postings_of(subject_id: str) -> list[tuple[str, int]]:
+    """Facts and their satang, in the order in which they were posted."""
+    return list(Journal.objects.filter(subject_id=subject_id).order_by("id").values_list("fact", "amount"))
+
+
+def told_of(subject_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """The notifications to merchants, the oldest first: type and data."""
+    events = Event.objects.filter(subject_id=subject_id).order_by("created_at", "id")
+    return [(event.type, orjson.loads(bytes(event.body))["data"]) for event in events]
+
+
+def kinds_told(subject_id: str) -> list[str]:
+    return [kind for kind, _ in told_of(subject_id)]
+
+
+def carry_back(times: int = 1) -> None:
+    """So many rounds of the task for returns, each when all that waits has come due."""
+    for _ in range(times):
+        settling.run_due(now=clock.now)
+        pass_time()
+
+
+def return_of(receipt: Receipt) -> Return:
+    """The latest."""
+    found: Return = Return.objects.filter(receipt=receipt).latest("created_at", "id")
+    return found
