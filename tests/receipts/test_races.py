@@ -1,23 +1,40 @@
-"""One payment, many words of the bank at once."""
+"""One payment, many words of the bank at once, and its end at the same moment."""
 
+import json
+import random
+import time
+from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models import Sum
 from django.test import Client
 
+from banks import Notice as Told
+from banks.sandbox import SandboxBank
 from core import clock
 from payments import services as payments
 from payments.models import Payment
-from receipts.models import Receipt
-from tests.conftest import BankCaller, new_client, open_shop
-from tests.threads import at_once
-from transactions.models import Transaction
+from receipts import inbox, services
+from receipts.models import Notice, Receipt, Source
+from tests.conftest import BankCaller, Shop, new_client, open_shop
+from tests.receipts.statements.cast import bot, line_of, load
+from tests.threads import at_once, in_rounds
+from transactions import ledger
+from transactions.models import Entry, Journal, Transaction
 from webhooks.models import Event
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
+LONG = timedelta(minutes=10)
+Code = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def no_limits(settings: Any) -> None:
+    settings.RATE_LIMIT = 0
 
 
 def telling(notice: dict[str, Any]) -> Callable[[], Any]:
@@ -47,12 +64,133 @@ def test_eight_different_transfers_for_one_code_make_one_success_and_seven_dupli
     assert Transaction.objects.count() == 1
 
 
-def test_confirmation_against_expiry_never_loses_the_money() -> None:
-    shop, caller = open_shop("Race"), BankCaller(Client())
-    for _ in range(20):
-        code = shop.qr_code(expiry_minutes=1)
-        sweep = partial(payments.expire_due, now=clock.now() + timedelta(minutes=2))
-        at_once(telling(caller.notice(code)), sweep)
-        payment = Payment.objects.get(pk=code["payment_id"])
-        assert payment.status == "succeeded"
-        assert Transaction.objects.filter(payment_id=payment.id).count() == 1
+class Teller:
+    """A bank that tells of one code after the other, and remembers how long the last telling took."""
+
+    def __init__(self, codes: list[Code]) -> None:
+        self._codes = codes
+        self._caller = BankCaller(new_client())
+        self.seconds = 0.0
+
+    def tell(self, number: int) -> None:
+        began = time.perf_counter()
+        assert self._caller.tell(self._codes[number]).status_code == 200
+        self.seconds = time.perf_counter() - began
+
+
+def sold(shop: Shop, count: int) -> list[Code]:
+    """Codes that end one after the other, a minute apart, each over another amount."""
+    minutes = int(LONG.total_seconds() // 60)
+    return [shop.qr_code(amount=1_000 + number, expiry_minutes=minutes + number) for number in range(count)]
+
+
+def check_that_each_succeeded_once(codes: list[Code]) -> None:
+    """One receipt, one move, one posting of the amount, one row of the history, one event."""
+    amounts = {code["payment_id"]: code["amount"] for code in codes}
+    once = Counter(amounts.keys())
+    assert Counter(Receipt.objects.filter(outcome="applied").values_list("payment_id", flat=True)) == once
+    assert Receipt.objects.count() == len(codes)
+    assert dict(Payment.objects.filter(status="succeeded").values_list("pk", "amount")) == amounts
+    assert dict(Journal.objects.values_list("subject_id", "amount")) == amounts
+    assert Journal.objects.count() == len(codes)
+    assert Counter(Transaction.objects.values_list("payment_id", flat=True)) == once
+    told = Event.objects.filter(type="payment.succeeded")
+    assert Counter(told.values_list("subject_id", flat=True)) == once
+
+
+@pytest.mark.parametrize("rounds", [20, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_confirmation_against_expiry_never_loses_the_money(rounds: int) -> None:
+    shop, chance = open_shop("Race"), random.Random(rounds)
+    codes = sold(shop, rounds)
+    teller = Teller(codes)
+
+    def expire(number: int) -> None:
+        time.sleep(chance.uniform(0, 1.5) * teller.seconds)  # before, within, after the telling
+        payments.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
+
+    in_rounds(rounds, teller.tell, expire)
+    check_that_each_succeeded_once(codes)
+    assert ledger.balance(shop.merchant.id).available == sum(code["amount"] for code in codes)
+    expired = Counter(Event.objects.filter(type="payment.failed").values_list("subject_id", flat=True))
+    assert set(expired.values()) <= {1}
+    if rounds > 100:
+        assert 0 < len(expired) < rounds, "each was the first at times"
+
+
+def test_money_that_comes_as_the_shop_ends_the_code_is_its_own_or_waits() -> None:
+    shop, ending = open_shop("Race"), new_client()
+    codes = sold(shop, 40)
+    teller = Teller(codes)
+    ended: dict[str, int] = {}
+
+    def end(number: int) -> None:
+        code = codes[number]
+        path = f"/v1/qr-codes/{code['qr_code_id']}/expire"
+        answer = Shop(shop.merchant, shop.secret_key, ending).post(path)
+        ended[code["payment_id"]] = answer.status_code
+
+    in_rounds(len(codes), teller.tell, end)
+    outcomes = dict(Receipt.objects.values_list("payment_id", "outcome"))
+    statuses = dict(Payment.objects.values_list("pk", "status"))
+    assert Receipt.objects.count() == len(codes)
+    assert {(outcomes[each], statuses[each]) for each in outcomes} <= {
+        ("applied", "succeeded"),
+        ("late", "expired"),
+    }
+    assert all(statuses[each] == "succeeded" for each, status in ended.items() if status == 400)
+    held = Entry.objects.filter(account_id="suspense").aggregate(Sum("amount", default=0))["amount__sum"]
+    assert ledger.balance(shop.merchant.id).available + held == sum(code["amount"] for code in codes)
+
+
+@pytest.mark.slow
+def test_a_hundred_copies_of_a_notice_at_once_are_one_payment_fifty_times_over() -> None:
+    shop, caller = open_shop("Race"), BankCaller(new_client())
+    codes = sold(shop, 50)
+    notices = [json.dumps(caller.notice(code)).encode() for code in codes]
+
+    def copy() -> Callable[[int], None]:
+        caller = BankCaller(new_client())
+
+        def tell(number: int) -> None:
+            assert caller.post(notices[number]).status_code == 200
+
+        return tell
+
+    in_rounds(len(codes), *[copy() for _ in range(100)])
+    check_that_each_succeeded_once(codes)
+    assert Counter(Notice.objects.values_list("receipt__payment_id", "verdict")) == Counter(
+        {
+            (code["payment_id"], verdict): times
+            for code in codes
+            for verdict, times in (("new", 1), ("repeat", 99))
+        }
+    )
+
+
+def test_money_told_three_ways_as_its_code_ends_is_one_payment() -> None:
+    shop, caller, asked = open_shop("Race"), BankCaller(new_client()), SandboxBank("x")
+    codes = sold(shop, 40)
+    paid_at = clock.now()
+    bodies = [json.dumps(caller.notice(code, paid_at=paid_at)).encode() for code in codes]
+
+    def callback(number: int) -> None:
+        assert caller.post(bodies[number]).status_code == 200
+
+    def answer(number: int) -> None:
+        notice, now = asked.parse_notice(bodies[number]), clock.now()
+        assert isinstance(notice, Told)
+        receipt = inbox.accept(
+            bank="sandbox", body=bodies[number], notice=notice, now=now, source=Source.INQUIRY
+        )
+        services.try_to_apply(receipt_id=receipt.id, now=clock.now())
+
+    def line(number: int) -> None:
+        load(bot(line_of(codes[number], paid_at)))
+
+    def expire(number: int) -> None:
+        payments.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
+
+    in_rounds(len(codes), callback, answer, line, expire)
+    services.apply_left(now=clock.now() + services.LEFT_OVER * 2)
+    check_that_each_succeeded_once(codes)
+    assert Receipt.objects.filter(statement_line__isnull=False).count() == len(codes)
