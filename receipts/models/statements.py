@@ -38,7 +38,10 @@ class LineResult(models.TextChoices):
 
 
 class StatementLine(models.Model):
-    """A line, known by bank, account, day, content and how often that content came in the file before."""
+    """A line, known by bank, account, day, content and how often that content came in the file before.
+
+    The account is the biller id, which files of every format tell.
+    """
 
     statement = models.ForeignKey(Statement, on_delete=models.PROTECT, related_name="lines")
     number = models.IntegerField(help_text="In its file, from 1.")

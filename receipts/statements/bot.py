@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from banks.base import Kind, Unreadable
 from core import money
-from receipts.statements.lines import Complaints, Line, Row, digest_of, instant, matching, text
+from receipts.statements.lines import Complaints, Line, Row, instant, matching, text
 
 WIDTH = 256
 ENCODING = "cp874"
@@ -77,7 +77,6 @@ def read(raw: bytes) -> Line:
         raise Unreadable("it holds bytes that are no character of CP874") from None
     return Line(
         kind=KINDS[matching(cells[152], "credit or debit", "[CD]")],
-        account=matching(cells[10:20], "the account", "[0-9]{1,10}"),
         biller_id=matching(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
         reference1=text(cells[84:104], "reference 1", 20),
         reference2=text(cells[104:124], "reference 2", 20),
@@ -90,11 +89,11 @@ def read(raw: bytes) -> Line:
 
 
 def _row(number: int, raw: bytes) -> Row:
-    digest = digest_of(raw[: SEQUENCE.start] + raw[SEQUENCE.stop :])
     try:
-        return Row(number, raw, digest, read(raw))
+        return Row(number, raw, read(raw))
     except Unreadable as unreadable:
-        return Row(number, raw, digest, None, str(unreadable))
+        unnumbered = raw[: SEQUENCE.start] + raw[SEQUENCE.stop :]
+        return Row(number, raw, None, unnumbered, str(unreadable))
 
 
 def _amount(digits: str) -> int:

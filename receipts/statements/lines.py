@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import cached_property
 from typing import BinaryIO
 
 from banks.base import Kind, Unreadable
@@ -27,7 +28,6 @@ class Line:
     """One movement of money. amount: satang, at least 1. paid_at: in UTC, to the second."""
 
     kind: Kind
-    account: str
     biller_id: str
     reference1: str
     reference2: str
@@ -37,23 +37,35 @@ class Line:
     payer_name: str
     payer_bank_code: str
 
+    @property
+    def digest(self) -> str:
+        """What makes it this line in every export and in every format, which tell of payers differently."""
+        told = (self.kind, self.biller_id, self.reference1, self.reference2, self.reference3)
+        return digest_of("\x1f".join([*told, str(self.amount), self.paid_at.isoformat()]).encode())
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Row:
     """A line of a file, byte for byte, and what it says; or, where `line` is None, why nobody can tell.
 
-    digest: SHA-256, in hex, of what is the same in every export of the file.
+    content: what is the same in every export of a line that nobody can read.
     """
 
     number: int
     raw: bytes
-    digest: str
     line: Line | None
+    content: bytes = b""
     why: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex."""
+        return self.line.digest if self.line else digest_of(self.content)
 
     @property
     def account(self) -> str:
-        return self.line.account if self.line else ""
+        """The biller id, by which every format knows whose money it is."""
+        return self.line.biller_id if self.line else ""
 
     @property
     def day(self) -> date | None:

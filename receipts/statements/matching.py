@@ -1,6 +1,5 @@
 """Which receipt a line of a statement belongs to: one that is there and has no line yet, or a new one."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -42,7 +41,7 @@ class Matching:
             Receipt,
             id=ids.new("rcp_", now),
             bank=self._bank,
-            bank_transaction_id=_own_name(line, digest, occurrence),
+            bank_transaction_id=_own_name(digest, occurrence),
             source=Source.STATEMENT,
             kind=line.kind,
             biller_id=line.biller_id,
@@ -126,7 +125,6 @@ def _apart(receipt: Receipt, line: Line) -> float:
     return abs((receipt.paid_at - line.paid_at).total_seconds())
 
 
-def _own_name(line: Line, digest: str, occurrence: int) -> str:
+def _own_name(digest: str, occurrence: int) -> str:
     """Of a line, which has no transaction id: the same in every export of its file."""
-    place = f"{line.account} {digest}"
-    return f"statement-{hashlib.sha256(place.encode()).hexdigest()[:40]}-{occurrence}"
+    return f"statement-{digest[:40]}-{occurrence}"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from banks.base import Kind, Unreadable
 from core import money
-from receipts.statements.lines import LONGEST, Line, NotAStatement, Row, digest_of, instant, matching, text
+from receipts.statements.lines import LONGEST, Line, NotAStatement, Row, instant, matching, text
 
 COLUMNS = (
     "date",
@@ -39,7 +39,6 @@ def read(cells: Sequence[str]) -> Line:
     biller_id = matching(biller, "the biller id", "[0-9]{13}|[0-9]{15}")
     return Line(
         kind=KINDS[matching(kind.lower(), "the type", "credit|debit")],
-        account=biller_id,  # the file names no other
         biller_id=biller_id,
         reference1=text(one, "reference 1", 35),
         reference2=text(two, "reference 2", 35),
@@ -67,7 +66,7 @@ def _places(raw: bytes, encoding: str) -> list[int]:
 
 
 def _row(number: int, raw: bytes, encoding: str, places: Sequence[int]) -> Row:
-    # Another export may have other columns in another order: only what is read makes the line.
+    # Another export may have other columns in another order: only what is read counts.
     content = raw
     try:
         cells = _cells(raw, encoding)
@@ -75,9 +74,9 @@ def _row(number: int, raw: bytes, encoding: str, places: Sequence[int]) -> Row:
             raise Unreadable(f"it has only {len(cells)} cells")
         known = [cells[place].strip() for place in places]
         content = "\x1f".join(known).encode()
-        return Row(number, raw, digest_of(content), read(known))
+        return Row(number, raw, read(known))
     except Unreadable as unreadable:
-        return Row(number, raw, digest_of(content), None, str(unreadable))
+        return Row(number, raw, None, content, str(unreadable))
 
 
 def _cells(raw: bytes, encoding: str) -> list[str]:

@@ -14,7 +14,7 @@ from receipts import services
 from receipts.models import Notice, Receipt, Statement, StatementLine
 from receipts.statements import importing
 from receipts.statements.storing import KNOWN
-from tests.conftest import BankCaller, Shop
+from tests.conftest import BANGKOK, BankCaller, Shop
 from tests.receipts.statements.cast import bot, detail, line_of, load, plain, results_of, trailer
 from transactions.models import Journal, Transaction
 from webhooks.models import Event
@@ -121,6 +121,17 @@ def test_an_overlapping_file_adds_only_what_is_new(shop: Shop) -> None:
     morning = [detail(), detail(), detail(time="130000")]
     load(bot(*morning))
     assert [kind for kind, _ in shown(bot(*morning, detail()))] == [KNOWN] * 3 + ["new"]
+
+
+def test_the_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    load(bot(line_of(code, paid_at), line_of(code, paid_at)))
+    at, parsed = paid_at.astimezone(BANGKOK), thaiqr.parse(code["qr_data"])
+    line = (
+        f"{at:%Y-%m-%d},{at:%H:%M:%S},{parsed.biller_id},{parsed.reference1},,,1500.00,credit,S. Jaidee,014"
+    )
+    assert sorted(shown(plain(line, line))) == [(KNOWN, "applied"), (KNOWN, "duplicate")]
+    assert (StatementLine.objects.count(), Receipt.objects.count()) == (2, 2)
 
 
 def test_a_csv_file_in_another_order_of_columns_is_the_same_file(shop: Shop) -> None:
