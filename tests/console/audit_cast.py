@@ -7,14 +7,13 @@ from typing import Any
 import time_machine
 
 from banks import OrderNotice, Said, Word
-from core import clock, ids
+from core import clock
 from payments import cards, services
 from receipts.orders import OWNERS
+from tests.console import odd_lives
 from tests.refunds.cast import Counter, carry_out
 from tests.transfers.cast import Bank
 from tests.withdrawals.cast import PATH, withdrawn, work
-from transactions import accounts, ledger
-from transactions.models import Fact
 from transfers import services as transfers
 from withdrawals import services as withdrawals
 
@@ -166,24 +165,7 @@ def ask_staff(counter: Counter, serving: Serving, settings: Any) -> None:
     withdrawals.cancel(withdrawal_id=canceled, now=clock.now())
 
 
-def owe(counter: Counter, serving: Serving) -> None:
-    """A bank takes back what it paid in, and later money fills the debt; other money is held for staff."""
-    merchant_id, bank, now = counter.shop.merchant.id, accounts.bank("sandbox"), clock.now()
-    counter.paid()
-    told: dict[str, Any] = {"amount": 5_000_000, "subject_id": ids.new("rcp_", now), "at": now}
-    ledger.take_back(merchant_id=merchant_id, fact=Fact.REVERSAL, to=bank, **told)
-    counter.paid(6_000_000)
-    ledger.fold_due(now=now)
-    for end in ("accept", "send back", "wait"):
-        told["subject_id"] = ids.new("rcp_", now)
-        ledger.hold(source=bank, **told)
-        if end == "accept":
-            ledger.accept(merchant_id=merchant_id, **told)
-        elif end == "send back":
-            ledger.send_back(to=bank, **told)
-
-
 LIVES = [
     pay, wait, decline, expire, report_late, pay_strangely, charge_cards, refund, fail_refund, begin_refunds,
-    return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal, owe,
+    return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal, *odd_lives.LIVES,
 ]  # fmt: skip

@@ -1,0 +1,182 @@
+"""Every kind of life that money can have which does not fit, or which its bank takes back."""
+
+from collections.abc import Callable
+
+from banks import OrderNotice, Word
+from core import clock
+from merchants.models import LateMoney, Merchant
+from receipts import acts
+from receipts.models import Receipt
+from receipts.orders import OWNERS
+from refunds.models import Refund
+from tests.conftest import open_shop
+from tests.receipts.cast import WHY, Till, carry_back, decide, return_of, reversal_of
+from tests.refunds.cast import Counter, carry_out
+from tests.transfers.cast import Bank
+from tests.withdrawals.cast import withdrawn, work
+from transactions import ledger
+from transfers import services as transfers
+
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNDER_WAY = Word("succeeded", "b-1"), Word("failed", "b-1"), Word("processing", "b-1")
+
+
+def _till(counter: Counter) -> Till:
+    return Till(counter.shop, counter.bank)
+
+
+def _poor(counter: Counter) -> Till:
+    """A shop whose balance is nothing but what comes here."""
+    return Till(open_shop("Som O"), counter.bank)
+
+
+def accept(counter: Counter, serving: Serving) -> None:
+    """Late, too little, too much."""
+    till = _till(counter)
+    for receipt in (till.late(), till.mismatch(149_999), till.mismatch(150_001)):
+        decide("accept", receipt)
+
+
+def accept_by_policy(counter: Counter, serving: Serving) -> None:
+    till = _poor(counter)
+    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoney.ACCEPT)
+    till.late()
+    till.mismatch()
+
+
+def attach(counter: Counter, serving: Serving) -> None:
+    till = _till(counter)
+    for receipt in (till.unmatched(), till.duplicate(), till.mismatch(99)):
+        decide("attach", receipt, payment_id=till.shop.qr_code()["payment_id"])
+
+
+def send_back(counter: Counter, serving: Serving) -> None:
+    """It arrives; it fails, and then arrives; it arrives and comes back."""
+    till = _till(counter)
+    serving(sends=[DONE, REFUSED, DONE, DONE])
+    for receipt in (till.unmatched(), failed := till.duplicate(), returned := till.late()):
+        decide("send_back", receipt)
+        carry_back()
+    decide("send_back", failed)
+    carry_back()
+    transfers.hear(OrderNotice(return_of(returned).id, "returned"), OWNERS["rtn"], now=clock.now())
+
+
+def begin_to_send_back(counter: Counter, serving: Serving) -> None:
+    """Of one its bank was told, and is silent; one is to be sent."""
+    till = _till(counter)
+    serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
+    decide("send_back", till.unmatched())
+    carry_back()
+    decide("send_back", till.unmatched())
+
+
+def send_back_by_hand(counter: Counter, serving: Serving) -> None:
+    decide("send_back_by_hand", _till(counter).unmatched(), bank_reference="counter 7")
+
+
+def dismiss(counter: Counter, serving: Serving) -> None:
+    till = _till(counter)
+    decide("dismiss", till.takes_back(till.sold(), transaction_id="NEVERHEARDOFTHAT0000"))
+
+
+def keep(counter: Counter, serving: Serving) -> None:
+    """The merchant gets the money of a refund that came back; of another it waits."""
+    serving(sends=[DONE])
+    for _ in range(2):
+        made = counter.refund(counter.paid())["refund_id"]
+        carry_out()
+        transfers.hear(OrderNotice(made, "returned"), OWNERS["ref"], now=clock.now())
+    acts.keep(Refund.objects.get(pk=made).id, by="malee", why=WHY, now=clock.now())
+
+
+def reverse(counter: Counter, serving: Serving) -> None:
+    """All of a payment, a part of one, one that staff accepted, one whose money was attached."""
+    till = _till(counter)
+    till.takes_back(till.sold())
+    till.takes_back(till.sold(), 50_000)
+    accepted, attached = till.mismatch(99), till.unmatched()
+    decide("accept", accepted)
+    decide("attach", attached, payment_id=till.shop.qr_code()["payment_id"])
+    till.takes_back(accepted)
+    till.takes_back(attached)
+
+
+def owe(counter: Counter, serving: Serving) -> None:
+    """A bank takes back more than is left, and later money fills the debt."""
+    till = _poor(counter)
+    credit = till.sold()
+    serving(sends=[DONE])
+    withdrawn(till.shop)
+    work()
+    till.takes_back(credit)
+    till.sold(250_000)
+    ledger.fold_due(now=clock.now())
+
+
+def owe_more(counter: Counter, serving: Serving) -> None:
+    """After a refund of a part, or of all; while a refund is under way, which then ends so or so."""
+    for amount, sends, ends in [
+        (60_000, DONE, DONE),
+        (150_000, DONE, DONE),
+        (40_000, UNDER_WAY, DONE),
+        (40_000, UNDER_WAY, REFUSED),
+        (150_000, UNDER_WAY, REFUSED),
+    ]:
+        till = _poor(counter)
+        serving(sends=[sends], inquiries=[ends])
+        credit = till.sold()
+        till.refund(str(credit.payment_id), amount=amount)
+        carry_out()
+        till.takes_back(credit)
+        carry_out()
+
+
+def reverse_what_waits(counter: Counter, serving: Serving) -> None:
+    """Each kind of it; of one a part, before it is accepted; of one too much."""
+    till = _till(counter)
+    for credit in (till.unmatched(), till.mismatch(), till.late(), till.duplicate()):
+        till.takes_back(credit)
+    till.takes_back(part := till.late(), 50_000)
+    decide("accept", part)
+    till.takes_back(till.unmatched(), 150_001)
+
+
+def reverse_what_is_sent_back(counter: Counter, serving: Serving) -> None:
+    """While the order is queued; when its bank was told, and it then fails, arrives, comes back after all."""
+    till = _till(counter)
+    queued = till.unmatched()
+    decide("send_back", queued)
+    till.takes_back(queued)
+    for ends in (REFUSED, DONE, DONE):
+        serving(sends=[UNDER_WAY], inquiries=[ends])
+        decide("send_back", credit := till.unmatched())
+        carry_back()
+        till.takes_back(credit)
+        carry_back()
+    transfers.hear(OrderNotice(return_of(credit).id, "returned"), OWNERS["rtn"], now=clock.now())
+
+
+def reverse_before(counter: Counter, serving: Serving) -> None:
+    """The reversal comes before its credit: of a payment, and of money that waits."""
+    till = _till(counter)
+    for changes in ({}, {"reference1": "NOBODYS"}):
+        notice = till.bank.notice(till.shop.qr_code(), **changes)
+        for kind in ("reversal", "credit"):
+            assert till.bank.post(notice | {"type": kind}).status_code == 200
+
+
+def reverse_twice(counter: Counter, serving: Serving) -> None:
+    """The same word again, and a second one under another id."""
+    till = _till(counter)
+    notice = reversal_of(till.sold())
+    for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
+        assert till.bank.post(notice | again).status_code == 200
+    assert Receipt.objects.filter(kind="reversal", outcome="reversed").exists()
+
+
+LIVES = [
+    accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
+    reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
+    begin_to_send_back,
+]  # fmt: skip
