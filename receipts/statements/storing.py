@@ -62,14 +62,16 @@ def _lock_of(bank: str, entry: Entry) -> str:
 def _known(bank: str, entries: Sequence[Entry]) -> dict[Key, Receipt | None]:
     """Those that are stored already, and their receipts."""
     wanted = {entry.key for entry in entries}
-    # By nothing but the digest, or the planner may prefer to read all lines of the day for each batch.
+    # By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to
+    # read all lines of the day, or all receipts, for each batch.
     stored = StatementLine.objects.filter(digest__in=[entry.row.digest for entry in entries])
     found = {
-        (line.account, line.day, line.digest, line.occurrence): line.receipt
-        for line in stored.select_related("receipt").defer("line_sealed")
+        (line.account, line.day, line.digest, line.occurrence): line.receipt_id
+        for line in stored.defer("line_sealed")
         if line.bank == bank
     }
-    return {key: receipt for key, receipt in found.items() if key in wanted}
+    receipts = Receipt.objects.in_bulk([known for known in found.values() if known])
+    return {key: receipts.get(known) for key, known in found.items() if key in wanted}
 
 
 def _joined(
