@@ -90,9 +90,7 @@ def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> N
     )
 
 
-def send_back(
-    *, subject_id: str, amount: int, to: str, at: datetime, fact: Fact = Fact.SENT_BACK
-) -> None:
+def send_back(*, subject_id: str, amount: int, to: str, at: datetime, fact: Fact = Fact.SENT_BACK) -> None:
     """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
     _hold_still(SUSPENSE)
     post(fact, subject_id, {SUSPENSE: -amount, to: amount}, at)
