@@ -11,6 +11,7 @@ from receipts.models import Kind, Outcome, Receipt, Resolution
 from refunds import reversals as refunds
 from transactions import accounts, ledger
 from transactions.models import Fact
+from transfers import services as transfers
 
 log = logging.getLogger("receipts")
 NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED]
@@ -48,12 +49,13 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     It waits for staff where there is nothing to take back, or not as much, or where the money is already on
     its way to the payer: then it has left twice, and only people can ask the bank.
     """
-    done = credit is not None and reversal.amount <= credit.amount and _take(reversal, credit, payment, now)
-    outcome = Outcome.REVERSED if done else Outcome.UNMATCHED
+    outcome = Outcome.UNMATCHED
+    if credit is not None and reversal.amount <= credit.amount:
+        outcome = _judge(reversal, credit, payment, now)
     if outcome == reversal.outcome:
         return
     reversal.outcome, reversal.judged_at = outcome, now
-    if credit is not None and done:
+    if credit is not None and outcome != Outcome.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
     reversal.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.outcome)
@@ -67,6 +69,12 @@ def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime) -> None
     reversal = waiting_for(credit)
     if reversal is not None:
         carry_out(reversal, credit, payment, now=now)
+
+
+def _judge(reversal: Receipt, credit: Receipt, payment: Payment | None, now: datetime) -> Outcome:
+    if transfers.takes_back(credit.names, route=accounts.bank(credit.bank)):
+        return Outcome.ORDERED
+    return Outcome.REVERSED if _take(reversal, credit, payment, now) else Outcome.UNMATCHED
 
 
 def _take(reversal: Receipt, credit: Receipt, payment: Payment | None, now: datetime) -> bool:

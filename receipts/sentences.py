@@ -47,6 +47,7 @@ _PLAINLY = {
     Outcome.APPLIED: "Its payment succeeded by it.",
     Outcome.DECLINED: "The bank declined the payment: no money moved.",
     Outcome.REVERSED: "The bank took money back.",
+    Outcome.ORDERED: "The bank took back what it was told to.",
 }
 
 

@@ -86,6 +86,7 @@ class Transfer(models.Model):
                 fields=["purpose", "due_at"], condition=Q(state__in=["queued", "told"]), name="transfer_due"
             ),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
+            models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=State.values), name="transfer_state_known"),

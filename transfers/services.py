@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -13,12 +13,12 @@ from core import vault
 from merchants import links
 from transfers import settling
 from transfers.errors import AlreadyTold, NotOverdue
-from transfers.models import State, Transfer
+from transfers.models import OPEN, State, Transfer
 from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, settle_by_hand
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "hear", "queue", "settle_by_hand", "weigh", "work",
+    "cancel", "hear", "queue", "settle_by_hand", "takes_back", "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
@@ -52,6 +52,14 @@ def cancel(order_id: str, *, now: datetime) -> None:
     if transfer.state != State.QUEUED:
         raise AlreadyTold(order_id)
     transfer.become(State.CANCELED, ended_at=now)
+
+
+def takes_back(transaction_ids: Iterable[str], *, route: str) -> bool:
+    """Whether an order of ours takes one of these payments back: when the bank tells so, it answers us."""
+    if not banks.voids(route):
+        return False
+    orders = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
+    return orders.filter(state__in=[*OPEN, State.SUCCEEDED]).exists()
 
 
 def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: int = 50) -> int:

@@ -27,6 +27,7 @@ OUTCOMES = {
     Outcome.APPLIED: "it paid for this",
     Outcome.DECLINED: "so it failed",
     Outcome.REVERSED: "so it left the balance",
+    Outcome.ORDERED: "as it was told to",
     Outcome.UNMATCHED: "nobody asked for it",
     Outcome.DUPLICATE: "but there was nothing left to pay",
     Outcome.AMOUNT_MISMATCH: "but another amount was asked for",

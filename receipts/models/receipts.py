@@ -31,6 +31,7 @@ class Outcome(models.TextChoices):
     APPLIED = "applied"  # the payment succeeded by it
     DECLINED = "declined"  # the payment failed by it
     REVERSED = "reversed"  # the bank took back a credit of ours
+    ORDERED = "ordered"  # the bank tells that it took back what we had told it to
     UNMATCHED = "unmatched"  # nobody asked for this money, or we never had what is taken back
     DUPLICATE = "duplicate"  # its payment is paid or failed already
     AMOUNT_MISMATCH = "amount_mismatch"  # more or less than was asked
