@@ -14,7 +14,8 @@ from transactions.models import Fact
 from transfers import services as transfers
 
 log = logging.getLogger("receipts")
-NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED]
+# What our own order explains is the bank's after all where that order fails.
+NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED, Outcome.ORDERED]
 
 
 def credit_of(reversal: Receipt) -> Receipt | None:
