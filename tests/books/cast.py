@@ -1,6 +1,7 @@
 """A shop and a bank that speak real HTTP, and an empty town for each of the machine's lives."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from console.audit import checking
 from core import clock, rows
 from merchants import services
 from tests import tables
+from tests.books.model import ROW, Row
 from tests.conftest import BankCaller, Shop
 
 SECONDS = 30
@@ -33,6 +35,15 @@ class Answer:
 
     def json(self) -> Any:
         return json.loads(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a shop asked for, to be asked again."""
+
+    path: str
+    body: dict[str, Any] | None
+    key: str
 
 
 class Wire:
@@ -104,3 +115,35 @@ def differences() -> list[str]:
     if not rows.run(ANY_DIFFERENCE, []).fetchone():
         return []
     return [str(difference) for difference in checking.differences()]
+
+
+class Shown:
+    """What the API shows a shop of all that it has."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+
+    def read(self, path: str) -> Any:
+        answer = self._shop.get(f"/v1/{path}")
+        assert answer.status_code == 200, answer.content
+        return answer.json()
+
+    def listed(self, plural: str, *fields: str) -> dict[str, tuple[Any, ...]]:
+        """All of them, by id: the values of these fields."""
+        found = self.read(f"{plural}?limit=100")
+        assert found["total"] == len(found[plural])
+        return {row[f"{plural[:-1]}_id"]: tuple(row[name] for name in fields) for row in found[plural]}
+
+    def history(self) -> Counter[Row]:
+        found = self.read("transactions?limit=100")
+        rows = [tuple(row[name] for name in ROW) for row in found["transactions"]]
+        assert found["total"] == len(rows)
+        return Counter(rows)
+
+
+def account(ending: str) -> dict[str, str]:
+    return {"bank_code": "014", "bank_account": f"405123{ending}", "account_name": "สมชาย ใจดี"}
+
+
+def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]

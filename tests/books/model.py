@@ -2,84 +2,40 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from banks import Purpose
+from tests.books.things import Money, Order, Payment
 from transfers.schedule import RESEND_SECONDS, WAITS
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
 # What the sandbox bank does with an account that ends like this.
-FAILING = {"refund": "0001", "withdrawal": "0002"}
+FAILING = {"refund": "0001", "return": "0001", "withdrawal": "0002"}
 RETURNED = "0004"
 # A row of the history.
 Row = tuple[str, str, str, int]
 ROW = ("payment_id", "type", "status", "amount")
 
 
-@dataclass(eq=False)
-class Payment:
-    """Amounts are satang, here and below."""
-
-    code: dict[str, Any]
-    amount: int
-    status: str = "pending"
-    refunded: int = 0
-    refunding: int = 0
-    notices: list[bytes] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return str(self.code["payment_id"])
-
-    @property
-    def expires_at(self) -> datetime:
-        return datetime.fromisoformat(self.code["expires_at"])
-
-    @property
-    def left(self) -> int:
-        return self.amount - self.refunded - self.refunding
-
-
-@dataclass(eq=False)
-class Order:
-    """A refund or a withdrawal, and how far its bank is."""
-
-    id: str
-    purpose: Purpose
-    amount: int
-    ending: str
-    due_at: datetime
-    payment: Payment | None = None
-    state: str = "queued"  # told succeeded failed returned canceled
-    has_begun: bool = False
-    inquiries: int = 0
-    sent_at: datetime | None = None
-
-    @property
-    def status(self) -> str:
-        if self.purpose == "refund":
-            return {"queued": "pending", "told": "pending", "succeeded": "completed"}.get(
-                self.state, self.state
-            )
-        if self.state in ("queued", "told"):
-            return "processing" if self.has_begun else "pending"
-        return "failed" if self.state == "returned" else self.state
-
-    @property
-    def is_cancelable(self) -> bool:
-        return self.state == "queued" and (self.purpose == "refund" or not self.has_begun)
-
-
 class Books:
-    """One merchant's money."""
+    """One merchant's money, and what is nobody's yet. net: what is available, less what is owed."""
 
     def __init__(self) -> None:
-        self.available = 0
+        self.net = 0
         self.reserved = 0
+        self.suspense = 0
+        self.takes_late_money = False
         self.payments: dict[str, Payment] = {}
         self.orders: dict[str, Order] = {}
+        self.money: list[Money] = []
+        self.taken: list[tuple[Money, Order]] = []  # refunds by the bank itself, not among the orders yet
+
+    @property
+    def balance(self) -> dict[str, Any]:
+        """As the API shows it."""
+        told = {"available": max(self.net, 0), "reserved": self.reserved, "currency": "THB"}
+        return told | ({"owed": -self.net} if self.net < 0 else {})
 
     def of(self, purpose: Purpose) -> list[Order]:
         return [order for order in self.orders.values() if order.purpose == purpose]
@@ -89,9 +45,73 @@ class Books:
             if payment.status == "pending" and payment.expires_at <= now:
                 payment.status = "expired"
 
-    def succeed(self, payment: Payment) -> None:
-        payment.status = "succeeded"
-        self.available += payment.amount
+    def held(self) -> list[Money]:
+        """What staff can decide about."""
+        return [money for money in self.money if money.place == "held"]
+
+    def undone(self) -> list[Money]:
+        """What the bank takes back and cannot have."""
+        return [money for money in self.money if money.reversal == "waits"]
+
+    def take_in(self, money: Money, paid_at: datetime) -> None:
+        """The bank tells of it: a payment succeeds by it, or it waits."""
+        self.money.append(money)
+        self.suspense += money.amount
+        own = money.own
+        if own is not None and own.is_payable:
+            fits, is_late = money.amount == own.amount, paid_at > own.expires_at
+            money.is_acceptable = is_late or not fits
+            if fits and (self.takes_late_money or not is_late):
+                self.credit(money, own)
+        self.catch_up(money)
+
+    def credit(self, money: Money, payment: Payment) -> None:
+        self.suspense -= money.amount
+        self.net += money.amount
+        payment.status, payment.received = "succeeded", money.amount
+        money.place, money.payment = "credited", payment
+        self.catch_up(money)
+
+    def order_back(self, money: Money, order: Order) -> None:
+        self.orders[order.id] = money.order = order
+        money.place = "sending"
+
+    def let_go(self, money: Money) -> None:
+        self.suspense -= money.amount
+        money.place = "gone"
+
+    def wait_again(self, money: Money) -> None:
+        money.place = "held"
+        self.catch_up(money)
+
+    def take_back(self, money: Money) -> None:
+        """The bank tells that it takes it back, for the first time or again."""
+        money.reversal = money.reversal or "waits"
+        self.catch_up(money)
+
+    def catch_up(self, money: Money) -> None:
+        """What the bank takes back leaves as soon as it is there."""
+        if money.reversal != "waits":
+            return
+        if money.payment is not None:
+            self._take_from_merchant(money, money.payment)
+        elif money.place == "held":
+            self.let_go(money)
+        elif money.place == "sending" and money.order and money.order.is_cancelable:
+            money.order.state = "canceled"
+            self.let_go(money)
+        else:
+            return
+        money.reversal = "done"
+
+    def _take_from_merchant(self, money: Money, payment: Payment) -> None:
+        """As much as it has, the rest is owed; what no refund has sent back is a refund."""
+        part = min(money.amount, payment.left)
+        self.net -= money.amount
+        if part:
+            payment.give_back(part)
+            refund = Order("", "refund", part, "", payment.expires_at, payment, state="succeeded")
+            self.taken.append((money, refund))
 
     def refusal_of_refund(self, payment: Payment, amount: int) -> tuple[int, str] | None:
         if payment.status != "succeeded":
@@ -101,34 +121,42 @@ class Books:
         return self.refusal_of_spending(amount)
 
     def refusal_of_spending(self, amount: int) -> tuple[int, str] | None:
-        return (402, "insufficient_funds") if amount > self.available else None
+        return (402, "insufficient_funds") if amount > max(self.net, 0) else None
 
     def reserve(self, order: Order) -> None:
         self.orders[order.id] = order
-        self.available -= order.amount
+        self.net -= order.amount
         self.reserved += order.amount
         if order.payment:
             order.payment.refunding += order.amount
 
     def release(self, order: Order, state: str) -> None:
         order.state = state
+        if order.money is not None:
+            self.wait_again(order.money)
+            return
         self.reserved -= order.amount
-        self.available += order.amount
+        self.net += order.amount
         if order.payment:
             order.payment.refunding -= order.amount
 
     def pay_out(self, order: Order) -> None:
         order.state = "succeeded"
+        if order.money is not None:
+            self.let_go(order.money)
+            return
         self.reserved -= order.amount
         if payment := order.payment:
             payment.refunding -= order.amount
-            payment.refunded += order.amount
-            if payment.refunded == payment.amount:
-                payment.status = "refunded"
+            payment.give_back(order.amount)
 
     def come_back(self, order: Order) -> None:
         order.state = "returned"
-        self.available += order.amount
+        if order.money is not None:
+            self.suspense += order.amount
+            self.wait_again(order.money)
+        else:
+            self.net += order.amount
 
     def carry_out(self, now: datetime, *, is_bank_up: bool) -> None:
         """What a round of the workers does."""
@@ -176,7 +204,7 @@ class Books:
     def _rows_of_payments(self) -> Iterator[Row]:
         for payment in self.payments.values():
             if payment.status in ("succeeded", "refunded"):
-                yield payment.id, "payment", payment.status, payment.amount
+                yield payment.id, "payment", payment.status, payment.received
             if payment.status == "failed":
                 yield payment.id, "failed", "failed", payment.amount
 

@@ -1,0 +1,101 @@
+"""What the machine in `test_state_machine` remembers of payments, of money that came in, and of orders."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from banks import Purpose
+
+PAYABLE = ("pending", "expired")
+# held: in suspense, where staff see it. sending: in suspense, on its way back. gone: with its payer again.
+Place = Literal["held", "credited", "sending", "gone"]
+
+
+@dataclass(eq=False)
+class Payment:
+    """Amounts are satang, here and below. received: what it succeeded with."""
+
+    code: dict[str, Any]
+    amount: int
+    status: str = "pending"
+    received: int = 0
+    refunded: int = 0
+    refunding: int = 0
+    notices: list[bytes] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return str(self.code["payment_id"])
+
+    @property
+    def expires_at(self) -> datetime:
+        return datetime.fromisoformat(self.code["expires_at"])
+
+    @property
+    def is_payable(self) -> bool:
+        return self.status in PAYABLE
+
+    @property
+    def amount_received(self) -> int | None:
+        """As the API shows it."""
+        return self.received if self.received not in (0, self.amount) else None
+
+    @property
+    def left(self) -> int:
+        return self.received - self.refunded - self.refunding
+
+    def give_back(self, amount: int) -> None:
+        self.refunded += amount
+        if self.refunded == self.received:
+            self.status = "refunded"
+
+
+@dataclass(eq=False)
+class Money:
+    """A credit that the bank told of.
+
+    own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
+    taken it back: waits done dismissed, or nothing.
+    """
+
+    notice: dict[str, Any]
+    amount: int
+    own: Payment | None = None
+    payment: Payment | None = None
+    place: Place = "held"
+    is_acceptable: bool = False
+    reversal: str = ""
+    order: "Order | None" = None
+    receipt_id: str = ""
+    reversal_id: str = ""
+
+
+@dataclass(eq=False)
+class Order:
+    """Money out, and how far its bank is: of a payment, of money that waited, or else of the balance."""
+
+    id: str
+    purpose: Purpose
+    amount: int
+    ending: str
+    due_at: datetime
+    payment: Payment | None = None
+    money: Money | None = None
+    state: str = "queued"  # told succeeded failed returned canceled
+    has_begun: bool = False
+    inquiries: int = 0
+    sent_at: datetime | None = None
+
+    @property
+    def status(self) -> str:
+        if self.purpose == "refund":
+            return {"queued": "pending", "told": "pending", "succeeded": "completed"}.get(
+                self.state, self.state
+            )
+        if self.state in ("queued", "told"):
+            return "processing" if self.has_begun else "pending"
+        return "failed" if self.state == "returned" else self.state
+
+    @property
+    def is_cancelable(self) -> bool:
+        return self.state == "queued" and (self.purpose != "withdrawal" or not self.has_begun)
