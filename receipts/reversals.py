@@ -1,9 +1,10 @@
 """A bank takes back what it had reported: the one way in which money leaves that nobody here asked for."""
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models.functions import Concat
 
 from payments.models import Payment
 from receipts import joining, returns
@@ -12,10 +13,14 @@ from refunds import reversals as refunds
 from transactions import accounts, ledger
 from transactions.models import Fact
 from transfers import services as transfers
+from transfers.models import OPEN, State, Transfer
 
 log = logging.getLogger("receipts")
 # What our own order explains is the bank's after all where that order fails.
 NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED, Outcome.ORDERED]
+STANDING = [*OPEN, State.SUCCEEDED]
+# Longer than any order is without an end.
+LATELY = timedelta(days=30)
 
 
 def credit_of(reversal: Receipt) -> Receipt | None:
@@ -60,6 +65,15 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
     reversal.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.outcome)
+
+
+def unexplained(*, now: datetime, batch: int) -> list[str]:
+    """The ids of those that an order of ours explained, and the order has failed or was canceled since."""
+    names = [OuterRef("bank_transaction_id"), OuterRef("also_known_as")]
+    route = Concat(Value("bank:"), OuterRef("bank"))
+    orders = Transfer.objects.filter(~Q(charge_id=""), charge_id__in=names, route=route, state__in=STANDING)
+    ordered = Receipt.objects.filter(~Exists(orders), outcome=Outcome.ORDERED, judged_at__gte=now - LATELY)
+    return list(ordered.order_by("judged_at").values_list("pk", flat=True)[:batch])
 
 
 def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime) -> None:

@@ -39,9 +39,12 @@ def apply(*, receipt_id: str, now: datetime) -> Receipt:
 
 
 def apply_left(*, now: datetime, batch: int = 500) -> int:
-    """Apply what a crash stored but did not apply. Returns how many."""
+    """Apply what a crash stored but did not apply, and what no order of ours explains any more.
+
+    Returns how many.
+    """
     left = Receipt.objects.not_judged().filter(received_at__lte=now - LEFT_OVER).order_by("received_at")
-    found = list(left.values_list("pk", flat=True)[:batch])
+    found = [*left.values_list("pk", flat=True)[:batch], *reversals.unexplained(now=now, batch=batch)]
     return sum(try_to_apply(receipt_id=receipt_id, now=now) for receipt_id in found)
 
 

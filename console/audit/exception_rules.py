@@ -56,6 +56,14 @@ RULES = [
            WHERE journal.fact = 'reversal' AND entry.amount > 0""",
     ),
     Rule(
+        "what a bank took back by our order was ordered",
+        "SELECT id, 'ordered' FROM receipts_receipt WHERE outcome = 'ordered'",
+        """SELECT DISTINCT receipt.id, 'ordered'
+           FROM receipts_receipt AS receipt JOIN transfers_transfer AS transfer
+               ON route = 'bank:' || bank AND charge_id IN (bank_transaction_id, also_known_as)
+           WHERE outcome = 'ordered' AND charge_id <> '' AND state IN ('queued', 'told', 'succeeded')""",
+    ),
+    Rule(
         "a refund that a bank made by itself is part of what it took back",
         """SELECT refund.id, concat_ws(' ', reversal_id, refund.payment_id, refund.route)
            FROM refunds_refund AS refund WHERE reversal_id IS NOT NULL""",

@@ -130,6 +130,7 @@ class Receipt(models.Model):
         permissions = [("resolve_receipt", "Can decide what becomes of money that waits")]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(outcome=""), name="receipt_not_judged"),
+            models.Index(fields=["judged_at"], condition=Q(outcome="ordered"), name="receipt_ordered"),
             models.Index(fields=["-received_at"], name="receipt_newest_first"),
             models.Index(
                 fields=["received_at"], condition=Q(outcome__in=HELD, resolution=""), name="receipt_for_staff"

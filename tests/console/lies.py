@@ -13,6 +13,7 @@ JOURNAL = one("transactions_journal", "fact = 'payment'")
 HELD = one("transactions_journal", "fact = 'held'")
 APPLIED = one("receipts_receipt", "outcome = 'applied'")
 WAITS = one("receipts_receipt", "kind = 'credit' AND outcome = 'unmatched' AND resolution = ''")
+REVERSED = one("receipts_receipt", "outcome = 'reversed'")
 BY_BANK = one("refunds_refund", "reversal_id IS NOT NULL")
 # One that must be there: a card's `payment.pending` need not be, nor an expired code's `payment.failed`.
 EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
@@ -154,6 +155,10 @@ LIES = {
         "UPDATE receipts_receipt SET outcome = 'unmatched' WHERE outcome = 'reversed'",
         "UPDATE receipts_receipt SET amount = amount - 1 WHERE outcome = 'reversed'",
         "UPDATE receipts_receipt SET outcome = 'reversed' WHERE kind = 'reversal' AND resolution = ''",
+    ],
+    "what a bank took back by our order was ordered": [
+        "DELETE FROM transfers_transfer WHERE charge_id <> ''",
+        f"UPDATE receipts_receipt SET outcome = 'ordered' WHERE id = {REVERSED}",
     ],
     "a refund that a bank made by itself is part of what it took back": [
         f"UPDATE refunds_refund SET reversal_id = {APPLIED} WHERE id = {BY_BANK}",

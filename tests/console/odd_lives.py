@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from banks import OrderNotice, Word
 from core import clock
 from merchants.models import LateMoney, Merchant
@@ -175,8 +177,23 @@ def reverse_twice(counter: Counter, serving: Serving) -> None:
     assert Receipt.objects.filter(kind="reversal", outcome="reversed").exists()
 
 
+def take_back_by_order(counter: Counter, serving: Serving) -> None:
+    """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
+    till = _till(counter)
+    serving(sends=[DONE])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("banks.voids", lambda route: True)
+        paid, odd = till.sold(), till.unmatched()
+        till.refund(str(paid.payment_id))
+        decide("send_back", odd)
+        carry_out()
+        carry_back()
+        for credit in (paid, odd):
+            assert till.takes_back(credit).outcome == "ordered"
+
+
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
-    begin_to_send_back,
+    take_back_by_order,     begin_to_send_back,
 ]  # fmt: skip
