@@ -1,6 +1,7 @@
 """When a bank is asked about a payment that nobody confirmed. Pure: instants in, instants out."""
 
 from datetime import datetime, time, timedelta, timezone
+from zlib import crc32
 
 from django.conf import settings
 
@@ -12,8 +13,9 @@ AFTER_CREATION = (5, 15, 30, 60)
 BEFORE_EXPIRY = 5
 # After it expired: what was paid in the last moment, and what a bank books late.
 AFTER_EXPIRY = (1, 60, 300, 3600)
-# After the end of the Bangkok day in which it expired: by then a bank has booked that day.
-AFTER_MIDNIGHT = timedelta(minutes=15)
+# After the end of the Bangkok day in which it expired: by then a bank has booked that day. Not about all codes
+# of the day at once: a bank takes a few questions a second.
+AFTER_MIDNIGHT, SPREAD = timedelta(minutes=15), timedelta(hours=2)
 # A bank that does not answer is asked again after half the time since its answer was due, within these.
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 # After the last entry: from then on only its statement can tell.
@@ -26,14 +28,19 @@ def of(payment: Payment) -> list[datetime]:
     """All at which the bank is asked about a payment with a code."""
     if payment.expires_at is None:
         raise ValueError(f"{payment.id} has no code")
-    return instants(payment.created_at, payment.expires_at)
+    place = crc32(payment.id.encode()) / 2**32
+    return instants(payment.created_at, payment.expires_at, place)
 
 
-def instants(created_at: datetime, expires_at: datetime) -> list[datetime]:
-    """All at which the bank is asked, in order. A code that ends early counts from its end."""
+def instants(created_at: datetime, expires_at: datetime, place: float) -> list[datetime]:
+    """All at which the bank is asked, in order. A code that ends early counts from its end.
+
+    place: of the code among those of its day, from 0 for the first to be asked about at the end of it to 1.
+    """
     last_call = expires_at - paced(timedelta(seconds=BEFORE_EXPIRY))
     early = [created_at + paced(timedelta(seconds=seconds)) for seconds in AFTER_CREATION]
-    late = [timedelta(seconds=seconds) for seconds in AFTER_EXPIRY] + [_end_of_day(expires_at) - expires_at]
+    end_of_day = _end_of_day(expires_at) + place * SPREAD
+    late = [timedelta(seconds=seconds) for seconds in AFTER_EXPIRY] + [end_of_day - expires_at]
     return [
         *(instant for instant in early if instant < last_call),
         *([last_call] if last_call > created_at else []),

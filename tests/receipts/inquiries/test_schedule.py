@@ -1,11 +1,13 @@
 """When a bank is asked about a payment that nobody confirmed."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from receipts import schedule
+from tests.factories import PaymentFactory
 
 NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)  # in Bangkok
 MIDNIGHT = datetime(2026, 11, 21, 17, 0, tzinfo=UTC)  # in Bangkok, the end of that day
@@ -32,18 +34,32 @@ def test_a_bank_is_asked_while_the_payer_waits_and_once_before_the_end(
     expires = lives.total_seconds()
     late = [expires + 1, expires + 60, expires + 300, expires + 3600]
     end_of_day = (MIDNIGHT + 15 * MINUTE - NOON).total_seconds()
-    assert seconds(schedule.instants(NOON, NOON + lives)) == [*early, *late, end_of_day]
+    assert seconds(schedule.instants(NOON, NOON + lives, 0)) == [*early, *late, end_of_day]
 
 
 def test_the_day_ends_in_bangkok_and_only_after_the_code() -> None:
-    before_midnight = schedule.instants(NOON, MIDNIGHT - MINUTE)
+    before_midnight = schedule.instants(NOON, MIDNIGHT - MINUTE, 0)
     assert before_midnight[-2:] == [MIDNIGHT + 15 * MINUTE, MIDNIGHT + 59 * MINUTE]
-    over_midnight = schedule.instants(NOON, MIDNIGHT)
+    over_midnight = schedule.instants(NOON, MIDNIGHT, 0)
     assert over_midnight[-1] == MIDNIGHT + timedelta(days=1) + 15 * MINUTE
 
 
+def test_the_codes_of_a_day_are_asked_about_over_two_hours_after_its_end() -> None:
+    codes = [PaymentFactory.build(merchant=None, created_at=NOON) for _ in range(1200)]
+    waits = [schedule.of(code)[-1] - (MIDNIGHT + 15 * MINUTE) for code in codes]
+    crowd = Counter(wait // (10 * MINUTE) for wait in waits)
+    assert sorted(crowd) == list(range(12))
+    assert max(crowd.values()) < 160, "a hundred in ten minutes would be even"
+
+
+def test_whoever_computes_when_a_code_is_asked_about_gets_the_same() -> None:
+    code = PaymentFactory.build(id="pay_0", merchant=None, created_at=NOON)
+    last = schedule.of(code)[-1]
+    assert MIDNIGHT + 133 * MINUTE < last < MIDNIGHT + 134 * MINUTE
+
+
 def test_what_was_missed_is_one_question() -> None:
-    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE, 0)
     assert schedule.next_after(NOON + timedelta(minutes=17), plan) == NOON + 20 * MINUTE
     assert schedule.next_after(MIDNIGHT + 15 * MINUTE, plan) is None
 
@@ -63,16 +79,16 @@ def test_a_silent_bank_is_asked_again_less_and_less_for_a_day(
     silent_for: timedelta, wait: timedelta | None
 ) -> None:
     at = MIDNIGHT + 15 * MINUTE + silent_for
-    again = schedule.again_after(at, schedule.instants(NOON, NOON + 15 * MINUTE))
+    again = schedule.again_after(at, schedule.instants(NOON, NOON + 15 * MINUTE, 0))
     assert again == (None if wait is None else at + wait)
 
 
 def test_a_repeated_question_never_waits_beyond_the_next_of_the_schedule() -> None:
-    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE, 0)
     assert schedule.again_after(NOON + timedelta(seconds=13), plan) == NOON + timedelta(seconds=15)
 
 
 def test_tests_may_go_faster(settings: Any) -> None:
     settings.INQUIRY_PACE = 10
-    plan = schedule.instants(NOON, NOON + 15 * MINUTE)
+    plan = schedule.instants(NOON, NOON + 15 * MINUTE, 0)
     assert seconds(plan)[:6] == [0.5, 1.5, 3, 6, 899.5, 900.1]
