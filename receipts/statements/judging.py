@@ -17,11 +17,11 @@ def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
     """Judge what is stored safely. What goes wrong is logged and left to the sweep, as elsewhere."""
     known = _ours(receipts)
     strange = [receipt for receipt in receipts if _is_strange(receipt, known)]
+    alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in strange}
     try:
-        _hold(bank, strange, now)
+        alone |= _hold(bank, strange, now)
     except Exception:
         log.exception("%s receipts of a statement could not be judged together", len(strange))
-    alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in strange}
     for receipt_id in sorted(alone):
         services.try_to_apply(receipt_id=receipt_id, now=now)
 
@@ -38,14 +38,16 @@ def _ours(receipts: Sequence[Receipt]) -> set[str]:
 
 
 @by_index()
-def _hold(bank: str, receipts: Sequence[Receipt], now: datetime) -> None:
-    """Nobody asked for this money: it waits for staff. Others may be judging the same receipts."""
+def _hold(bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
+    """Nobody asked for this money: it waits for staff. Others may be judging the same receipts.
+
+    Returns the ids of those that the bank has named since they were stored: it may have taken them back.
+    """
     waiting = Receipt.objects.not_judged().filter(pk__in=[receipt.id for receipt in receipts])
-    amounts = {
-        receipt.id: receipt.amount for receipt in waiting.order_by("id").select_for_update(no_key=True)
-    }
-    if not amounts:
-        return
-    Receipt.objects.filter(pk__in=amounts).update(outcome=Outcome.UNMATCHED, judged_at=now)
-    bulk.hold_all(amounts, source=accounts.bank(bank), at=now)
-    log.warning("%s receipts of %s wait for staff: %s", len(amounts), bank, Outcome.UNMATCHED)
+    found = list(waiting.order_by("id").select_for_update(no_key=True))
+    amounts = {receipt.id: receipt.amount for receipt in found if not receipt.also_known_as}
+    if amounts:
+        Receipt.objects.filter(pk__in=amounts).update(outcome=Outcome.UNMATCHED, judged_at=now)
+        bulk.hold_all(amounts, source=accounts.bank(bank), at=now)
+        log.warning("%s receipts of %s wait for staff: %s", len(amounts), bank, Outcome.UNMATCHED)
+    return {receipt.id for receipt in found} - amounts.keys()

@@ -12,7 +12,7 @@ from merchants.models import Merchant
 from payments.models import Payment
 from receipts import services
 from receipts.models import Notice, Receipt, Statement, StatementLine
-from receipts.statements import importing
+from receipts.statements import importing, judging
 from receipts.statements.storing import KNOWN
 from tests.conftest import BANGKOK, BankCaller, Shop
 from tests.receipts.statements.cast import bot, detail, line_of, load, plain, results_of, trailer
@@ -219,6 +219,23 @@ def test_a_credit_that_is_told_only_by_its_line_is_taken_back_by_what_was_told_b
         ("credit", "applied"),
         ("reversal", "reversed"),
     ]
+
+
+def test_a_reversal_that_comes_before_its_line_is_judged_takes_the_money_back(
+    shop: Shop, bank: BankCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, paid_at, unknown = shop.qr_code(), now_to_the_second(), "NOBODYKNOWSTHIS00000"
+    told = bank.notice(code, type="reversal", reference1=unknown, paid_at=paid_at + timedelta(seconds=3))
+
+    def tell_and_judge(*stored: Any, now: datetime) -> None:
+        assert bank.post(told).status_code == 200
+        judging.judge(*stored, now=now)
+
+    monkeypatch.setattr(importing, "judge", tell_and_judge)
+    load(bot(line_of(code, paid_at, ref1=unknown)))
+    credit, reversal = Receipt.objects.order_by("kind")
+    assert (credit.outcome, credit.resolution) == ("unmatched", "taken_back")
+    assert (reversal.outcome, reversal.resolution) == ("reversed", "")
 
 
 def test_a_line_that_nobody_can_read_waits_for_staff_once(shop: Shop) -> None:
