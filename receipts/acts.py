@@ -61,6 +61,10 @@ def attach(receipt_id: str, *, payment_id: str, by: str, why: str, now: datetime
         raise NotPossible(f"Payment {payment_id} waits for no money by a QR code.")
     if payment.merchant.bank != receipt.bank:
         raise NotPossible(f"Payment {payment_id} is of a merchant of another bank.")
+    if (payee := returns.payee_of(receipt)) not in (None, payment.merchant):
+        raise NotPossible(
+            f"This money was paid to {payee.name}: send it back, or attach it to a payment there."
+        )
     deed = Deed.ACCEPTED if receipt.payment_id == payment.id else Deed.ATTACHED
     return _credit(receipt, payment, deed, by, why, now)
 
@@ -156,6 +160,8 @@ def _return(
     receipt = _open(receipt_id)
     if deed not in possible(receipt):
         raise NotPossible("There is no money of this receipt that could go back.")
+    if reversals.waiting_for(receipt) is not None:
+        raise NotPossible("The bank says that it takes money of this back itself: ask it how much is left.")
     try:
         made = make(receipt)
     except NoDestination:

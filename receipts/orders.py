@@ -1,5 +1,6 @@
 """A bank's word about money that we sent out: a notice, kept and then acted on, or what it told our staff."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from banks import OrderNotice, Word
@@ -23,6 +24,12 @@ def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> Non
     inbox.keep(bank, body, verdict, None, now)
     if verdict == Verdict.NEW:
         transfers.hear(notice, _owner(notice.order_id), now=now)
+
+
+def conclude(order_ids: Iterable[str], *, now: datetime) -> None:
+    """Their bank tells that it has done them, in the caller's transaction."""
+    for order_id in order_ids:
+        transfers.conclude(order_id, _owner(order_id), now=now)
 
 
 def settle_by_hand(order_id: str, word: Word, *, by: str, now: datetime) -> None:

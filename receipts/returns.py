@@ -115,10 +115,14 @@ def end(made: Return, status: ReturnStatus, **fields: object) -> None:
     made.save(update_fields=["status", *fields])
 
 
+def payee_of(receipt: Receipt) -> Merchant | None:
+    """Whom it was paid to, by the biller; None where that is nobody."""
+    return Merchant.objects.filter(bank=receipt.bank, biller_id=receipt.biller_id).first()
+
+
 def _merchant_id(receipt: Receipt) -> str:
-    """At whose bank it arrived, by the biller; empty where that is nobody's."""
-    owners = Merchant.objects.filter(bank=receipt.bank, biller_id=receipt.biller_id)
-    return owners.values_list("pk", flat=True).first() or ""
+    payee = payee_of(receipt)
+    return payee.id if payee else ""
 
 
 def _new(receipt: Receipt, route: str, now: datetime, **fields: object) -> Return:

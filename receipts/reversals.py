@@ -1,10 +1,9 @@
 """A bank takes back what it had reported: the one way in which money leaves that nobody here asked for."""
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q, Value
-from django.db.models.functions import Concat
+from django.db.models import Q
 
 from payments.models import Payment
 from receipts import joining, returns
@@ -13,14 +12,9 @@ from refunds import reversals as refunds
 from transactions import accounts, ledger
 from transactions.models import Fact
 from transfers import services as transfers
-from transfers.models import OPEN, State, Transfer
 
 log = logging.getLogger("receipts")
-# What our own order explains is the bank's after all where that order fails.
-NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED, Outcome.ORDERED]
-STANDING = [*OPEN, State.SUCCEEDED]
-# Longer than any order is without an end.
-LATELY = timedelta(days=30)
+NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED]
 
 
 def credit_of(reversal: Receipt) -> Receipt | None:
@@ -29,13 +23,19 @@ def credit_of(reversal: Receipt) -> Receipt | None:
     return next((credit for credit in found if credit is not None), None)
 
 
+def orders_of(credit: Receipt) -> list[str]:
+    """Our own orders to take it back, which the bank answers by telling of the reversal."""
+    return transfers.taking_back(credit.names, route=accounts.bank(credit.bank))
+
+
 def is_due(reversal: Receipt) -> bool:
     """Whether nothing was taken yet, and nobody has decided that nothing will be."""
     return reversal.outcome in NOT_DONE and reversal.resolution == Resolution.OPEN
 
 
-def waiting_for(credit: Receipt) -> Receipt | None:
+def waiting_for(credit: Receipt, *, or_dismissed: bool = False) -> Receipt | None:
     """The reversal of a credit that came before the credit, or could not be carried out, under its lock."""
+    undecided = [Resolution.OPEN, *([Resolution.DISMISSED] if or_dismissed else [])]
     # The empty name is left out for the planner, see `joining.named`.
     second = Q(also_known_as__in=credit.names) & ~Q(also_known_as="")
     waiting = Receipt.objects.filter(
@@ -43,7 +43,7 @@ def waiting_for(credit: Receipt) -> Receipt | None:
         bank=credit.bank,
         kind=Kind.REVERSAL,
         outcome__in=NOT_DONE,
-        resolution=Resolution.OPEN,
+        resolution__in=undecided,
     )
     found: Receipt | None = waiting.select_for_update(no_key=True).first()
     return found
@@ -60,6 +60,8 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
         outcome = _judge(reversal, credit, payment, now)
     if outcome == reversal.outcome:
         return
+    if reversal.resolution == Resolution.DISMISSED:
+        reversal.resolve(Resolution.OPEN, now=now)  # we have now what staff had never heard of
     reversal.outcome, reversal.judged_at = outcome, now
     if credit is not None and outcome != Outcome.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
@@ -67,27 +69,19 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.outcome)
 
 
-def unexplained(*, now: datetime, batch: int) -> list[str]:
-    """The ids of those that an order of ours explained, and the order has failed or was canceled since."""
-    names = [OuterRef("bank_transaction_id"), OuterRef("also_known_as")]
-    route = Concat(Value("bank:"), OuterRef("bank"))
-    orders = Transfer.objects.filter(~Q(charge_id=""), charge_id__in=names, route=route, state__in=STANDING)
-    ordered = Receipt.objects.filter(~Exists(orders), outcome=Outcome.ORDERED, judged_at__gte=now - LATELY)
-    return list(ordered.order_by("judged_at").values_list("pk", flat=True)[:batch])
-
-
-def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime) -> None:
+def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime, is_news: bool = False) -> None:
     """Carry out a reversal that waited for this credit, or for what has become of it.
 
-    The caller holds the locks: payment (None where the credit is nobody's, or still in suspense), credit.
+    is_news: nobody knew of the credit until now, so that staff could but dismiss its reversal. The caller
+    holds the locks: payment (None where the credit is nobody's, or still in suspense), credit.
     """
-    reversal = waiting_for(credit)
+    reversal = waiting_for(credit, or_dismissed=is_news)
     if reversal is not None:
         carry_out(reversal, credit, payment, now=now)
 
 
 def _judge(reversal: Receipt, credit: Receipt, payment: Payment | None, now: datetime) -> Outcome:
-    if transfers.takes_back(credit.names, route=accounts.bank(credit.bank)):
+    if reversal.amount == credit.amount and orders_of(credit):
         return Outcome.ORDERED
     return Outcome.REVERSED if _take(reversal, credit, payment, now) else Outcome.UNMATCHED
 

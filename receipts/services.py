@@ -10,7 +10,7 @@ from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
 from qrcodes.models import QrCode
-from receipts import crediting, reversals
+from receipts import crediting, orders, reversals
 from receipts.judging import judge
 from receipts.models import HELD, Kind, Outcome, Receipt
 from transactions import accounts, ledger
@@ -39,12 +39,9 @@ def apply(*, receipt_id: str, now: datetime) -> Receipt:
 
 
 def apply_left(*, now: datetime, batch: int = 500) -> int:
-    """Apply what a crash stored but did not apply, and what no order of ours explains any more.
-
-    Returns how many.
-    """
+    """Apply what a crash stored but did not apply. Returns how many."""
     left = Receipt.objects.not_judged().filter(received_at__lte=now - LEFT_OVER).order_by("received_at")
-    found = [*left.values_list("pk", flat=True)[:batch], *reversals.unexplained(now=now, batch=batch)]
+    found = list(left.values_list("pk", flat=True)[:batch])
     return sum(try_to_apply(receipt_id=receipt_id, now=now) for receipt_id in found)
 
 
@@ -68,12 +65,13 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
         return _reverse(receipt_id, now)
     payment = _payment_of(receipt)
     receipt = Receipt.objects.locked(receipt_id)
-    if receipt.outcome == Outcome.WAITING:
+    is_news = receipt.outcome == Outcome.WAITING
+    if is_news:
         _judge(receipt, payment, now)
     elif receipt.payment != payment:
         raise Moved()
     if receipt.kind == Kind.CREDIT:
-        reversals.catch_up(receipt, payment, now=now)
+        reversals.catch_up(receipt, payment, now=now, is_news=is_news)
     return receipt
 
 
@@ -114,6 +112,8 @@ def _reverse(receipt_id: str, now: datetime) -> Receipt:
     reversal = Receipt.objects.locked(receipt_id)
     if reversals.is_due(reversal):
         reversals.carry_out(reversal, credit, payment, now=now)
+    if credit is not None and reversal.outcome == Outcome.ORDERED:
+        orders.conclude(reversals.orders_of(credit), now=now)
     return reversal
 
 

@@ -14,11 +14,11 @@ from merchants import links
 from transfers import settling
 from transfers.errors import AlreadyTold, NotOverdue
 from transfers.models import OPEN, State, Transfer
-from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, settle_by_hand
+from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_by_hand
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "hear", "queue", "settle_by_hand", "takes_back", "weigh", "work",
+    "cancel", "conclude", "hear", "queue", "settle_by_hand", "taking_back", "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
@@ -54,12 +54,12 @@ def cancel(order_id: str, *, now: datetime) -> None:
     transfer.become(State.CANCELED, ended_at=now)
 
 
-def takes_back(transaction_ids: Iterable[str], *, route: str) -> bool:
-    """Whether an order of ours takes one of these payments back: when the bank tells so, it answers us."""
+def taking_back(transaction_ids: Iterable[str], *, route: str) -> list[str]:
+    """Our orders to take these payments back, carried out or not yet: the bank answers them by telling so."""
     if not banks.voids(route):
-        return False
+        return []
     orders = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
-    return orders.filter(state__in=[*OPEN, State.SUCCEEDED]).exists()
+    return list(orders.filter(state__in=[*OPEN, State.SUCCEEDED]).values_list("pk", flat=True))
 
 
 def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: int = 50) -> int:

@@ -92,6 +92,17 @@ def settle(order_id: str, word: Word, owner: Owner, *, now: datetime) -> None:
 
 
 @transaction.atomic
+def conclude(order_id: str, owner: Owner, *, now: datetime) -> None:
+    """The bank tells of its own accord that it has done what it was told, or was about to be told."""
+    transfer = _locked(order_id, owner)
+    if transfer.state == State.QUEUED:
+        transfer.become(State.TOLD, told_at=now, due_at=now)
+        owner.begin(order_id, now=now)
+    for fate in STEPS[State(transfer.state), "succeeded"]:
+        _step(transfer, fate, ARRIVED, owner, now=now)
+
+
+@transaction.atomic
 def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: datetime) -> None:
     """`NEVER_ARRIVED` or `ARRIVED`, as the bank told `by` of staff. Raises NotOverdue, as at a second click.
 

@@ -61,7 +61,7 @@ RULES = [
         """SELECT DISTINCT receipt.id, 'ordered'
            FROM receipts_receipt AS receipt JOIN transfers_transfer AS transfer
                ON route = 'bank:' || bank AND charge_id IN (bank_transaction_id, also_known_as)
-           WHERE outcome = 'ordered' AND charge_id <> '' AND state IN ('queued', 'told', 'succeeded')""",
+           WHERE outcome = 'ordered' AND charge_id <> '' AND state = 'succeeded'""",
     ),
     Rule(
         "a refund that a bank made by itself is part of what it took back",

@@ -1,4 +1,4 @@
-"""Only what nobody has decided about goes back; a reversal that our order explained may be the bank's after all."""
+"""Only what nobody has decided about goes back; what a dismissed reversal takes back may be told after all."""
 
 from importlib import import_module
 
@@ -18,8 +18,8 @@ GUARD = FUNCTIONS.format(
     MOVES.replace(
         "AND NOT (OLD.kind = 'reversal' AND OLD.outcome = 'unmatched' AND NEW.outcome = 'reversed')",
         "AND NOT (OLD.kind = 'reversal' AND OLD.resolution = '' AND (OLD.outcome || '>' || NEW.outcome) IN (\n"
-        "           'unmatched>reversed', 'unmatched>ordered', 'ordered>reversed', 'ordered>unmatched'))",
-    ),
+        "           'unmatched>reversed', 'unmatched>ordered'))",
+    ).replace("'sent_back>'\n", "'sent_back>', 'dismissed>'\n"),
     RETURN.replace("AND kind = 'credit'\n", "AND kind = 'credit' AND resolution = ''\n"),
 )
 

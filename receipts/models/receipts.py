@@ -66,6 +66,7 @@ MOVES = {
     },
     Resolution.SENDING_BACK: {Resolution.OPEN, Resolution.SENT_BACK, Resolution.TAKEN_BACK},
     Resolution.SENT_BACK: {Resolution.OPEN},  # it came back to us
+    Resolution.DISMISSED: {Resolution.OPEN},  # what it takes back was told after all
 }
 CREDITED = Q(outcome="applied") | Q(resolution__in=["accepted", "attached"])
 
@@ -130,7 +131,6 @@ class Receipt(models.Model):
         permissions = [("resolve_receipt", "Can decide what becomes of money that waits")]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(outcome=""), name="receipt_not_judged"),
-            models.Index(fields=["judged_at"], condition=Q(outcome="ordered"), name="receipt_ordered"),
             models.Index(fields=["-received_at"], name="receipt_newest_first"),
             models.Index(
                 fields=["received_at"], condition=Q(outcome__in=HELD, resolution=""), name="receipt_for_staff"

@@ -108,7 +108,7 @@ def _orphans(bank: str, lines: Sequence[Line]) -> dict[What, str]:
         reference1__in={line.reference1 for line in lines},
         kind=Kind.REVERSAL,
         outcome=Outcome.UNMATCHED,
-        resolution=Resolution.OPEN,
+        resolution__in=[Resolution.OPEN, Resolution.DISMISSED],
     ).exclude(source=Source.STATEMENT)
     return {
         _what(reversal): reversal.bank_transaction_id

@@ -146,12 +146,19 @@ def test_money_may_be_meant_for_a_code_that_has_ended_or_for_another_shop(till: 
     theirs = rival.qr_code()["payment_id"]
     with time_machine.travel(clock.now() + timedelta(minutes=5)):
         decide("attach", till.unmatched(), payment_id=ended)
-    decide("attach", receipt := till.unmatched(), payment_id=theirs)
+    decide("attach", receipt := till.unmatched(biller_id="000000000000000"), payment_id=theirs)
     assert (till.shop.payment(ended)["status"], rival.payment(theirs)["status"]) == ("succeeded", "succeeded")
     assert receipt.merchant_id is None
     receipt.refresh_from_db()
     assert receipt.merchant_id == rival.merchant.id
     assert (till.balance(), suspense()) == ((150_000, 0), 0)
+
+
+def test_money_that_was_paid_to_one_shop_is_no_other_shops(till: Till, rival: Shop) -> None:
+    receipt = till.unmatched()
+    with pytest.raises(NotPossible, match=f"This money was paid to {till.shop.merchant.name}"):
+        decide("attach", receipt, payment_id=rival.qr_code()["payment_id"])
+    assert (now_of(receipt), suspense()) == (("unmatched", ""), 150_000)
 
 
 def test_money_attached_to_the_payment_of_its_own_code_is_accepted(till: Till) -> None:

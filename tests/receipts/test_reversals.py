@@ -289,6 +289,28 @@ def test_a_dismissed_reversal_takes_nothing_of_what_is_sent_back(till: Till, ser
     assert (now_of(reversal), now_of(credit), suspense()) == (("unmatched", "dismissed"), WAITS, 150_000)
 
 
+def test_a_reversal_that_was_dismissed_before_its_credit_came_is_carried_out(till: Till) -> None:
+    code = till.shop.qr_code()
+    notice = till.bank.notice(code)
+    till.bank.post(notice | {"type": "reversal"})
+    reversal = Receipt.objects.get()
+    decide("dismiss", reversal)
+    till.bank.post(notice)
+    assert now_of(reversal) == ("reversed", "")
+    assert till.held() == {"available": 0, "reserved": 0}
+    assert till.shop.payment(code["payment_id"])["status"] == "refunded"
+
+
+def test_what_the_bank_takes_back_in_part_is_not_sent_back_whole(till: Till, served_by: Serving) -> None:
+    served_by()
+    credit = till.unmatched()
+    till.takes_back(credit, credit.amount - 1)
+    for deed, more in (("send_back", {}), ("send_back_by_hand", {"bank_reference": "B-1"})):
+        with pytest.raises(NotPossible, match="takes money of this back itself"):
+            decide(deed, credit, **more)
+    assert now_of(credit) == WAITS
+
+
 def test_money_cannot_be_dismissed_nor_a_reversal_sent_back(till: Till) -> None:
     credit = till.sold()
     reversal = till.takes_back(credit, transaction_id="ANOTHERTRANSACTION00")
