@@ -18,7 +18,7 @@ from PIL import Image
 from core import ids
 from core.slips import Slip, WalletSlip, slip_payload
 from qrcodes import images
-from receipts import slip_pictures
+from receipts import slip_pictures, slip_reader
 from receipts.models import Receipt, SlipCheck
 from tests.conftest import BankCaller, Shop
 from tests.receipts.staff import Odd, page_of, staff
@@ -160,7 +160,7 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
     return SimpleUploadedFile("slip", file.getvalue())
 
 
-@pytest.mark.parametrize("form", slip_pictures.FORMATS)
+@pytest.mark.parametrize("form", slip_reader.FORMATS)
 def test_a_picture_of_the_slip_does_as_well(shop: Shop, bank: BankCaller, malee: Client, form: str) -> None:
     slip = slip_id()
     told(shop, bank, slip)
