@@ -12,7 +12,7 @@ from datetime import datetime
 from ipaddress import ip_address, ip_network
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 import banks
 from core import ids, vault
@@ -22,6 +22,9 @@ from merchants.models import BankLink, Merchant, Mode
 PREFIX, SECRET_LENGTH = "door_", 43  # 256 random bits
 _DOOR = re.compile(f"{PREFIX}[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 MOST_CALLERS = 50
+KEEP_BANK = "keeps its bank and its biller id"
+"""How the trigger on merchants says no: it looks into payments, of which this package knows nothing."""
+KEPT = "The merchant has made codes, so it keeps its bank and biller id: open another merchant."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ def connect(
     """Connect a live merchant to its bank, or renew what is known. One commit for merchant and link.
 
     The second value is the door's secret, shown once: None where the old door stays, which it does for the
-    same bank unless `renew_door`. Raises MerchantNotFound, and ValidationError by the field at fault.
+    same bank unless `renew_door`. A merchant that has made codes keeps its bank and biller id. Raises
+    MerchantNotFound, and ValidationError by the field at fault.
     """
     credentials, callers = _judged(terms)
     with transaction.atomic():
@@ -144,9 +148,16 @@ def _assign(merchant: Merchant, terms: Terms) -> None:
     others = Merchant.objects.filter(bank=terms.bank, biller_id=terms.biller_id).exclude(pk=merchant.pk)
     if others.exists():
         raise ValidationError({"biller_id": "Another merchant has this biller id at this bank."})
+    field = "bank" if merchant.bank != terms.bank else "biller_id"
     merchant.bank, merchant.biller_id = terms.bank, terms.biller_id
     merchant.reference2, merchant.reference3 = terms.reference2, terms.reference3
-    merchant.save(update_fields=["bank", "biller_id", "reference2", "reference3"])
+    try:
+        with transaction.atomic():
+            merchant.save(update_fields=["bank", "biller_id", "reference2", "reference3"])
+    except IntegrityError as error:
+        if KEEP_BANK not in str(error):
+            raise
+        raise ValidationError({field: KEPT}) from None
 
 
 def _is_among(address: str, networks: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 import banks
 from banks.bbl import Bbl
 from banks.scb import Scb
-from core import clock, thaiqr
+from core import clock, rows, thaiqr
 from merchants import links
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.links import Terms
@@ -126,6 +128,39 @@ def test_a_move_to_another_bank_closes_the_old_door(live: Shop) -> None:
     assert link.merchant.bank == "bbl"
     with pytest.raises(banks.UnknownBank):
         links.by_door("scb", old)
+
+
+@pytest.mark.parametrize(
+    ("moved", "field"), [(BBL, "bank"), (replace(TERMS, biller_id="010753600037454"), "biller_id")]
+)
+def test_who_has_made_codes_keeps_bank_and_biller_id(live: Shop, moved: Terms, field: str) -> None:
+    secret = door(live)
+    live.qr_code()
+    with pytest.raises(ValidationError, match="open another merchant") as refused:
+        connect(live, moved)
+    assert list(refused.value.message_dict) == [field]
+    link = links.by_door("scb", secret)
+    assert (link.bank, link.merchant.bank, link.merchant.biller_id) == ("scb", "scb", BILLER)
+
+
+def test_who_has_made_codes_renews_all_the_rest(live: Shop) -> None:
+    old = door(live)
+    live.qr_code()
+    renewed = SCB | {"application_secret": "new"}
+    terms = replace(TERMS, reference2="SHOP8", credentials=renewed, callers=["203.0.113.7"])
+    link, new = connect(live, terms, renew_door=True)
+    assert new not in (None, old)
+    assert (links.opened(link).credentials["application_secret"], link.callers) == ("new", ["203.0.113.7/32"])
+    assert thaiqr.parse(live.qr_code()["qr_data"]).reference2 == "SHOP8"
+
+
+@pytest.mark.parametrize("change", ["bank = 'bbl'", "bank = ''", "biller_id = '010753600037454'"])
+def test_the_database_keeps_the_bank_of_who_has_made_codes(live: Shop, change: str) -> None:
+    connect(live)
+    live.qr_code()
+    attack = f"UPDATE merchants_merchant SET {change}"
+    with pytest.raises(IntegrityError, match="keeps its bank"), transaction.atomic():
+        rows.run(attack, [])
 
 
 def vars_of(terms: Terms) -> dict[str, Any]:

@@ -174,9 +174,8 @@ def payment_that(till: Till, rival: Shop, what: str) -> str:
         cards.store(made)
         return str(made.payment.id)
     if what == "is of another bank":
-        payment_id = str(rival.qr_code()["payment_id"])
         Merchant.objects.filter(pk=rival.merchant.id).update(mode="live", bank="scb")
-        return payment_id
+        return str(rival.qr_code()["payment_id"])
     if what == "is paid":
         return till.paid()
     if what == "has failed":

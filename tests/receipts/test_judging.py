@@ -147,8 +147,8 @@ def test_a_reversal_of_what_we_never_had_is_kept_for_staff(shop: Shop, bank: Ban
 
 
 def test_sandbox_money_never_pays_a_live_merchant(shop: Shop, bank: BankCaller) -> None:
-    code = shop.qr_code()
     Merchant.objects.filter(pk=shop.merchant.pk).update(mode="live", bank="scb")
+    code = shop.qr_code()
     bank.tell(code)
     assert (outcome_of(code), Payment.objects.get().status) == ("unmatched", "pending")
 

@@ -182,9 +182,8 @@ def test_nothing_is_invented(shop: Shop, rival: Shop, bank: BankCaller, at_noon:
 
 
 def test_payments_of_another_bank_are_never_near(shop: Shop, bank: BankCaller) -> None:
-    code = shop.qr_code()
     type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(mode="live", bank="scb")
-    assert nearest(told(bank, code)) == []
+    assert nearest(told(bank, shop.qr_code())) == []
 
 
 def test_a_reversal_has_no_near_payment(shop: Shop, bank: BankCaller) -> None:

@@ -165,8 +165,8 @@ def test_a_bank_that_never_answers_is_given_up_after_a_day(shop: Shop, served_by
 
 
 def test_a_merchant_that_is_not_connected_is_asked_for_in_vain(shop: Shop, db: None) -> None:
-    shop.qr_code()
     Merchant.objects.update(mode="live", bank="scb")
+    shop.qr_code()
     assert sweep() == 1
     assert (answers(), Payment.objects.get().status) == (["no_answer"], "pending")
 
