@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 
 import banks
 from banks import calling
@@ -23,11 +23,15 @@ log = logging.getLogger("receipts")
 LEASE = timedelta(seconds=60)
 # Side by side in one round, whatever a bank takes.
 LINES = 32
+# Codes that somebody waits for, and the others.
+LANES = (True, False)
+# In each fourth round those come first that nobody waits for any more.
+OTHERS_EVERY = 4
 # For a bank after a round without any answer: after the first such round, the second and so on.
 RESTS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
 # No new round after so many seconds: what else the worker has to do waits.
 PATIENCE_SECONDS = 5.0
-# Most of what comes due has been paid by then, and is closed so many at a time.
+# Most of what comes due has been paid by then, and is closed so many at a time in each lane.
 LOOKED_AT = 500
 
 
@@ -56,38 +60,55 @@ def inquire_due(*, now: Callable[[], datetime]) -> int:
     return asked
 
 
-def due(now: datetime) -> "QuerySet[Inquiry]":
-    """What is to be asked, or to be closed, and nobody has in hand."""
+def lane(bank: str | OuterRef, now: datetime, *, is_fresh: bool) -> "QuerySet[Inquiry]":
+    """What a bank is to be asked, or to be closed, and nobody has in hand: what waits longest first."""
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
-    return Inquiry.objects.filter(free, due_at__lte=now)
+    return Inquiry.objects.filter(free, bank=bank, is_fresh=is_fresh, due_at__lte=now).order_by("due_at")
+
+
+def free_turns(now: datetime) -> "QuerySet[Turn]":
+    """Banks that may be asked and have something due, the longest free first."""
+    # The first by the index: to find out that there is any, PostgreSQL would read them all.
+    fresh, others = (Subquery(lane(OuterRef("pk"), now, is_fresh=each).values("pk")[:1]) for each in LANES)
+    free = Turn.objects.filter(pk__in=banks.asked(), free_at__lte=Now()).order_by("free_at")
+    return free.alias(first=Coalesce(fresh, others)).filter(first__isnull=False)
 
 
 @transaction.atomic
 def _begin_round(now: datetime) -> Round | None:
     """A bank's turn and as many questions as it takes in a second, leased by the database's clock."""
-    known = banks.asked()
-    waiting = Exists(due(now).filter(bank=OuterRef("pk")))
-    free = Turn.objects.filter(waiting, pk__in=known, free_at__lte=Now()).order_by("free_at")
-    turn = free.select_for_update(skip_locked=True, of=("self",)).first()
+    turn = free_turns(now).select_for_update(skip_locked=True, of=("self",)).first()
     if turn is None:
         return None
-    Turn.objects.filter(pk=turn.pk).update(free_at=Now() + LEASE)
+    Turn.objects.filter(pk=turn.pk).update(free_at=Now() + LEASE, rounds=F("rounds") + 1)
     turn.refresh_from_db()
-    first = due(now).filter(bank=turn.bank).order_by("due_at")
-    _close_ended(first)
-    return Round(turn, _claim(first, limit=min(max(int(known[turn.bank]), 1), LINES)), known[turn.bank])
+    per_second = banks.asked()[turn.bank]
+    return Round(turn, _pick(turn, now, limit=min(max(int(per_second), 1), LINES)), per_second)
 
 
-def _close_ended(first: "QuerySet[Inquiry]") -> None:
-    """Nobody asks about a payment that was paid or declined in the meantime."""
-    looked_at = first.values_list("pk", "payment__status")[:LOOKED_AT]
-    ended = [payment_id for payment_id, status in looked_at if status not in OPEN]
+def _pick(turn: Turn, now: datetime, *, limit: int) -> list[Inquiry]:
+    """From one lane, and what it leaves from the other; in most rounds first what somebody waits for."""
+    picked: list[Inquiry] = []
+    for is_fresh in LANES if turn.rounds % OTHERS_EVERY else reversed(LANES):
+        waiting = lane(turn.bank, now, is_fresh=is_fresh)
+        _sort_out(waiting, now)
+        picked += _claim(waiting, limit=limit - len(picked))
+    return picked
+
+
+def _sort_out(waiting: "QuerySet[Inquiry]", now: datetime) -> None:
+    """Nobody asks about what was paid or declined meanwhile, or hurries for a payer who has gone."""
+    columns = ("is_fresh", "payment__status", "payment__expires_at")
+    looked_at = list(waiting.select_related("payment").only(*columns)[:LOOKED_AT])
+    ended = [each.pk for each in looked_at if each.payment.status not in OPEN]
+    stale = [each.pk for each in looked_at if each.is_fresh and not schedule.is_fresh(each.payment, now)]
     Inquiry.objects.filter(pk__in=ended).update(due_at=None)
+    Inquiry.objects.filter(pk__in=stale).update(is_fresh=False)
 
 
-def _claim(first: "QuerySet[Inquiry]", *, limit: int) -> list[Inquiry]:
-    waiting = first.filter(payment__status__in=OPEN).select_related("payment__qr_code")
-    claimed = list(waiting.select_for_update(skip_locked=True, of=("self",))[:limit])
+def _claim(waiting: "QuerySet[Inquiry]", *, limit: int) -> list[Inquiry]:
+    first = waiting.filter(payment__status__in=OPEN).select_related("payment__qr_code")
+    claimed = list(first.select_for_update(skip_locked=True, of=("self",))[:limit])
     Inquiry.objects.filter(pk__in=[each.pk for each in claimed]).update(lease_until=Now() + LEASE)
     return claimed
 
@@ -153,8 +174,9 @@ def _settle(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: datetime)
         at=now,
     )
     ours.due_at, ours.lease_until = _next(payment, answer.said, asked_at, now), None
+    ours.is_fresh = schedule.is_fresh(payment, ours.due_at or now)
     ours.step = sum(instant <= asked_at for instant in schedule.of(payment))
-    ours.save(update_fields=["due_at", "lease_until", "step"])
+    ours.save(update_fields=["due_at", "is_fresh", "lease_until", "step"])
 
 
 def _next(payment: Payment, said: Said, asked_at: datetime, now: datetime) -> datetime | None:

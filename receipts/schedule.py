@@ -13,9 +13,11 @@ AFTER_CREATION = (5, 15, 30, 60)
 BEFORE_EXPIRY = 5
 # After it expired: what was paid in the last moment, and what a bank books late.
 AFTER_EXPIRY = (1, 60, 300, 3600)
-# After the end of the Bangkok day in which it expired: by then a bank has booked that day. Not about all codes
-# of the day at once: a bank takes a few questions a second.
+# After the end of the Bangkok day in which it expired: by then a bank has booked that day. It takes few
+# questions a second, so not about all codes of the day at once.
 AFTER_MIDNIGHT, SPREAD = timedelta(minutes=15), timedelta(hours=2)
+# Somebody may wait at the till for a code, or for the word that it was paid in its last moment.
+FRESH_FOR = timedelta(minutes=2)
 # A bank that does not answer is asked again after half the time since its answer was due, within these.
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 # After the last entry: from then on only its statement can tell.
@@ -26,10 +28,13 @@ BANGKOK = timezone(timedelta(hours=7))
 
 def of(payment: Payment) -> list[datetime]:
     """All at which the bank is asked about a payment with a code."""
-    if payment.expires_at is None:
-        raise ValueError(f"{payment.id} has no code")
     place = crc32(payment.id.encode()) / 2**32
-    return instants(payment.created_at, payment.expires_at, place)
+    return instants(payment.created_at, _end(payment), place)
+
+
+def is_fresh(payment: Payment, at: datetime) -> bool:
+    """Whether somebody may still wait for the answer to a question of that moment."""
+    return at <= _end(payment) + paced(FRESH_FOR)
 
 
 def instants(created_at: datetime, expires_at: datetime, place: float) -> list[datetime]:
@@ -67,6 +72,12 @@ def paced(wait: timedelta) -> timedelta:
     """Tests go faster."""
     pace: float = settings.INQUIRY_PACE
     return wait / pace
+
+
+def _end(payment: Payment) -> datetime:
+    if payment.expires_at is None:
+        raise ValueError(f"{payment.id} has no code")
+    return payment.expires_at
 
 
 def _end_of_day(at: datetime) -> datetime:

@@ -22,13 +22,18 @@ class Inquiry(models.Model):
     bank = models.CharField(max_length=20)
     step = models.SmallIntegerField(default=0, help_text="Entry of the schedule that is due next.")
     due_at = models.DateTimeField(null=True, help_text="Null: it is over.")
+    is_fresh = models.BooleanField(default=True, db_default=True, help_text="Somebody may wait at the till.")
     lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
     created_at = models.DateTimeField()
 
     class Meta:
         verbose_name_plural = "inquiries"
         indexes = [
-            models.Index(fields=["bank", "due_at"], condition=Q(due_at__isnull=False), name="inquiry_due")
+            models.Index(
+                fields=["bank", "is_fresh", "due_at"],
+                condition=Q(due_at__isnull=False),
+                name="inquiry_due_by_lane",
+            )
         ]
 
     def __str__(self) -> str:
@@ -42,6 +47,7 @@ class Turn(models.Model):
     free_at = models.DateTimeField(
         help_text="By the database's clock; while it is being asked, the end of a lease."
     )
+    rounds = models.IntegerField(default=0, db_default=0, help_text="So far.")
     silences = models.IntegerField(default=0, help_text="Rounds in a row without any answer.")
 
     def __str__(self) -> str:

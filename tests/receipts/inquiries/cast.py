@@ -7,14 +7,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models.functions import Now
 
 from banks import Found, Notice, Question
 from banks.sandbox import SandboxBank
-from core import clock
+from core import clock, ids
 from payments.models import Payment
 from receipts import inquiries
 from receipts.models import Inquiry, InquiryAnswer, Turn
+from tests.conftest import Shop
+from tests.factories import PaymentFactory
 
 NOTHING = Found(b"[]", ())
 Reply = Found | BaseException | Callable[[], Found]
@@ -77,3 +80,28 @@ def end_of_code() -> datetime:
 def answers() -> list[str]:
     """What was said to each question, in order."""
     return list(InquiryAnswer.objects.order_by("id").values_list("said", flat=True))
+
+
+def made(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
+    """Ids of payments whose code nobody drew."""
+    payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
+    return [payment.id for payment in Payment.objects.bulk_create(payments)]
+
+
+def copy_ten_thousand(shop: Shop, at: datetime) -> None:
+    """The factory would take minutes."""
+    (first,) = made(shop, at)
+    copies = [ids.new("pay_", at) for _ in range(9999)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO payments_payment SELECT (jsonb_populate_record(first, jsonb_build_object("
+            "'id', copy, 'qr_code_id', replace(copy, 'pay_', 'qr_')))).* "
+            "FROM payments_payment first, unnest(%s::text[]) copy WHERE first.id = %s",
+            [copies, first],
+        )
+
+
+def shared_buffers(plan: str) -> int:
+    """8 kB pages that the whole statement touched."""
+    line = next(line for line in plan.splitlines() if "Buffers:" in line)
+    return sum(int(part.split("=")[1]) for part in line.split() if part.startswith(("hit=", "read=")))

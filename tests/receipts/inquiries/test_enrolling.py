@@ -2,19 +2,17 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
 
-from core import clock, ids
+from core import clock
 from merchants.models import Merchant
 from payments.models import Payment
 from receipts import enrolment
 from receipts.models import Enrolment, Inquiry, Turn
 from tests.conftest import Shop
-from tests.factories import PaymentFactory
-from tests.receipts.inquiries.cast import AskedBank
+from tests.receipts.inquiries.cast import AskedBank, copy_ten_thousand, made, shared_buffers
 from tests.threads import at_once
 
 Answering = Callable[..., AskedBank]
@@ -31,11 +29,6 @@ def sandbox(served_by: Answering) -> AskedBank:
 def begins(searched_until_now: None) -> datetime:
     """How far the search has come."""
     return Enrolment.objects.get().created_before
-
-
-def made(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
-    payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
-    return [payment.id for payment in Payment.objects.bulk_create(payments)]
 
 
 def enrolled() -> set[str]:
@@ -70,8 +63,8 @@ def test_only_codes_that_wait_for_money_are_found(shop: Shop, begins: datetime) 
 
 
 def test_only_banks_that_can_be_asked_are_asked(shop: Shop, begins: datetime) -> None:
-    made(shop, begins)
     Merchant.objects.update(mode="live", bank="branch")
+    made(shop, begins)
     assert enrolment.enrol(now=begins + HOUR) == 0
 
 
@@ -141,22 +134,3 @@ def test_a_search_costs_the_same_however_long_the_history(shop: Shop, begins: da
     assert "payments_payment_pkey" in plan
     assert shared_buffers(plan) < 1000, plan
     assert enrolment.enrol(now=begins + timedelta(seconds=60)) == 100
-
-
-def copy_ten_thousand(shop: Shop, at: datetime) -> None:
-    """The factory would take minutes."""
-    (first,) = made(shop, at)
-    copies = [ids.new("pay_", at) for _ in range(9999)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO payments_payment SELECT (jsonb_populate_record(first, jsonb_build_object("
-            "'id', copy, 'qr_code_id', replace(copy, 'pay_', 'qr_')))).* "
-            "FROM payments_payment first, unnest(%s::text[]) copy WHERE first.id = %s",
-            [copies, first],
-        )
-
-
-def shared_buffers(plan: str) -> int:
-    """8 kB pages that the whole statement touched."""
-    line = next(line for line in plan.splitlines() if "Buffers:" in line)
-    return sum(int(part.split("=")[1]) for part in line.split() if part.startswith(("hit=", "read=")))
