@@ -21,6 +21,7 @@ from transactions.postings import read
 
 T = TypeVar("T")
 WHICH = st.integers(0, 99)
+ENOUGH = (0, 5)  # to tell the bank, and to hear how it ended
 
 
 class OddTown(Town):
@@ -53,7 +54,8 @@ class OddTown(Town):
     def take_back(self, which: int) -> None:
         """The bank takes back any money that it told of, or says again that it did."""
         untouched = [money for money in self.books.money if not money.reversal]
-        money = nearly_always(untouched, self.books.money, which)
+        on_its_way = [money for money in untouched if money.place == "sending"]
+        money = nearly_always(on_its_way or untouched, self.books.money, which)
         assert self.bank.post(money.notice | {"type": "reversal"}).status_code == 200
         money.reversal_id = self.receipt_of(money, Kind.REVERSAL)
         self.books.take_back(money)
@@ -86,15 +88,14 @@ class OddTown(Town):
             self.books.credit(money, payment)
 
     @precondition(lambda self: self.books.money)
-    @rule(which=WHICH, ending=st.sampled_from(["4567", "0001"]), is_followed=st.booleans())
-    def send_back(self, which: int, ending: str, is_followed: bool) -> None:
+    @rule(which=WHICH, ending=st.sampled_from(["4567", "0001"]), rounds=st.integers(0, 2))
+    def send_back(self, which: int, ending: str, rounds: int) -> None:
         money, to = self.waiting_or_any(which), Destination(*account(ending).values())
         may = money.place == "held"
         if made := self.decide(may, acts.send_back, money.receipt_id, destination=to):
             order = Order(made.id, "return", money.amount, ending, clock.now(), money=money)
             self.books.order_back(money, order)
-        if is_followed:
-            self.let_some_seconds_pass()
+        self.work(*ENOUGH[:rounds])
 
     @precondition(lambda self: self.books.money)
     @rule(which=WHICH)
@@ -126,10 +127,7 @@ class OddTown(Town):
 
     @rule()
     def let_some_seconds_pass(self) -> None:
-        """Long enough for the bank to end what it was told of, one way or the other."""
-        for seconds in (0, 5):
-            self.wait(seconds)
-            self.carry_out(is_bank_up=True)
+        self.work(*ENOUGH)
 
     @invariant()
     def check_what_waits(self) -> None:
@@ -137,6 +135,12 @@ class OddTown(Town):
         held = {money.receipt_id for money in self.books.held()}
         undone = {money.reversal_id for money in self.books.undone()}
         assert set(Waiting.objects.values_list("pk", flat=True)) == held | undone
+
+    def work(self, *waits: int) -> None:
+        """A round of the workers after so many seconds, and the next."""
+        for seconds in waits:
+            self.wait(seconds)
+            self.carry_out(is_bank_up=True)
 
     def returns(self) -> list[Order]:
         """Those that the bank has taken, and has not brought back."""
