@@ -12,6 +12,7 @@ import banks
 from core import slips
 from core.slips import Slip, WalletSlip
 from core.tlv import BadPayload
+from receipts import joining
 from receipts.models import Kind, Receipt, SlipCheck
 
 WALLET = "truemoney"
@@ -101,7 +102,5 @@ def _receipt(sending_bank: str, transaction_id: str) -> Receipt | None:
 def _reversal(receipt: Receipt | None) -> Receipt | None:
     if receipt is None:
         return None
-    names = {receipt.bank_transaction_id, receipt.transaction_id}
-    reversals = Receipt.objects.filter(bank=receipt.bank, bank_transaction_id__in=names, kind=Kind.REVERSAL)
-    found: Receipt | None = reversals.first()
-    return found
+    found = (joining.named(receipt.bank, name, Kind.REVERSAL) for name in receipt.names)
+    return next((reversal for reversal in found if reversal is not None), None)
