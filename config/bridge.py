@@ -58,27 +58,34 @@ class Bridge:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         loop = self.loop or self._start()
         environ = environ_of(scope)
+        answered: asyncio.Future[Answer] = loop.create_future()
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             try:
-                await self._take(environ, receive)
+                await self._take(environ, receive, answered)
             except TimeoutError:
                 await _send(send, _refused(errors.RequestTimeout()))
                 return
             except BrokenBody:
                 await _send(send, _refused(errors.InvalidRequest("The request body broke off.")))
                 return
-        answered: asyncio.Future[Answer] = loop.create_future()
         self.work.put((environ, answered))
-        await _send(send, await answered)
+        # Whoever hangs up does not end what a thread is doing: an upload keeps its place until then.
+        await _send(send, await asyncio.shield(answered))
 
-    async def _take(self, environ: Environ, receive: Receive) -> None:
-        """Raises BrokenBody, TimeoutError."""
+    async def _take(self, environ: Environ, receive: Receive, answered: asyncio.Future[Answer]) -> None:
+        """Read the body; an upload has a place until it is answered. Raises BrokenBody, TimeoutError."""
         if not uploads.is_upload(environ):
             async with asyncio.timeout(BODY_SECONDS):
                 await take_body(environ, receive, io.BytesIO())
             return
-        async with asyncio.timeout(uploads.SECONDS), self.uploads:
-            await take_body(environ, receive, tempfile.TemporaryFile())  # noqa: SIM115 (closed when answered)
+        async with asyncio.timeout(uploads.SECONDS):
+            await self.uploads.acquire()
+            answered.add_done_callback(lambda _: self.uploads.release())
+            try:
+                await take_body(environ, receive, tempfile.TemporaryFile())  # noqa: SIM115 (closed when answered)
+            except BaseException:
+                answered.cancel()
+                raise
 
     def _start(self) -> asyncio.AbstractEventLoop:
         """At the first request, on the event loop: nothing can race with it."""

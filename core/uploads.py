@@ -13,7 +13,7 @@ MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file; what is larger is for the command line."""
 SECONDS = 120.0
 AT_ONCE = 2
-"""Uploads that a process reads at a time: whoever has no session is found out only after the body."""
+"""Uploads in a process, from the body's first byte to the answer: most threads are left to the rest."""
 
 
 def limit_of(environ: Mapping[str, Any]) -> int:

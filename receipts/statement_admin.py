@@ -25,7 +25,7 @@ from core.admin import ReadOnlyAdmin
 from core.logs import redact
 from merchants.models import Merchant
 from receipts.models import LineResult, Statement, StatementLine
-from receipts.statements import importing, reading
+from receipts.statements import importing, reading, turns
 from receipts.statements.importing import Result, Summary
 from receipts.statements.lines import NotAStatement
 
@@ -81,18 +81,22 @@ class StatementAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/statement_import.html", context)
 
     def _import(self, request: HttpRequest, form: ImportForm) -> Summary | None:
-        """None: the file is in no known format, which the form says now."""
-        given = form.cleaned_data["file"]
+        """None: nothing was begun, and the form says why."""
         try:
-            file = reading.open_file(given.file, given.name)
-            statement, occurrences = importing.begin(
-                file, bank=form.cleaned_data["bank"], by=request.user.get_username(), now=clock.now()
-            )
-        except NotAStatement as error:
+            with turns.taken():
+                return self._import_alone(request, form)
+        except (NotAStatement, turns.Taken) as error:
             form.add_error("file", str(error))
             return None
+
+    def _import_alone(self, request: HttpRequest, form: ImportForm) -> Summary:
+        """Raises NotAStatement."""
+        given = form.cleaned_data["file"]
+        file = reading.open_file(given.file, given.name)
+        statement, occurrences = importing.begin(
+            file, bank=form.cleaned_data["bank"], by=request.user.get_username(), now=clock.now()
+        )
         self.log_addition(request, statement, "imported")
-        summary = Summary(statement)
         try:
             summary = importing.run(file, statement, occurrences, clock=clock.now, passed=_ignore)
         except DatabaseError as error:
@@ -100,7 +104,7 @@ class StatementAdmin(ReadOnlyAdmin):
             messages.error(
                 request, f"{statement.name} was interrupted ({type(error).__name__}): import it again."
             )
-            return summary
+            return Summary(statement)
         if summary.is_clean:
             messages.success(request, f"{statement.name}: {statement.total} lines are in.")
         else:

@@ -17,7 +17,7 @@ from config import bridge
 from core import clock, uploads
 from core.http import MAX_BODY
 from receipts.models import Receipt, Statement
-from receipts.statements import importing
+from receipts.statements import importing, turns
 from tests.conftest import Shop, new_client
 from tests.receipts.statements.cast import bot, detail, line_of, trailer
 
@@ -108,6 +108,20 @@ def test_an_import_that_is_under_way_shows_how_far_it_is(shop: Shop, malee: Clie
     assert 'http-equiv="refresh"' in shown
 
 
+def test_a_second_import_meanwhile_is_told_so_and_may_come_again(shop: Shop, malee: Client) -> None:
+    with turns.taken():
+        shown = upload(malee, bot(detail()))
+        assert "Another import is running" in shown.content.decode()
+        assert not Statement.objects.exists()
+    upload(malee, bot(detail()))
+    assert Statement.objects.get().ended_at
+
+
+def test_an_import_that_ends_badly_gives_its_turn_back(shop: Shop, malee: Client) -> None:
+    assert "neither a cross-bank" in upload(malee, b"PK\x03\x04 a spreadsheet").content.decode()
+    assert "1 lines are in" in upload(malee, bot(detail())).content.decode()
+
+
 def test_only_who_may_import_is_offered_it_and_may_do_it(shop: Shop) -> None:
     client = staff()
     assert "Import a statement" not in client.get(LISTED).content.decode()
@@ -148,7 +162,11 @@ def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
         left[0] -= chunk
         return {"type": "http.request", "body": b"x" * chunk, "more_body": left[0] > 0}
 
-    asyncio.run(bridge.Bridge(lambda environ, start: [], threads=1)._take(told, receive))
+    async def take() -> None:
+        answered = asyncio.get_running_loop().create_future()
+        await bridge.Bridge(lambda environ, start: [], threads=1)._take(told, receive, answered)
+
+    asyncio.run(take())
     return told
 
 
