@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from core import clock, thaiqr
-from receipts import inquiries
+from receipts import rounds
 from receipts.models import Inquiry, Turn
 from tests.conftest import Shop
 from tests.receipts.inquiries.cast import (
@@ -78,7 +78,7 @@ def test_a_round_costs_the_same_however_many_wait(shop: Shop, served_by: Answeri
     """20,000 codes are due and nobody waits for them; 20,000 that somebody waits for are due in a minute."""
     served_by()
     now = clock.now()
-    for is_fresh in inquiries.LANES:
+    for is_fresh in rounds.LANES:
         for _ in range(2):
             copy_ten_thousand(shop, now - timedelta(hours=1))
         with connection.cursor() as cursor:
@@ -95,8 +95,8 @@ def test_a_round_costs_the_same_however_many_wait(shop: Shop, served_by: Answeri
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE payments_payment, receipts_inquiry")
     for query in (
-        inquiries.free_turns(now),
-        *(inquiries.lane("sandbox", now, is_fresh=is_fresh)[:2] for is_fresh in inquiries.LANES),
+        rounds.free_turns(now),
+        *(rounds.lane("sandbox", now, is_fresh=is_fresh)[:2] for is_fresh in rounds.LANES),
     ):
         plan = query.explain(analyze=True, buffers=True)
         assert shared_buffers(plan) < 20, plan
