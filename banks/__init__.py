@@ -55,6 +55,7 @@ __all__ = [
     "Word",
     "acquirer",
     "asked",
+    "code_of",
     "get",
     "met",
     "sender",
@@ -80,10 +81,21 @@ def get(name: str, link: Link | None = None) -> Bank:
 
 def asked() -> dict[str, float]:
     """The banks that can be asked whether a code was paid: how many questions a second each takes from us."""
+    known = _known().items()
+    return {name: bank.inquiries_per_second for name, bank in known if bank.inquiries_per_second > 0}
+
+
+def code_of(name: str) -> str:
+    """The three digits by which statements name bank `name`; empty for one that is not configured here."""
+    known = _known()
+    return known[name].code if name in known else ""
+
+
+def _known() -> dict[str, type[Bank]]:
     known: dict[str, type[Bank]] = dict(LIVE)
     if settings.SANDBOX_BANK_SECRET:
         known["sandbox"] = SandboxBank
-    return {name: bank.inquiries_per_second for name, bank in known.items() if bank.inquiries_per_second > 0}
+    return known
 
 
 def acquirer(name: str) -> Acquirer:

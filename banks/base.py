@@ -116,6 +116,8 @@ class NotAnswered(Exception):
 class Bank(Protocol):
     """One bank, configured."""
 
+    code: str
+    """Its three digits among the banks of Thailand, as its statements carry them."""
     inquiries_per_second: float
     """How many questions it takes from us, all merchants together."""
 

@@ -36,6 +36,7 @@ _SHAPES = {
 
 class Scb:
     title: ClassVar[str] = "Siam Commercial Bank"
+    code: str = "014"
     proof: ClassVar[str] = "It signs nothing: the secret in the path, and its networks, prove it."
     reference3_help: ClassVar[str] = (
         "Required: the prefix that the bank registered for the callback, alone or with more after it."

@@ -88,6 +88,12 @@ def read(raw: bytes) -> Line:
     )
 
 
+def bank_code_of(first: bytes) -> str:
+    """Of the bank that wrote the file, by its first line, or empty where nobody can tell."""
+    code = first[7:10]
+    return code.decode() if BEGINNING.match(first) and code.isdigit() else ""
+
+
 def _row(number: int, raw: bytes) -> Row:
     try:
         return Row(number, raw, read(raw))

@@ -14,9 +14,11 @@ from banks.base import UnknownBank
 from core import ids
 from merchants.models import Merchant
 from receipts.models import LineResult, Outcome, Receipt, Statement
+from receipts.statements import owning
 from receipts.statements.commits import by_index
 from receipts.statements.judging import judge
 from receipts.statements.lines import Complaints
+from receipts.statements.owning import Billers
 from receipts.statements.reading import File, Occurrences
 from receipts.statements.storing import KNOWN, Entry, Stored, store
 
@@ -54,12 +56,17 @@ Passed = Callable[[Sequence[Result]], None]
 
 
 def begin(file: File, *, bank: str, by: str, now: datetime) -> tuple[Statement, Occurrences]:
-    """Look through the file and write down that it is imported. Raises UnknownBank, NotAStatement."""
+    """Look through the file and write down that it is imported.
+
+    Raises UnknownBank, and NotAStatement also for the file of another bank: then nothing is kept.
+    """
     if not Merchant.objects.filter(bank=bank).exists():
         raise UnknownBank(name=bank)
-    occurrences, total = Occurrences(), 0
+    occurrences, billers, total = Occurrences(), Billers(), 0
     for total, row in enumerate(file.rows(Complaints()), 1):  # noqa: B007
         occurrences.look(row.digest)
+        billers.look(row.account)
+    owning.check(file, billers, bank=bank)
     statement = Statement.objects.create(
         id=ids.new("stm_", now),
         bank=bank,

@@ -19,7 +19,10 @@ BITS = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that can be read from its start as often as needed. digest: SHA-256 in hex; size: in bytes."""
+    """A file that can be read from its start as often as needed. digest: SHA-256 in hex; size: in bytes.
+
+    bank_code: three digits of the bank that wrote it, or empty where it does not say.
+    """
 
     stream: BinaryIO
     name: str
@@ -27,6 +30,7 @@ class File:
     encoding: str
     digest: str
     size: int
+    bank_code: str
 
     def rows(self, complaints: Complaints) -> Iterator[Row]:
         """Its lines; what is wrong with it as a whole is known after the last. Raises NotAStatement."""
@@ -75,7 +79,9 @@ def open_file(stream: BinaryIO, name: str, form: Format | None = None) -> File:
     _, first = next(numbered(stream), (0, b""))
     if not first:
         raise NotAStatement("The file is empty.")
-    return File(stream, name, form or _format_of(first), encoding, sha.hexdigest(), size)
+    form = form or _format_of(first)
+    bank_code = bot.bank_code_of(first) if form == "bot" else ""
+    return File(stream, name, form, encoding, sha.hexdigest(), size, bank_code)
 
 
 def as_text(line: bytes) -> str:

@@ -8,10 +8,18 @@ from typing import Any
 from core import clock, thaiqr
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
-from tests.conftest import BANGKOK
+from tests.conftest import BANGKOK, Shop, open_shop
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
+
+
+def open_billed(name: str) -> Shop:
+    """A shop whose biller id the lines tell."""
+    shop = open_shop(name)
+    shop.merchant.biller_id = BILLER
+    shop.merchant.save()
+    return shop
 
 
 def detail(**changes: Any) -> bytes:

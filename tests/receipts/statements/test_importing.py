@@ -8,14 +8,12 @@ from django.db import DatabaseError, connection, transaction
 
 from banks.base import UnknownBank
 from core import clock, thaiqr
-from merchants.models import Merchant
-from payments.models import Payment
 from receipts import services
 from receipts.models import Notice, Receipt, Statement, StatementLine
 from receipts.statements import importing, judging
 from receipts.statements.storing import KNOWN
 from tests.conftest import BANGKOK, BankCaller, Shop
-from tests.receipts.statements.cast import bot, detail, line_of, load, plain, results_of, trailer
+from tests.receipts.statements.cast import BILLER, bot, detail, line_of, load, plain, results_of, trailer
 from transactions.models import Journal, Transaction
 from webhooks.models import Event
 
@@ -135,9 +133,9 @@ def test_the_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
 
 
 def test_a_csv_file_in_another_order_of_columns_is_the_same_file(shop: Shop) -> None:
-    load(plain(f"2026-11-21,12:00:00,{'9' * 15},R1,,,1500.00,credit,สมชาย,014"))
+    load(plain(f"2026-11-21,12:00:00,{BILLER},R1,,,1500.00,credit,สมชาย,014"))
     turned = plain(
-        f"x,014,สมชาย,credit,1500.00,,,R1,{'9' * 15},12:00:00,2026-11-21",
+        f"x,014,สมชาย,credit,1500.00,,,R1,{BILLER},12:00:00,2026-11-21",
         header="branch,payer_bank_code,payer_name,type,amount,reference3,reference2,reference1,biller_id,time,date",
     )
     assert shown(turned) == [(KNOWN, "unmatched")]
@@ -277,15 +275,6 @@ def test_a_bank_that_serves_nobody_is_refused(shop: Shop) -> None:
     with pytest.raises(UnknownBank):
         load(bot(detail()), bank="nobody")
     assert not Statement.objects.exists()
-
-
-def test_money_of_another_bank_pays_nobody(shop: Shop) -> None:
-    code = shop.qr_code()
-    Merchant.objects.create(
-        id="mch_2", name="Live", mode="live", bank="scb", biller_id="1" * 15, created_at=clock.now()
-    )
-    load(bot(line_of(code, clock.now())), bank="scb")
-    assert (Receipt.objects.get().outcome, Payment.objects.get().status) == ("unmatched", "pending")
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from banks.sandbox import SandboxBank
 from core import clock
 from receipts import inbox, services
 from receipts.models import Notice, Receipt, Source, StatementLine
-from tests.conftest import BankCaller, new_client, open_shop
-from tests.receipts.statements.cast import bot, detail, line_of, load, results_of
+from tests.conftest import BankCaller, new_client
+from tests.receipts.statements.cast import bot, detail, line_of, load, open_billed, results_of
 from tests.receipts.statements.test_size import detail_of, write
 from tests.stack import ROOT, wait_until
 from tests.threads import at_once
@@ -45,7 +45,7 @@ def asking(body: bytes) -> Callable[[], None]:
 
 
 def test_a_callback_an_answer_and_a_line_at_once_are_one_payment() -> None:
-    shop, caller = open_shop("Race"), BankCaller(new_client())
+    shop, caller = open_billed("Race"), BankCaller(new_client())
     for _ in range(ROUNDS):
         code, paid_at = shop.qr_code(), clock.now()
         told = caller.notice(code, paid_at=paid_at)
@@ -63,7 +63,7 @@ def test_a_callback_an_answer_and_a_line_at_once_are_one_payment() -> None:
 
 
 def test_a_hundred_copies_of_a_notice_beside_its_line_make_one_receipt() -> None:
-    shop, caller = open_shop("Race"), BankCaller(new_client())
+    shop, caller = open_billed("Race"), BankCaller(new_client())
     code, paid_at = shop.qr_code(), clock.now()
     told = caller.notice(code, paid_at=paid_at)
     copies = [partial(BankCaller(new_client()).post, told) for _ in range(100)]
@@ -74,7 +74,7 @@ def test_a_hundred_copies_of_a_notice_beside_its_line_make_one_receipt() -> None
 
 
 def test_the_same_file_twice_at_once_is_stored_once() -> None:
-    shop = open_shop("Race")
+    shop = open_billed("Race")
     codes = [line_of(shop.qr_code(), clock.now()) for _ in range(10)]
     body = bot(*codes, *[detail_of(number) for number in range(600)], detail(), detail(), detail(amount="?"))
     results: list[Any] = at_once(*[partial(results_of, body) for _ in range(3)])
@@ -87,7 +87,7 @@ def test_the_same_file_twice_at_once_is_stored_once() -> None:
 
 
 def test_overlapping_files_in_other_orders_at_once_never_wait_in_a_circle() -> None:
-    open_shop("Race")
+    open_billed("Race")
     lines = [*map(detail_of, range(500)), *(detail(amount="?", name=str(number)) for number in range(20))]
     bodies = [bot(*lines), bot(*lines[::-1]), bot(*lines[250:])]
     at_once(*[partial(load, body) for body in bodies])
@@ -96,7 +96,7 @@ def test_overlapping_files_in_other_orders_at_once_never_wait_in_a_circle() -> N
 
 @pytest.mark.slow
 def test_an_import_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    open_shop("Killed")
+    open_billed("Killed")
     count = 4_000
     path = write(tmp_path / "day.txt", count)
     for stored in (500, 2_000):

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from core import clock, ids
 from receipts.models import Receipt
 from receipts.statements import importing, reading
-from tests.conftest import BANGKOK, open_shop
-from tests.receipts.statements.cast import bot, detail, header, load, trailer
+from tests.conftest import BANGKOK
+from tests.receipts.statements.cast import bot, detail, header, load, open_billed, trailer
 
 MANY = 100_000
 NIGHT = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
@@ -77,7 +77,7 @@ def imported(path: Path) -> tuple[dict[str, int], float, int]:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_lines_take_flat_memory_whatever_they_become(tmp_path: Path) -> None:
-    open_shop("Busy")
+    open_billed("Busy")
     load(bot(*map(detail_of, range(-500, 0))))
     path = write(tmp_path / "day.txt", MANY)
     for expected in ("new", "known"):
@@ -89,7 +89,7 @@ def test_a_hundred_thousand_lines_take_flat_memory_whatever_they_become(tmp_path
 
 @pytest.mark.slow
 def test_a_hundred_thousand_lines_join_what_was_told(tmp_path: Path) -> None:
-    open_shop("Busy")
+    open_billed("Busy")
     tell(MANY)
     counts, seconds, grown = imported(write(tmp_path / "day.txt", MANY))
     sys.stdout.write(f"attached: {seconds:.1f} s, {grown} kB more\n")
@@ -98,7 +98,7 @@ def test_a_hundred_thousand_lines_join_what_was_told(tmp_path: Path) -> None:
 
 
 def test_a_thousand_lines_take_few_statements() -> None:
-    open_shop("Busy")
+    open_billed("Busy")
     load(bot(detail_of(5_000)))
     reset_queries()
     with CaptureQueriesContext(connection) as asked:
