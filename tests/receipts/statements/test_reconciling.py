@@ -65,6 +65,22 @@ def test_a_receipt_in_no_statement_is_named_and_a_missing_statement_too(shop: Sh
     assert f"sandbox: no statement of {DAY} was imported." in said
 
 
+def test_an_equal_payment_of_one_second_in_a_part_of_the_day_is_in_no_statement_until_the_whole_day_is(
+    shop: Shop, bank: BankCaller
+) -> None:
+    code = shop.qr_code()
+    first = line_of(code, clock.now(), name="Malee")
+    second = line_of(code, clock.now(), name="Somchai")
+    for _ in range(2):
+        bank.tell(code, paid_at=clock.now())
+    for part in (first, second):
+        load(bot(part))
+    (missing, *_) = [found for found in objects() if found.get("what") == "with us, in no statement"]
+    assert missing["amount"] == 150_000
+    load(bot(first, second))
+    assert not [found for found in objects() if found.get("what") == "with us, in no statement"]
+
+
 def test_a_line_that_nobody_can_read_is_a_difference(shop: Shop, bank: BankCaller) -> None:
     code = shop.qr_code()
     bank.tell(code, paid_at=clock.now())
