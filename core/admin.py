@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -21,3 +22,13 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Raises IncorrectLookupParameters also for what PostgreSQL takes in no text."""
+        if "%00" in request.GET.urlencode():
+            raise IncorrectLookupParameters
+        return super().get_changelist_instance(request)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """None also for what PostgreSQL takes in no text."""
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)

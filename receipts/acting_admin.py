@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from core import clock
+from core import clock, ids
 from core.admin import ReadOnlyAdmin
 from receipts import acts, cases, ways
 from receipts.act_forms import WhyForm
@@ -43,8 +43,8 @@ class ActingAdmin(ReadOnlyAdmin):
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
         if not request.user.has_perm(RESOLVE):
             raise PermissionDenied
-        case, way = cases.of([object_id]).get(object_id), ways.BY_SLUG.get(slug)
-        if case is None or way is None:
+        case, way = case_of(object_id), ways.BY_SLUG.get(slug)
+        if way is None:
             raise Http404
         if request.method != "POST":
             return self._ask(request, case, way, _unfilled(way, request))
@@ -84,6 +84,14 @@ class ActingAdmin(ReadOnlyAdmin):
     def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:
         messages.warning(request, str(refusal))
         return HttpResponseRedirect(reverse(PAGE, args=[quote(case.subject.pk)]))
+
+
+def case_of(subject_id: str) -> Case:
+    """Raises Http404."""
+    case = cases.of([subject_id]).get(subject_id) if ids.looks_right(subject_id, "") else None
+    if case is None:
+        raise Http404
+    return case
 
 
 def _unfilled(way: Way, request: HttpRequest) -> WhyForm:

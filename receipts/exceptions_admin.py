@@ -8,13 +8,13 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 
 from core import clock, money
 from receipts import case_page, cases
-from receipts.acting_admin import ActingAdmin
+from receipts.acting_admin import ActingAdmin, case_of
 from receipts.cases import Case
 from receipts.looking import may_look
 from receipts.models import Waiting
@@ -87,10 +87,7 @@ class ExceptionsAdmin(ActingAdmin):
         """The page of an exception, also after it was decided."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        subject_id = unquote(object_id)
-        case = cases.of([subject_id]).get(subject_id)
-        if case is None:
-            raise Http404
+        case = case_of(unquote(object_id))
         context = case_page.context(case) | self.buttons(request, case) | {"title": case.title}
         context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/receipts/case.html", context)

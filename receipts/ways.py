@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core import money, vault
+from core import ids, money, vault
 from payments.models import Payment
 from receipts import acts, returns
 from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
@@ -38,7 +38,9 @@ def _accept_says(case: Case, filled: Filled) -> str:
 
 
 def _attach_says(case: Case, filled: Filled) -> str:
-    payment = Payment.objects.filter(pk=filled.get("payment")).select_related("merchant").first()
+    given, payment = filled.get("payment"), None
+    if ids.looks_right(given, "pay_"):
+        payment = Payment.objects.filter(pk=given).select_related("merchant").first()
     if payment is None:
         raise acts.NotPossible("There is no payment of this id.")
     if payment.status not in acts.PAYABLE:
