@@ -20,6 +20,7 @@ from receipts.models import (
     InquiryAnswer,
     Notice,
     Receipt,
+    Rest,
     Return,
     SlipCheck,
     Statement,
@@ -80,7 +81,7 @@ admin.site.register(Statement, StatementAdmin)
 admin.site.register(StatementLine, StatementLineAdmin)
 admin.site.register(Inquiry, InquiryAdmin)
 admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
-admin.site.register([Turn, Enrolment], WatchAdmin)
+admin.site.register([Turn, Rest, Enrolment], WatchAdmin)
 
 
 @admin.register(Act)

@@ -43,7 +43,7 @@ def _carry_out(begun: rounds.Round, now: Callable[[], datetime]) -> None:
     answers = calling.all_at_once(calls, silence=SILENCE)
     for inquiry, answer in zip(begun.inquiries, answers, strict=True):
         _note(inquiry, answer, asked_at, now)
-    rounds.end(begun, answers, time.monotonic() - began)
+    rounds.end(begun, answers, time.monotonic() - began, now())
 
 
 def _note(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: Callable[[], datetime]) -> None:

@@ -1,17 +1,20 @@
 """Rounds of questions to a bank: whose turn it is, what is asked first, and when the bank rests."""
 
 import logging
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from django.db import transaction
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 import banks
+from payments.models import Payment
 from receipts import schedule
 from receipts.enrolment import OPEN
-from receipts.models import Inquiry, Said, Turn
+from receipts.models import Inquiry, Rest, Said, Turn
 from receipts.questions import Answer
 
 log = logging.getLogger("receipts")
@@ -23,7 +26,7 @@ LINES = 32
 LANES = (True, False)
 # In each fourth round those come first that nobody waits for any more.
 OTHERS_EVERY = 4
-# For a bank after a round without any answer: after the first such round, the second and so on.
+# For a bank, or one merchant of it, after the first round without any answer, the second and so on.
 RESTS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
 # Most of what comes due has been paid by then, and is closed so many at a time in each lane.
 LOOKED_AT = 500
@@ -66,38 +69,85 @@ def begin(now: datetime) -> Round | None:
 
 def _pick(turn: Turn, now: datetime, *, limit: int) -> list[Inquiry]:
     """From one lane, and what it leaves from the other; in most rounds first what somebody waits for."""
+    resting = set(Rest.objects.filter(bank=turn.bank, until__gt=now).values_list("merchant", flat=True))
     picked: list[Inquiry] = []
     for is_fresh in LANES if turn.rounds % OTHERS_EVERY else reversed(LANES):
         waiting = lane(turn.bank, now, is_fresh=is_fresh)
-        _sort_out(waiting, now)
-        picked += _claim(waiting, limit=limit - len(picked))
+        ready = _by_merchants_turns(_sort_out(waiting, resting, now))
+        picked += _claim(waiting, ready[: limit - len(picked)])
     return picked
 
 
-def _sort_out(waiting: "QuerySet[Inquiry]", now: datetime) -> None:
-    """Nobody asks about what was paid or declined meanwhile, or hurries for a payer who has gone."""
-    columns = ("is_fresh", "payment__status", "payment__expires_at")
-    looked_at = list(waiting.select_related("payment").only(*columns)[:LOOKED_AT])
+def _sort_out(waiting: "QuerySet[Inquiry]", resting: set[str], now: datetime) -> list[Inquiry]:
+    """Those that may be asked. Nobody asks about what was paid or declined meanwhile, or hurries for a payer
+    who has gone; for a merchant that rests it is as if the bank had been asked in vain."""
+    looked_at = list(waiting.select_related("payment")[:LOOKED_AT])
+    still_open = [each for each in looked_at if each.payment.status in OPEN]
     ended = [each.pk for each in looked_at if each.payment.status not in OPEN]
-    stale = [each.pk for each in looked_at if each.is_fresh and not schedule.is_fresh(each.payment, now)]
+    stale = {each.pk for each in still_open if each.is_fresh and not schedule.is_fresh(each.payment, now)}
     Inquiry.objects.filter(pk__in=ended).update(due_at=None)
     Inquiry.objects.filter(pk__in=stale).update(is_fresh=False)
+    _put_off([each.pk for each in still_open if each.payment.merchant_id in resting], now)
+    return [each for each in still_open if each.pk not in stale and each.payment.merchant_id not in resting]
 
 
-def _claim(waiting: "QuerySet[Inquiry]", *, limit: int) -> list[Inquiry]:
-    first = waiting.filter(payment__status__in=OPEN).select_related("payment__qr_code")
-    claimed = list(first.select_for_update(skip_locked=True, of=("self",))[:limit])
+def _put_off(payment_ids: list[str], now: datetime) -> None:
+    """Locked before their payments are read: a code that ends early meanwhile is seen, or moves the inquiry
+    after us. Nothing is given up that was not asked."""
+    inquiries = list(Inquiry.objects.select_for_update().filter(pk__in=payment_ids))
+    payments = Payment.objects.in_bulk(payment_ids)
+    for each in inquiries:
+        again_at = schedule.again_after(now, schedule.of(payments[each.pk]))
+        each.due_at = again_at or now + schedule.paced(schedule.LONGEST_WAIT)
+    Inquiry.objects.bulk_update(inquiries, ["due_at"])
+
+
+def _by_merchants_turns(inquiries: list[Inquiry]) -> list[Inquiry]:
+    """One of each merchant, then a second of each and so on; among these, what waits longest first."""
+    queues: defaultdict[str, list[Inquiry]] = defaultdict(list)
+    for each in inquiries:
+        queues[each.payment.merchant_id].append(each)
+    return [each for nth in zip_longest(*queues.values()) for each in nth if each is not None]
+
+
+def _claim(waiting: "QuerySet[Inquiry]", ready: list[Inquiry]) -> list[Inquiry]:
+    """Leased: those that nobody has touched meanwhile."""
+    ours = waiting.filter(pk__in=[each.pk for each in ready], payment__status__in=OPEN)
+    untouched = ours.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
+    claimed = list(untouched)
     Inquiry.objects.filter(pk__in=[each.pk for each in claimed]).update(lease_until=Now() + LEASE)
     return claimed
 
 
-def end(begun: Round, answers: list[Answer], seconds: float) -> None:
-    """Give the turn back: when the rate allows, or after a rest if there was nothing but silence."""
+def end(begun: Round, answers: list[Answer], seconds: float, now: datetime) -> None:
+    """Give the turn back: when the rate allows, or after a rest if several merchants had nothing but silence.
+
+    A merchant that alone had nothing but silence may have a dead link: only its own questions rest.
+    """
     turn, wait = begun.turn, timedelta(seconds=max(len(answers) / begun.per_second - seconds, 0))
-    is_silent = bool(answers) and all(answer.said == Said.NO_ANSWER for answer in answers)
-    silences = turn.silences + 1 if is_silent else 0
-    if is_silent:
+    asked = list(zip((each.payment.merchant_id for each in begun.inquiries), answers, strict=True))
+    heard = {merchant for merchant, answer in asked if answer.said != Said.NO_ANSWER}
+    silent = {merchant for merchant, _ in asked} - heard
+    silences = 0 if heard else turn.silences
+    if not heard and len(silent) > 1:
+        silences += 1
         log.warning("bank %s answered none of %d questions", turn.bank, len(answers))
-        wait = max(wait, schedule.paced(RESTS[min(silences, len(RESTS)) - 1]))
+        wait = max(wait, _rest(silences))
+    _note_silence(turn.bank, heard, silent, now)
     ours = Turn.objects.filter(pk=turn.pk, free_at=turn.free_at)
     ours.update(free_at=Now() + wait, silences=silences)
+
+
+def _note_silence(bank: str, heard: set[str], silent: set[str], now: datetime) -> None:
+    """Of a merchant that had an answer nothing stays. Whoever has the bank's turn is alone here."""
+    rests = Rest.objects.filter(bank=bank)
+    rests.filter(merchant__in=heard).delete()
+    before = dict(rests.filter(merchant__in=silent).values_list("merchant", "silences"))
+    for merchant in sorted(silent):
+        silences = before.get(merchant, 0) + 1
+        known = {"silences": silences, "until": now + _rest(silences)}
+        Rest.objects.update_or_create(bank=bank, merchant_id=merchant, defaults=known)
+
+
+def _rest(silences: int) -> timedelta:
+    return schedule.paced(RESTS[min(silences, len(RESTS)) - 1])

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from merchants.models import Merchant
 from payments.models import Payment
 
 
@@ -52,6 +53,21 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return str(self.bank)
+
+
+class Rest(models.Model):
+    """A merchant about whose payments the bank does not answer: until then it is not asked about them."""
+
+    bank = models.CharField(max_length=20)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    silences = models.IntegerField(help_text="Rounds in a row without any answer.")
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["bank", "merchant"], name="rest_one_of_merchant")]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.merchant_id}"
 
 
 class InquiryAnswer(models.Model):

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
-from banks import Found, Notice, Question
+from banks import Found, NotAnswered, Notice, Question
 from banks.sandbox import SandboxBank
-from core import clock, ids
+from core import clock, ids, thaiqr
 from payments.models import Payment
 from receipts import inquiries
 from receipts.models import Inquiry, InquiryAnswer, Turn
@@ -30,11 +30,14 @@ class AskedBank(SandboxBank):
         super().__init__(settings.SANDBOX_BANK_SECRET)
         self.replies: list[Reply] = list(replies) or [NOTHING]
         self.questions: list[Question] = []
+        self.silent_about: set[str | None] = set()  # references of codes
         self._turn = threading.Lock()
 
     def inquire(self, question: Question) -> Found:
         with self._turn:
             self.questions.append(question)
+            if question.reference1 in self.silent_about:
+                raise NotAnswered
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, BaseException):
             raise reply
@@ -48,6 +51,12 @@ class AskedBank(SandboxBank):
 
 class Killed(BaseException):
     """What `kill -9` looks like from inside: nothing may catch it."""
+
+
+def drawn(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str | None]:
+    """References of codes that live so long."""
+    codes = [shop.qr_code(expiry_minutes=minutes) for _ in range(count)]
+    return [thaiqr.parse(code["qr_data"]).reference1 for code in codes]
 
 
 def found(*told: dict[str, Any]) -> Found:

@@ -6,13 +6,14 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from core import clock, thaiqr
+from core import clock
 from receipts import rounds
 from receipts.models import Inquiry, Turn
 from tests.conftest import Shop
 from tests.receipts.inquiries.cast import (
     AskedBank,
     copy_ten_thousand,
+    drawn,
     end_of_code,
     shared_buffers,
     sweep,
@@ -22,12 +23,6 @@ Answering = Callable[..., AskedBank]
 pytestmark = pytest.mark.django_db
 # When codes of a minute have expired long ago and codes of an hour have not.
 LATER = 600
-
-
-def drawn(shop: Shop, count: int, *, minutes: int) -> list[str | None]:
-    """References of codes that live so long."""
-    codes = [shop.qr_code(expiry_minutes=minutes) for _ in range(count)]
-    return [thaiqr.parse(code["qr_data"]).reference1 for code in codes]
 
 
 def test_a_code_that_somebody_waits_for_comes_before_all_that_wait_longer(

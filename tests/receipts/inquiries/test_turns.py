@@ -83,9 +83,12 @@ def test_what_was_paid_in_the_meantime_takes_nobodys_place(
     assert Inquiry.objects.filter(due_at=None).count() == 3
 
 
-def test_a_silent_bank_rests_longer_and_longer_until_it_speaks(shop: Shop, served_by: Answering) -> None:
-    served_by(*[NotAnswered()] * 5, NOTHING)
+def test_a_silent_bank_rests_longer_and_longer_until_it_speaks(
+    shop: Shop, rival: Shop, served_by: Answering
+) -> None:
+    served_by(*[NotAnswered()] * 10, NOTHING)
     shop.qr_code()
+    rival.qr_code()
     rests = []
     for second in (6, 60, 120, 200, 400):
         sweep(second)
