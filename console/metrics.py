@@ -18,6 +18,7 @@ from core import clock
 from core.methods import safe_only
 from payments.models import Payment, Status
 from receipts.models import Inquiry, Receipt, Waiting, Why
+from receipts.models.waiting import COUNTED
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
 from withdrawals.models import Withdrawal
@@ -75,7 +76,8 @@ def _for_staff() -> Iterator[Metric]:
         ("refunds_returned", "Refunds whose money came back.", returned),
         ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff()),
     ]:
-        yield GaugeMetricFamily(name, help_text, waiting.count())
+        counted = waiting[:COUNTED].count()
+        yield GaugeMetricFamily(name, f"{help_text} Counted up to {COUNTED}.", counted)
 
 
 def _backlog(now: datetime) -> Iterator[Metric]:

@@ -11,7 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from banks import OrderNotice, Word
+from console import metrics
 from core import clock
+from receipts import exceptions_admin
 from receipts.models import Act, Deed, Notice, Waiting
 from receipts.orders import OWNERS
 from receipts.sentences import span
@@ -269,3 +271,21 @@ def test_money_that_fitted_has_a_page_as_well(odd: Odd, onlooker: Client) -> Non
     assert "Its payment succeeded by it." in read(onlooker, page_of(receipt.id))
     record = read(onlooker, f"/admin/receipts/receipt/{quote(receipt.id)}/change/")
     assert page_of(receipt.id) in record
+
+
+def test_what_waits_is_counted_up_to_a_limit(
+    odd: Odd, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        odd.unmatched()
+        odd.bank.post(b"garbage")
+    assert "or more" not in read(onlooker, LIST)
+    monkeypatch.setattr(exceptions_admin, "COUNTED", 2)
+    monkeypatch.setattr(metrics, "COUNTED", 2)
+    monkeypatch.setattr(exceptions_admin.ExceptionsAdmin, "list_per_page", 1)
+    page = read(onlooker, LIST)
+    assert "2 or more; these are the first, in this order." in page
+    assert "2 exceptions" in page
+    shown = onlooker.get("/metrics").content.decode()
+    assert "receipts_for_staff 2.0" in shown
+    assert "notices_for_staff 2.0" in shown
