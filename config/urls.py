@@ -3,11 +3,12 @@
 from typing import Any
 
 from django.contrib import admin
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
 from console import docs, health, metrics
 from console.timeline.views import TimelineViewSet
+from core import api
 from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
@@ -85,6 +86,8 @@ urlpatterns = [
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
     path("admin", RedirectView.as_view(url="/admin/")),
+    # Django's "view on site" would ask the database for whatever stands here, and nothing of ours has such a page.
+    re_path("^admin/r/", api.not_found),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),

@@ -27,6 +27,11 @@ def test_no_page_fails_at_an_odd_id(admin_client: Client, odd: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ODD)
+def test_nothing_is_viewed_on_a_site_that_is_not_there(admin_client: Client, odd: str) -> None:
+    assert admin_client.get(f"/admin/r/1/{odd}/").status_code == 404
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_there_is_no_exception_of_an_odd_id(admin_client: Client, odd: str) -> None:
     admin_client.raise_request_exception = False
     assert admin_client.get(f"{LIST}{odd}/change/").status_code == 404
