@@ -86,7 +86,7 @@ urlpatterns = [
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
     path("admin", RedirectView.as_view(url="/admin/")),
-    # Django's "view on site" would ask the database for whatever stands here, and nothing of ours has such a page.
+    # Django's "view on site" asks the database for whatever stands here; nothing of ours has such a page.
     re_path("^admin/r/", api.not_found),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),

@@ -6,7 +6,10 @@ def one(table: str, where: str) -> str:
     return f"(SELECT id FROM {table} WHERE {where} ORDER BY id LIMIT 1)"
 
 
-PAID = one("payments_payment", "status = 'succeeded' AND qr_code_id IS NOT NULL AND amount_refunded = 0")
+PAID = one(
+    "payments_payment",
+    "status = 'succeeded' AND qr_code_id IS NOT NULL AND amount_refunded = 0 AND amount_refunding = 0",
+)
 FAILED = one("payments_payment", "status = 'failed' AND qr_code_id IS NOT NULL")
 PAYS = f"type = 'payment' AND payment_id = {PAID}"
 JOURNAL = one("transactions_journal", "fact = 'payment'")
