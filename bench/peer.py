@@ -229,6 +229,7 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "created_at": clock.iso(payment["created_at"]),
         "completed_at": clock.iso_or_none(payment["completed_at"]),
         "metadata": None if payment["metadata"] is None else orjson.loads(payment["metadata"]),
+        "amount_received": payment["amount_received"],
         "amount_refunded": payment["amount_refunded"],
         "failure_code": payment["failure_code"],
         "expires_at": clock.iso_or_none(expires_at),

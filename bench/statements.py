@@ -35,8 +35,8 @@ WITH stored AS (
     INSERT INTO qrcodes_qrcode (id, merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
     VALUES ($8, $1, $7, $16::text, $17::text, $18::text, $5)
 ), told AS (
-    INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, created_at)
-    VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, $5)
+    INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
+    VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, 'key:of0peer0', left($2, 28), $5)
 )
 INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, resend, attempts, due_at, created_at)
 SELECT d.id, $19, d.endpoint_id, d.state, 0, 0, $5, $5
@@ -44,7 +44,7 @@ FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 """
 
 POLL = """
-SELECT id, qr_code_id, status, amount, currency, reference, metadata, amount_refunded, failure_code,
-    created_at, completed_at, expires_at
+SELECT id, qr_code_id, status, amount, currency, reference, metadata, amount_received, amount_refunded,
+    failure_code, created_at, completed_at, expires_at
 FROM payments_payment WHERE merchant_id = $1 AND id = $2
 """
