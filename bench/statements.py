@@ -36,7 +36,7 @@ WITH stored AS (
     VALUES ($8, $1, $7, $16::text, $17::text, $18::text, $5)
 ), told AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
-    VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, 'key:of0peer0', left($2, 28), $5)
+    VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, 'key-of0peer0', left($2, 28), $5)
 )
 INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, resend, attempts, due_at, created_at)
 SELECT d.id, $19, d.endpoint_id, d.state, 0, 0, $5, $5
