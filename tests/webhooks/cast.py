@@ -37,8 +37,7 @@ def happening(shop: Shop, *, type: str = PAID, at: datetime = NOW, **data: Any) 
 
 
 def publish(shop: Shop, times: int = 1, **options: Any) -> None:
-    for _ in range(times):
-        events.publish(happening(shop, **options))
+    events.publish_many([happening(shop, **options) for _ in range(times)])
 
 
 def only_delivery() -> Delivery:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
@@ -202,6 +203,33 @@ def test_a_claim_finds_the_one_that_is_due_among_many_that_wait(
     for delivery in Delivery.objects.order_by("-endpoint"):
         Delivery.objects.filter(pk=delivery.pk).update(due_at=NOW)
         assert [lease.delivery_id for lease in rounds.claim(now=NOW, limit=9)] == [delivery.id]
+
+
+def test_a_claim_does_not_walk_a_backlog_that_the_statistics_do_not_know(shop: Shop, rival: Shop) -> None:
+    make_endpoint(shop, latency_ms=SLOW_MS + 1)
+    make_endpoint(rival)
+    publish(shop, 200)
+    Delivery.objects.update(state="succeeded")
+    learn()
+    publish(shop, 3_000)
+    assert len(claim(100)) == IN_FLIGHT
+    publish(rival)
+    before = deliveries_read()
+    assert len(claim(100)) == 1
+    assert deliveries_read() - before < 100
+
+
+def learn() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE webhooks_delivery")
+
+
+def deliveries_read() -> int:
+    """Rows of the table that this transaction has read, by an index or not."""
+    sql = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [Delivery._meta.db_table])
+        return int(cursor.fetchone()[0])
 
 
 def test_an_endpoint_with_nothing_due_is_passed_over(shop: Shop, rival: Shop) -> None:
