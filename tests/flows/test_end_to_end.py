@@ -135,16 +135,16 @@ def test_a_hundred_identical_requests_at_once_make_one_payment(stack: Stack, til
     assert till.get("/Thai/v1/payments?reference=hundred")["total"] == 1
 
 
-def test_without_redis_codes_are_made_and_paid_and_the_shop_is_told_once_it_is_back(
+def test_without_redis_codes_are_made_and_paid_and_the_shop_is_told_at_last(
     stack: Stack, till: Till, listening: Receiver
 ) -> None:
     # Frozen, not killed: a dead one would be restarted within a second, and a hung one is the harder case.
+    # A worker that was busy at that moment may still tell the shop; one that waits for the bell cannot.
     redis = stack.kill("valkey", signal.SIGSTOP)
     try:
         code = till.qr_code(reference="no redis")
         till.pay(code)
         till.wait_for_status(code, "succeeded")
-        assert not told_of(listening.to("/hook"), code)
     finally:
         os.kill(redis, signal.SIGCONT)
     wait_for_events(listening, code, "payment.pending", "payment.succeeded")
