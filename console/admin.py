@@ -25,9 +25,16 @@ class PaymentPage(PaymentAdmin):
 
     change_form_template = "admin/payment.html"
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Payment | None = None,
     ) -> HttpResponse:
-        # Called by the template: by then it is certain that they may see it.
-        shown = {"timeline": lambda: staff.page(object_id, request.GET.get("from", ""))}
-        return super().change_view(request, object_id, form_url, (extra_context or {}) | shown)
+        """Called when it is certain that they may see the payment."""
+        assert obj is not None, "nobody adds payments here"
+        context["page"] = staff.page(obj, request.GET.get("from", ""))
+        return super().render_change_form(request, context, add, change, form_url, obj)

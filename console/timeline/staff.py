@@ -27,9 +27,9 @@ class Page:
     older: int | None
 
 
-def page(payment_id: str, begin: str) -> Page:
+def page(payment: Payment, begin: str) -> Page:
     """From entry number `begin` on, as the address says it; nonsense is the first page."""
-    payment, offset = Payment.objects.get(pk=payment_id), _number(begin)
+    offset = _number(begin)
     entries, total = reading.page(Subject.of(payment, clock.now()), limit=AT_ONCE, offset=offset)
     agree = reading.witnesses(payment)
     return Page(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -36,7 +37,8 @@ def paid(code: dict[str, Any]) -> str:
 
 
 def address(payment_id: str) -> str:
-    return reverse("admin:payments_payment_change", args=[payment_id])
+    """As the console's lists write it."""
+    return reverse("admin:payments_payment_change", args=[quote(payment_id)])
 
 
 def read(client: Client, payment_id: str, query: str = "") -> str:
