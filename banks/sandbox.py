@@ -25,7 +25,7 @@ _SHAPES = {
     "amount": re.compile(r"[0-9.]{1,13}"),
     "currency": re.compile(money.CURRENCY),
     "paid_at": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?\+07:00"),
-    "payer_name": re.compile(".{0,140}"),
+    "payer_name": re.compile("[^\x00-\x1f\x7f-\x9f]{0,140}"),
     "payer_bank_code": re.compile("[0-9]{3}"),
     "payer_account": re.compile("[0-9]{10,15}"),
 }
