@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
@@ -96,7 +97,15 @@ def replay_held(*, endpoint_id: str, actor: str, now: datetime) -> Replay:
 
 
 def _begin_again(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
-    return deliveries.update(state=DeliveryState.PENDING, attempts=0, due_at=now, finished_at=None)
+    return deliveries.update(
+        state=DeliveryState.PENDING, attempts=0, due_at=now, finished_at=None, **_asked(now)
+    )
+
+
+def _asked(now: datetime) -> dict[str, Any]:
+    """Who wants it to be told again."""
+    asked = origin.current()
+    return {"asked_at": now, "asked_by": asked.actor, "asked_request_id": asked.request_id}
 
 
 def _replayed(endpoint: Endpoint, replay: Replay, actor: str, now: datetime) -> Replay:
@@ -151,4 +160,11 @@ def _tell(endpoint: Endpoint, event_ids: Iterable[str], now: datetime) -> None:
 
 
 def _new(event_id: str, endpoint: Endpoint, now: datetime) -> Delivery:
-    return Delivery(id=ids.new("dlv_", now), event_id=event_id, endpoint=endpoint, due_at=now, created_at=now)
+    return Delivery(
+        id=ids.new("dlv_", now),
+        event_id=event_id,
+        endpoint=endpoint,
+        due_at=now,
+        created_at=now,
+        **_asked(now),
+    )

@@ -70,6 +70,13 @@ class Delivery(models.Model):
     lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    asked_at = models.DateTimeField(
+        null=True, help_text="When somebody asked for it last, beside the event: a resend or a replay."
+    )
+    asked_by = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.origin has it."
+    )
+    asked_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         verbose_name, verbose_name_plural = "delivery", "deliveries"
