@@ -44,7 +44,10 @@ class Type(StrEnum):
     REFUND_FAILED = "refund.failed"
     REFUND_CANCELED = "refund.canceled"
     REFUND_RETURNED = "refund.returned"
+    RESEND = "webhook.resend"  # somebody wants a webhook to be told again
+    HELD = "webhook.held"  # kept for a replay: the webhook is disabled
     ATTEMPT = "webhook.attempt"
+    DROPPED = "webhook.dropped"  # not sent, for the webhook was deleted or disabled
 
 
 @dataclass(frozen=True, slots=True)

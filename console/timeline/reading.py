@@ -37,7 +37,10 @@ KINDS: list[Callable[[Subject], Moment]] = [
     refunds.failed,
     refunds.canceled,
     refunds.came_back,
+    notifications.asked,
     notifications.attempts,
+    notifications.held,
+    notifications.dropped,
 ]
 
 

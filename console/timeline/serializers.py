@@ -21,7 +21,7 @@ class TimelineEntry(serializers.Serializer[Any]):
     request_id = answers.Shaped(
         {"pattern": "^[A-Za-z0-9._-]{1,64}$"},
         allow_null=True,
-        help_text="The `X-Request-Id` of the request that caused it.",
+        help_text="The `X-Request-Id` of the request that caused it; of the service's own work its id.",
     )
     summary = serializers.CharField(help_text="For people. It may change; programs read the rest.")
     details = serializers.DictField(help_text="What belongs to this type; amounts are satang.")

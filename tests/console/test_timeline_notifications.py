@@ -1,0 +1,202 @@
+"""Whom the merchant's webhooks were told, in a payment's timeline: also on request, also what is kept."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.test import Client
+from django.urls import reverse
+
+from core import clock as our_clock
+from tests.conftest import BankCaller, Shop
+from tests.console.timeline_cast import entries, only, types
+from tests.receiver import Receiver, Reply
+from tests.webhooks.asking import listed, path_of, redeliver, replay
+from tests.webhooks.cast import PAID, make_endpoint
+from tests.webhooks.conftest import loopback, receiver
+from webhooks import deliveries
+from webhooks.models import Endpoint
+
+__all__ = ["loopback", "receiver"]
+pytestmark = pytest.mark.usefixtures("loopback")
+TILL = {"X-Request-Id": "till-3.0042"}
+
+
+@pytest.fixture
+def clock(noon: datetime) -> Iterator[Any]:
+    with time_machine.travel(noon, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def endpoint(shop: Shop, receiver: Receiver) -> Endpoint:
+    return make_endpoint(shop, receiver.url(), events=[PAID])
+
+
+def paid(shop: Shop, bank: BankCaller) -> str:
+    code = shop.qr_code()
+    bank.tell(code)
+    return str(code["payment_id"])
+
+
+def drain(clock: Any) -> None:
+    clock.shift(1)
+    deliveries.drain(now=our_clock.now)
+    clock.shift(1)
+
+
+def key_of(shop: Shop) -> str:
+    return f"key:{shop.merchant.keys.get().public_id}"
+
+
+def last(shop: Shop, payment_id: str, count: int) -> list[tuple[str, str | None, str | None]]:
+    told = entries(shop, payment_id)[-count:]
+    return [(entry["type"], entry["actor"], entry["request_id"]) for entry in told]
+
+
+def test_who_asks_for_a_resend_is_named_with_the_request(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    drain(clock)
+    (told,) = listed(shop, endpoint)
+    asked = redeliver(shop, endpoint, told["delivery_id"], **TILL).json()
+    drain(clock)
+    assert last(shop, payment_id, 3) == [
+        ("webhook.attempt", "clock", None),
+        ("webhook.resend", key_of(shop), "till-3.0042"),
+        ("webhook.attempt", key_of(shop), "till-3.0042"),
+    ]
+    again = only(shop, payment_id, "webhook.resend")["details"]
+    assert (again["delivery_id"], again["webhook_id"]) == (asked["delivery_id"], endpoint.id)
+
+
+def test_a_resend_is_told_before_it_is_tried(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    clock.shift(1)
+    redeliver(shop, endpoint, listed(shop, endpoint)[0]["delivery_id"])
+    assert types(shop, payment_id)[-1] == "webhook.resend"
+
+
+def test_a_replay_is_whose_it_is_and_its_attempts_are_the_clocks(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, receiver: Receiver, clock: Any
+) -> None:
+    receiver.on("/hook", Reply(status=410), Reply())
+    payment_id = paid(shop, bank)
+    drain(clock)
+    shop.patch(path_of(endpoint), {"status": "active"})
+    assert replay(shop, endpoint, our_clock.now() - timedelta(hours=1), **TILL).json()["replayed"] == 1
+    drain(clock)
+    assert last(shop, payment_id, 3) == [
+        ("webhook.attempt", "clock", None),
+        ("webhook.resend", key_of(shop), "till-3.0042"),
+        ("webhook.attempt", "clock", None),
+    ]
+
+
+def test_an_event_from_before_the_webhook_is_told_to_it_by_whoever_replays(
+    shop: Shop, bank: BankCaller, receiver: Receiver, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    clock.shift(1)
+    replay(shop, make_endpoint(shop, receiver.url()), our_clock.now() - timedelta(hours=1), **TILL)
+    assert last(shop, payment_id, 1) == [("webhook.resend", key_of(shop), "till-3.0042")]
+
+
+def test_a_replay_by_staff_is_theirs(
+    shop: Shop, admin_client: Client, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    for action in ("disable", "enable", "replay_held"):
+        clock.shift(1)
+        asked = {"action": action, "_selected_action": [endpoint.id]}
+        answer = admin_client.post(reverse("admin:webhooks_endpoint_changelist"), asked)
+    assert last(shop, payment_id, 1) == [("webhook.resend", "staff", answer.headers["X-Request-Id"])]
+    page = admin_client.get(reverse("admin:payments_payment_change", args=[payment_id])).content.decode()
+    assert "webhook.resend" in page and "staff:admin" in page
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_what_a_disabled_webhook_is_not_told_is_held_from_the_beginning(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any, is_settled: bool
+) -> None:
+    shop.patch(path_of(endpoint), {"status": "disabled"})
+    clock.shift(60)
+    payment_id, happened_at = paid(shop, bank), our_clock.iso(our_clock.now())
+    clock.shift(60)
+    if is_settled:
+        shop.patch(path_of(endpoint), {"status": "active"})
+    told = only(shop, payment_id, "webhook.held")
+    assert (told["at"], told["actor"]) == (happened_at, "clock")
+    assert told["summary"] == "payment.succeeded is kept for a replay: its merchant disabled the webhook."
+    assert (told["details"]["reason"], told["details"]["webhook_id"]) == ("merchant", endpoint.id)
+
+
+def test_what_was_tried_is_held_from_when_the_webhook_was_disabled(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, receiver: Receiver, clock: Any
+) -> None:
+    receiver.on("/hook", Reply(status=500), Reply(status=410))
+    payment_id = paid(shop, bank)
+    drain(clock)
+    clock.shift(60)
+    drain(clock)
+    *_, first, second, held = entries(shop, payment_id)
+    assert [each["type"] for each in (first, second, held)] == [*["webhook.attempt"] * 2, "webhook.held"]
+    assert first["at"] < second["at"] <= held["at"]
+    assert held["details"]["reason"] == "gone"
+
+
+def test_a_later_disabling_does_not_change_since_when_something_is_held(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    disabled_at = []
+    for status in ("disabled", "active", "disabled"):
+        clock.shift(60)
+        disabled_at.append(our_clock.iso(our_clock.now()))
+        shop.patch(path_of(endpoint), {"status": status})
+    assert only(shop, payment_id, "webhook.held")["at"] == disabled_at[0]
+
+
+def test_what_is_replayed_is_held_no_more(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    for status in ("disabled", "active"):
+        clock.shift(1)
+        shop.patch(path_of(endpoint), {"status": status})
+    assert types(shop, payment_id)[-1] == "webhook.held"
+    replay(shop, endpoint, our_clock.now() - timedelta(hours=1))
+    assert "webhook.held" not in types(shop, payment_id)
+
+
+@pytest.mark.parametrize("reason", ["deleted", "disabled"])
+def test_what_is_not_sent_because_the_webhook_is_gone_is_told(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any, reason: str
+) -> None:
+    payment_id = paid(shop, bank)
+    drain(clock)
+    redeliver(shop, endpoint, listed(shop, endpoint)[0]["delivery_id"])
+    clock.shift(1)
+    if reason == "deleted":
+        shop.delete(path_of(endpoint))
+    else:
+        shop.patch(path_of(endpoint), {"status": "disabled"})
+    told = only(shop, payment_id, "webhook.dropped")
+    assert told["summary"] == f"payment.succeeded is not sent: the webhook was {reason}."
+    assert (told["actor"], told["details"]["reason"]) == ("clock", reason)
+
+
+def test_what_a_rival_asks_of_its_webhooks_is_not_ours(
+    shop: Shop, rival: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    theirs = make_endpoint(rival, events=[PAID])
+    paid(rival, bank)
+    shop.patch(path_of(theirs), {"status": "disabled"})
+    rival.patch(path_of(theirs), {"status": "disabled"})
+    assert types(shop, payment_id) == ["payment.pending", "bank.notice", "payment.succeeded"]
