@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from core.columns import PublicId, PublicIdKey, RawJson
+from core.columns import PublicIdKey, RawJson
 from merchants.models import Merchant
 from payments.models import Payment
 from transactions.models import Transaction
@@ -36,6 +36,31 @@ MOVES = {Status.PENDING: {Status.COMPLETED, Status.FAILED, Status.CANCELED}}
 
 class IllegalMove(Exception):
     """A refund cannot go from where it is to where it was sent."""
+
+
+class Takeback(models.Model):
+    """What a bank took back of a payment by itself.
+
+    Refunds of it show as much of it as no other refund has sent back, or is about to.
+    """
+
+    reversal_id = PublicIdKey(help_text="The receipt that tells of it.")
+    payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="takeback")
+    amount = models.BigIntegerField(help_text="Satang.")
+    shown = models.BigIntegerField(default=0, help_text="Satang of it that refunds show.")
+    route = models.CharField(max_length=30, help_text="The bank, such as bank:sandbox.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(shown__gte=0, shown__lte=models.F("amount")), name="takeback_shown_within_amount"
+            ),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="takeback_amount_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.reversal_id)
 
 
 class RefundQuerySet(models.QuerySet["Refund"]):
@@ -75,8 +100,12 @@ class Refund(models.Model):
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     returned_at = models.DateTimeField(null=True, help_text="When its money came back after all.")
-    reversal_id = PublicId(
-        null=True, unique=True, help_text="The receipt by which the bank took the money back itself."
+    reversal = models.ForeignKey(
+        Takeback,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="refunds",
+        help_text="By which its bank took the money back itself.",
     )
 
     objects: Any = RefundQuerySet.as_manager()
@@ -109,7 +138,7 @@ class Refund(models.Model):
                 condition=~Q(status__in=["completed", "failed"]) | ~Q(route=""), name="refund_ends_by_a_route"
             ),
             models.CheckConstraint(
-                condition=Q(reversal_id__isnull=True) | Q(status="completed", returned_at__isnull=True),
+                condition=Q(reversal__isnull=True) | Q(status="completed", returned_at__isnull=True),
                 name="refund_by_reversal_is_completed",
             ),
         ]

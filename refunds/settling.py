@@ -7,14 +7,14 @@ from typing import Any
 from banks import Word
 from payments import services as payments
 from payments.models import Payment
+from refunds import reversals
 from refunds.models import Refund, Status
-from refunds.shapes import refund_object
+from refunds.telling import publish
 from transactions import ledger
 from transactions import services as transactions
 from transactions.models import Fact
 from transactions.models import Status as HistoryStatus
 from transfers.services import Owner
-from webhooks import events
 
 log = logging.getLogger("refunds")
 
@@ -50,6 +50,7 @@ def give_back(refund: Refund, payment: Payment, now: datetime) -> None:
     """It will never go: the money is the merchant's again. The caller holds both locks."""
     payments.release_refund(payment, refund.amount)
     transactions.settle_refund(refund_id=refund.id, status=HistoryStatus.FAILED)
+    reversals.show_rest(payment, now)
     ledger.release(fact=Fact.REFUND_RELEASED, **posting(refund, now))
 
 
@@ -77,8 +78,3 @@ def _hold(refund: Refund, now: datetime) -> None:
     refund.note_down(returned_at=now)
     ledger.hold(subject_id=refund.id, amount=refund.amount, source=refund.route, at=now)
     log.warning("the money of refund %s came back and waits for staff", refund.id)
-
-
-def publish(kind: str, refund: Refund, now: datetime) -> None:
-    """Tell the merchant, in the caller's transaction."""
-    events.publish(events.Happening(refund.merchant_id, kind, refund.id, refund_object(refund), now))

@@ -64,12 +64,30 @@ RULES = [
            WHERE outcome = 'ordered' AND charge_id <> '' AND state = 'succeeded'""",
     ),
     Rule(
-        "a refund that a bank made by itself is part of what it took back",
-        """SELECT refund.id, concat_ws(' ', reversal_id, refund.payment_id, refund.route)
-           FROM refunds_refund AS refund WHERE reversal_id IS NOT NULL""",
-        """SELECT refund.id, concat_ws(' ', receipt.id, receipt.payment_id, 'bank:' || receipt.bank)
-           FROM refunds_refund AS refund JOIN receipts_receipt AS receipt ON receipt.id = refund.reversal_id
-           WHERE receipt.outcome = 'reversed' AND refund.amount <= receipt.amount""",
+        "what a bank took back of a payment was taken from its merchant",
+        """SELECT reversal_id, concat_ws(' ', payment_id, route, amount) FROM refunds_takeback""",
+        """SELECT receipt.id, concat_ws(' ', payment_id, 'bank:' || bank, -sum(entry.amount))
+           FROM receipts_receipt AS receipt
+           JOIN transactions_journal AS journal ON fact = 'reversal' AND subject_id = receipt.id
+           JOIN transactions_entry AS entry ON entry.journal_id = journal.id
+           JOIN transactions_account AS account ON account.id = entry.account_id
+           WHERE receipt.outcome = 'reversed' AND account.kind IN ('available', 'owed')
+           GROUP BY receipt.id""",
+    ),
+    Rule(
+        "refunds show what a bank took back",
+        """SELECT concat_ws(' ', reversal_id, payment_id, route), shown::text
+           FROM refunds_takeback WHERE shown > 0""",
+        """SELECT concat_ws(' ', reversal_id, payment_id, route), sum(amount)::text
+           FROM refunds_refund WHERE reversal_id IS NOT NULL GROUP BY reversal_id, payment_id, route""",
+    ),
+    Rule(
+        "what refunds do not show of it has no room beside the others",
+        "SELECT payment_id, 'full' FROM refunds_takeback WHERE shown < amount",
+        """SELECT payment.id, 'full'
+           FROM refunds_takeback AS takeback JOIN payments_payment AS payment ON payment.id = payment_id
+           WHERE shown < takeback.amount
+               AND amount_refunded + amount_refunding = coalesce(amount_received, payment.amount)""",
     ),
     Rule(
         "a receipt is as far as its return",

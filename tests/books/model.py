@@ -106,9 +106,14 @@ class Books:
 
     def _take_from_merchant(self, money: Money, payment: Payment) -> None:
         """As much as it has, the rest is owed; what no refund has sent back is a refund."""
-        part = min(money.amount, payment.left)
         self.net -= money.amount
+        payment.taken_back, money.unshown = money, money.amount
+        self._show(money, payment)
+
+    def _show(self, money: Money, payment: Payment) -> None:
+        part = min(money.unshown, payment.left)
         if part:
+            money.unshown -= part
             payment.give_back(part)
             refund = Order("", "refund", part, "", payment.expires_at, payment, state="succeeded")
             self.taken.append((money, refund))
@@ -137,8 +142,10 @@ class Books:
             return
         self.reserved -= order.amount
         self.net += order.amount
-        if order.payment:
-            order.payment.refunding -= order.amount
+        if payment := order.payment:
+            payment.refunding -= order.amount
+            if payment.taken_back:
+                self._show(payment.taken_back, payment)
 
     def pay_out(self, order: Order) -> None:
         order.state = "succeeded"

@@ -21,6 +21,7 @@ class Payment:
     received: int = 0
     refunded: int = 0
     refunding: int = 0
+    taken_back: "Money | None" = None
     notices: list[bytes] = field(default_factory=list)
 
     @property
@@ -55,7 +56,7 @@ class Money:
     """A credit that the bank told of.
 
     own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
-    taken it back: waits done dismissed, or nothing.
+    taken it back: waits done dismissed, or nothing. unshown: satang taken back that no refund shows.
     """
 
     notice: dict[str, Any]
@@ -65,6 +66,7 @@ class Money:
     place: Place = "held"
     is_acceptable: bool = False
     reversal: str = ""
+    unshown: int = 0
     order: "Order | None" = None
     receipt_id: str = ""
     reversal_id: str = ""

@@ -243,5 +243,6 @@ class Town(RuleBasedStateMachine):
         """Learn what those are called that nobody asked for."""
         while self.books.taken:
             money, refund = self.books.taken.pop()
-            refund.id = Refund.objects.get(reversal_id=money.reversal_id).id
+            shown = Refund.objects.filter(reversal=money.reversal_id, amount=refund.amount)
+            refund.id = shown.exclude(pk__in=self.books.orders).earliest("id").id
             self.books.orders[refund.id] = refund

@@ -163,11 +163,20 @@ LIES = {
         "DELETE FROM transfers_transfer WHERE charge_id <> ''",
         f"UPDATE receipts_receipt SET outcome = 'ordered' WHERE id = {REVERSED}",
     ],
-    "a refund that a bank made by itself is part of what it took back": [
+    "what a bank took back of a payment was taken from its merchant": [
+        "DELETE FROM refunds_takeback",
+        "UPDATE refunds_takeback SET amount = amount + 1",
+        "UPDATE refunds_takeback SET route = 'bank:other'",
+        "UPDATE receipts_receipt SET payment_id = NULL WHERE outcome = 'reversed'",
+    ],
+    "refunds show what a bank took back": [
         f"UPDATE refunds_refund SET reversal_id = {APPLIED} WHERE id = {BY_BANK}",
         f"UPDATE refunds_refund SET route = 'bank:other' WHERE id = {BY_BANK}",
-        f"UPDATE refunds_refund SET amount = amount + 200000 WHERE id = {BY_BANK}",
-        "UPDATE receipts_receipt SET payment_id = NULL WHERE outcome = 'reversed'",
+        f"UPDATE refunds_refund SET amount = amount + 1 WHERE id = {BY_BANK}",
+        "UPDATE refunds_takeback SET shown = shown - 1 WHERE shown > 0",
+    ],
+    "what refunds do not show of it has no room beside the others": [
+        "UPDATE refunds_takeback SET shown = shown - 1 WHERE shown = amount",
     ],
     "a receipt is as far as its return": [
         "UPDATE receipts_receipt SET resolution = 'sent_back' WHERE resolution = 'sending_back'",

@@ -274,6 +274,9 @@ def everything(till: Till, served_by: Serving) -> None:
         ("refunds_refund", "reversal_id = 'rcp_x' WHERE reversal_id IS NULL"),
         ("refunds_refund", "reversal_id = NULL WHERE reversal_id IS NOT NULL"),
         ("refunds_refund", "returned_at = now() WHERE reversal_id IS NOT NULL"),
+        ("refunds_takeback", "amount = amount + 1"),
+        ("refunds_takeback", "shown = shown - 1"),
+        ("refunds_takeback", "shown = amount + 1"),
         ("refunds_refund", "status = 'failed', failure_code = 'x', completed_at = NULL"),
     ],
 )

@@ -145,7 +145,7 @@ def test_money_of_a_payment_that_was_refunded_before_is_owed(till: Till, served_
     ("ends", "status", "refunded", "held"),
     [
         (DONE, "refunded", 150_000, {"available": 0, "reserved": 0, "owed": 40_000}),
-        (REFUSED, "succeeded", 110_000, {"available": 0, "reserved": 0}),
+        (REFUSED, "refunded", 150_000, {"available": 0, "reserved": 0}),
     ],
 )
 def test_a_refund_under_way_ends_by_itself(
@@ -160,6 +160,38 @@ def test_a_refund_under_way_ends_by_itself(
     carry_out()
     payment = till.shop.payment(str(credit.payment_id))
     assert (payment["status"], payment["amount_refunded"], till.held()) == (status, refunded, held)
+
+
+def test_what_the_bank_took_while_a_refund_was_under_way_cannot_be_refunded_again(
+    till: Till, served_by: Serving
+) -> None:
+    served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
+    credit = till.sold()
+    asked = till.refund(str(credit.payment_id))["refund_id"]
+    carry_out()
+    reversal = till.takes_back(credit)
+    assert Refund.objects.get().id == asked
+    till.sold()
+    carry_out()
+    (by_bank,) = Refund.objects.exclude(pk=asked)
+    assert (by_bank.status, by_bank.amount, by_bank.reversal_id) == ("completed", 150_000, reversal.id)
+    assert kinds_told(by_bank.id) == ["refund.completed"]
+    assert till.shop.payment(str(credit.payment_id))["status"] == "refunded"
+    assert till.held() == {"available": 150_000, "reserved": 0}
+    again = till.shop.post("/v1/refunds", {"payment_id": credit.payment_id, "amount": 1})
+    assert again.json()["error"]["code"] == "payment_not_refundable"
+
+
+def test_a_canceled_refund_makes_room_for_what_the_bank_took_and_no_more(till: Till) -> None:
+    credit = till.sold()
+    canceled = till.refund(str(credit.payment_id), amount=100_000)["refund_id"]
+    till.refund(str(credit.payment_id), amount=10_000)
+    reversal = till.takes_back(credit)
+    assert till.shop.post(f"/v1/refunds/{canceled}/cancel").status_code == 200
+    shown = Refund.objects.filter(reversal_id=reversal.id).values_list("amount", flat=True)
+    assert sorted(shown) == [40_000, 100_000]
+    payment = till.shop.payment(str(credit.payment_id))
+    assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 140_000)
 
 
 @pytest.mark.parametrize("change", [{"satang": 150_001}, {"transaction_id": "ANOTHERTRANSACTION00"}])
