@@ -67,6 +67,15 @@ def succeed(
     _publish("payment.succeeded", payment, now)
 
 
+def learn_payer(payment: Payment, payer: Payer) -> None:
+    """The bank has said more of who paid; what it said before stays. The caller holds the lock."""
+    said = _payer_fields(payment, payer)
+    news = {name: value for name, value in said.items() if value and not getattr(payment, name)}
+    for name, value in news.items():
+        setattr(payment, name, value)
+    payment.save(update_fields=list(news))
+
+
 def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
     """Pending becomes failed. The caller holds the lock."""
     payment.move_to(Status.FAILED, failure_code=failure_code, updated_at=now)

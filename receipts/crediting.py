@@ -37,13 +37,21 @@ def by_policy(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
     resolve(receipt, payment, act)
 
 
+def learn_payer(receipt: Receipt, payment: Payment) -> None:
+    """What a later message told of the payer: a refund of the payment may need it."""
+    payments.learn_payer(payment, _payer(receipt))
+
+
 def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) -> None:
-    payer = Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account, receipt.told_id)
     payments.succeed(
         payment,
         paid_at=receipt.paid_at,
-        payer=payer,
+        payer=_payer(receipt),
         source=source,
         now=now,
         received=receipt.amount,
     )
+
+
+def _payer(receipt: Receipt) -> Payer:
+    return Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account, receipt.told_id)

@@ -21,6 +21,8 @@ def accept(
     draft = _draft(bank, notice, source, now)
     with transaction.atomic():
         receipt, verdict = _known(draft) or _receipt(draft)
+        if verdict == Verdict.REPEAT:
+            joining.learn(receipt, draft)
         keep(bank, body, verdict, receipt, now, source)
     return receipt
 

@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from django.db.models import Q
 
-from core import rows
+from core import rows, vault
 from receipts.models import Kind, Receipt, Source
 
 SECOND = timedelta(seconds=1)
+# What messages of the same money may leave out, beside the payer's account.
+OPTIONAL = ["payer_name", "slip_reference"]
 LOCK = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 
 
@@ -73,6 +75,20 @@ def name(receipt: Receipt, transaction_id: str) -> None:
     receipt.save(update_fields=["also_known_as"])
 
 
+def learn(receipt: Receipt, told: Receipt) -> None:
+    """Bring what another message says of the same money and nobody has said before; what is there stays.
+
+    told: the receipt that the message would have made.
+    """
+    if not _news(receipt, told):
+        return
+    known = Receipt.objects.locked(receipt.id)
+    news = _news(known, told)
+    for field, value in news.items():
+        setattr(known, field, value)
+    known.save(update_fields=list(news))
+
+
 def name_credit_of(reversal: Receipt) -> None:
     """A bank takes money back by the id of its credit: if only a line told of that, it has no id yet.
 
@@ -83,6 +99,16 @@ def name_credit_of(reversal: Receipt) -> None:
     nameless = list(_nameless(reversal.bank, Kind.CREDIT, reversal)[:2])
     if len(nameless) == 1:
         name(nameless[0], reversal.bank_transaction_id)
+
+
+def _news(receipt: Receipt, told: Receipt) -> dict[str, str]:
+    news = {field: getattr(told, field) for field in OPTIONAL if not getattr(receipt, field)}
+    # An account means nothing but with its bank.
+    is_same_bank = receipt.payer_bank_code in ("", told.payer_bank_code)
+    if told.payer_account and is_same_bank and not receipt.payer_account:
+        sealed = vault.seal(told.payer_account, context=receipt.id)
+        news |= {"payer_bank_code": told.payer_bank_code, "payer_account_sealed": sealed}
+    return {field: value for field, value in news.items() if value}
 
 
 def _nameless(bank: str, kind: str, movement: Movement) -> Any:

@@ -29,7 +29,8 @@ class Moved(Exception):
 def apply(*, receipt_id: str, now: datetime) -> Receipt:
     """Judge a receipt and act on it in one commit. What was judged before stays as it is.
 
-    But a credit that got a name since then may be the one that a reversal has waited for.
+    But a credit that got a name since then may be the one that a reversal has waited for, and its payment
+    lacks what a later message told of the payer.
     """
     while True:
         try:
@@ -70,6 +71,8 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
         _judge(receipt, payment, now)
     elif receipt.payment != payment:
         raise Moved()
+    elif payment is not None and receipt.is_credited:
+        crediting.learn_payer(receipt, payment)
     if receipt.kind == Kind.CREDIT:
         reversals.catch_up(receipt, payment, now=now, is_news=is_news)
     return receipt
