@@ -24,6 +24,7 @@ class Type(StrEnum):
     EXPIRED = "payment.expired"  # by the clock, whenever that was written down
     SUCCEEDED = "payment.succeeded"
     FAILED = "payment.failed"
+    REFUNDED = "payment.refunded"  # all of it has gone back
     INQUIRY = "bank.inquiry"  # we asked the bank
     NOTICE = "bank.notice"  # the bank's word, told by it or in its answer
     STATEMENT = "bank.statement"  # a line of a statement names the same money, or money of its own
@@ -34,11 +35,15 @@ class Type(StrEnum):
     SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
+    LOST = "staff.lost"
+    SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
     RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
+    RETURN_CANCELED = "return.canceled"  # the bank took it back itself before it was told
     RETURN_RETURNED = "return.returned"
     REFUND_CREATED = "refund.created"
+    REFUND_ADDRESSED = "refund.addressed"  # it waited to know where to
     REFUND_TOLD = "refund.told"
     REFUND_COMPLETED = "refund.completed"
     REFUND_FAILED = "refund.failed"

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
+
 from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
 from core import money
 from core.clock import iso_or_none
@@ -10,15 +12,19 @@ from payments.models import Payment, Status
 from webhooks.event_types import EventType
 from webhooks.models import Event
 
-BORN = [EventType.PAYMENT_PENDING]
 PAID = [EventType.PAYMENT_SUCCEEDED]
 FAILED = [EventType.PAYMENT_FAILED]
 
 
 def births(subject: Subject) -> Moment:
-    asked = money.display(subject.payment.amount)
-    tell = partial(_told, Type.PENDING, f"{asked} is asked for.", {"amount": subject.payment.amount})
-    return Moment(_events(subject.payment, BORN), "created_at", tell)
+    """The first event says who asked; of a card that was charged at once it is the one of its end."""
+    first = Event.objects.filter(subject_id=OuterRef("pk")).order_by("created_at", "id")
+    rows = Payment.objects.filter(pk=subject.payment.pk).annotate(
+        event_id=Subquery(first.filter(type=EventType.PAYMENT_PENDING).values("pk")[:1]),
+        actor=Subquery(first.values("actor")[:1]),
+        request_id=Subquery(first.values("request_id")[:1]),
+    )
+    return Moment(rows, "created_at", _born)
 
 
 def expiries(subject: Subject) -> Moment:
@@ -47,6 +53,14 @@ def failures(subject: Subject) -> Moment:
 
 def _events(payment: Payment, types: list[EventType]) -> Any:
     return Event.objects.filter(subject_id=payment.pk, type__in=types).defer("body")
+
+
+def _born(row: Any) -> Entry:
+    details = {"amount": row.amount, "event_id": row.event_id}
+    # Of a charge whose process died an inquiry tells first, which did not ask for it.
+    known = (row.actor, row.request_id) if (row.actor or "").startswith("key:") else ("", "")
+    asked = money.display(row.amount)
+    return Entry(row.created_at, Type.PENDING, f"{asked} is asked for.", known[0], known[1], details)
 
 
 def _told(type: Type, summary: str, details: dict[str, Any], event: Event) -> Entry:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 
-from console.timeline import bank, decisions, fate, notifications, refunds, returns
+from console.timeline import bank, decisions, fate, notifications, refunds, returns, slips
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
 from receipts.models import Notice, Receipt, Source, StatementLine, Verdict
@@ -23,6 +23,7 @@ KINDS: list[Callable[[Subject], Moment]] = [
     bank.inquiries,
     bank.notices,
     bank.lines,
+    slips.checks,
     decisions.acts,
     decisions.dismissals,
     fate.successes,
@@ -30,10 +31,13 @@ KINDS: list[Callable[[Subject], Moment]] = [
     returns.orders,
     returns.completed,
     returns.failed,
+    returns.canceled,
     returns.came_back,
     refunds.created,
+    refunds.addressed,
     refunds.orders,
     refunds.completed,
+    refunds.whole,
     refunds.failed,
     refunds.canceled,
     refunds.came_back,

@@ -7,6 +7,7 @@ from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
 from core import money
+from payments.models import Status as Payments
 from refunds.models import Refund, Status
 from transfers.models import Transfer
 from webhooks.models import Event
@@ -17,6 +18,14 @@ def created(subject: Subject) -> Moment:
     tell = partial(_told, Type.REFUND_CREATED, "created_at", "{amount} are to go back.")
     rows = _of(subject).filter(reversal_id__isnull=True)
     return Moment(rows.annotate(actor=F("asked_by"), request_id=F("asked_request_id")), "created_at", tell)
+
+
+def addressed(subject: Subject) -> Moment:
+    """Of a refund that waited for an account; who named it is not kept."""
+    queued_at = Transfer.objects.filter(pk=OuterRef("pk")).values("created_at")[:1]
+    rows = _of(subject).annotate(queued_at=Subquery(queued_at)).filter(queued_at__gt=F("created_at"))
+    tell = partial(_told, Type.REFUND_ADDRESSED, "queued_at", "It is known where {amount} are to go.")
+    return Moment(rows, "queued_at", tell)
 
 
 def orders(subject: Subject) -> Moment:
@@ -48,6 +57,14 @@ def came_back(subject: Subject) -> Moment:
     return Moment(_of(subject).filter(returned_at__isnull=False), "returned_at", tell)
 
 
+def whole(subject: Subject) -> Moment:
+    """The payment is refunded, by the last refund of it."""
+    payment, rows = subject.payment, _of(subject).filter(status=Status.COMPLETED)
+    last = rows.order_by("-completed_at", "-pk") if payment.status == Payments.REFUNDED else rows.none()
+    caused = _with_cause(rows.filter(pk__in=last.values("pk")[:1]), Type.REFUND_COMPLETED)
+    return Moment(caused, "completed_at", partial(_all_went_back, money.display(payment.received)))
+
+
 def _of(subject: Subject) -> QuerySet[Any]:
     rows: QuerySet[Any] = Refund.objects.filter(payment=subject.payment)
     return rows
@@ -71,6 +88,12 @@ def _told(type: Type, at: str, summary: str, row: Any) -> Entry:
         )
     actor, request_id = getattr(row, "actor", None), getattr(row, "request_id", None)
     return Entry(getattr(row, at), type, said, actor or "", request_id or "", details)
+
+
+def _all_went_back(amount: str, row: Any) -> Entry:
+    summary = f"All of it has gone back: {amount}."
+    details = {"refund_id": row.id}
+    return Entry(row.completed_at, Type.REFUNDED, summary, row.actor or "", row.request_id or "", details)
 
 
 def _ordered(order: Transfer) -> Entry:

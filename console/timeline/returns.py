@@ -24,6 +24,12 @@ def failed(subject: Subject) -> Moment:
     return Moment(_of(subject).filter(status=ReturnStatus.FAILED), "ended_at", _failed)
 
 
+def canceled(subject: Subject) -> Moment:
+    """Before the bank had the order, for it took the money back itself."""
+    rows = _of(subject).filter(status=ReturnStatus.CANCELED).select_related("receipt")
+    return Moment(rows, "ended_at", _canceled)
+
+
 def came_back(subject: Subject) -> Moment:
     return Moment(_of(subject).filter(returned_at__isnull=False), "returned_at", _came_back)
 
@@ -53,6 +59,12 @@ def _completed(row: Any) -> Entry:
 def _failed(row: Any) -> Entry:
     summary = f"{money.display(row.amount)} could not be sent back: {row.failure_code}."
     return _entry(row, row.ended_at, Type.RETURN_FAILED, summary, failure_code=row.failure_code)
+
+
+def _canceled(row: Any) -> Entry:
+    summary = f"{money.display(row.amount)} are not sent back: the bank took them back itself."
+    details = {"return_id": row.id, "receipt_id": row.receipt_id, "amount": row.amount}
+    return Entry(row.ended_at, Type.RETURN_CANCELED, summary, f"bank:{row.receipt.bank}", details=details)
 
 
 def _came_back(row: Any) -> Entry:

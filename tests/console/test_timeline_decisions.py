@@ -90,7 +90,7 @@ def test_what_the_bank_takes_back_nobody_asked_for(shop: Shop, bank: BankCaller)
     bank.post(notice)
     bank.post(notice | {"type": "reversal"})
     payment_id = code["payment_id"]
-    assert types(shop, payment_id)[-2:] == ["bank.notice", "refund.completed"]
+    assert types(shop, payment_id)[-3:] == ["bank.notice", "refund.completed", "payment.refunded"]
     assert only(shop, payment_id, "refund.completed")["actor"] == "bank:sandbox"
 
 
