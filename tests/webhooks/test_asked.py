@@ -4,7 +4,7 @@ import pytest
 
 from tests.conftest import Shop
 from tests.webhooks.asking import path_of, redeliver, replay
-from tests.webhooks.cast import make_endpoint, only_delivery, publish
+from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
 from webhooks.models import Delivery
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
@@ -39,7 +39,7 @@ def test_of_two_replays_the_last_is_kept(shop: Shop) -> None:
     publish(shop)
     for request_id in ("first", "second"):
         Delivery.objects.update(state="failed")
-        replay(shop, endpoint, **{"X-Request-Id": request_id})
+        replay(shop, endpoint, NOW, **{"X-Request-Id": request_id})
         assert asked() == (key_of(shop), request_id)
 
 
