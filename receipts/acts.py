@@ -14,15 +14,15 @@ from core import origin
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
-from receipts import crediting, inbox, returns, reversals
+from receipts import crediting, inbox, returns, reversals, services
 from receipts.models import HELD, Act, Deed, Kind, Notice, Outcome, Receipt, Resolution, Return
 from receipts.returns import Destination, NoDestination, NoSender
 from refunds.models import Refund
-from transactions import ledger
+from transactions import accounts, ledger
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
-    "accept", "attach", "dismiss", "keep", "possible", "send_back", "send_back_by_hand",
+    "accept", "attach", "dismiss", "keep", "lose", "possible", "send_back", "send_back_by_hand",
 ]  # fmt: skip
 
 PAYABLE = (Status.PENDING, Status.EXPIRED)
@@ -106,6 +106,15 @@ def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
     return _end(_act(subject_id, Deed.DISMISSED, by, why, now))
 
 
+def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act:
+    """What a bank took back had left already, as it says when asked: the operator's loss.
+
+    What can be taken back by now is taken, and is no loss. A loss ends when that comes later.
+    """
+    services.apply(receipt_id=receipt_id, now=now)
+    return _lose(receipt_id, by, why, now)
+
+
 @transaction.atomic
 def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
     """A refund's money came back to us: the merchant has it again."""
@@ -122,11 +131,22 @@ def possible(receipt: Receipt) -> frozenset[Deed]:
     if receipt.outcome not in HELD or receipt.resolution != Resolution.OPEN:
         return frozenset()
     if receipt.kind == Kind.REVERSAL:
-        return frozenset({Deed.DISMISSED})
+        return frozenset({Deed.DISMISSED, Deed.LOST})
     deeds = {Deed.ATTACHED, Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
     if receipt.outcome in (Outcome.LATE, Outcome.AMOUNT_MISMATCH) and receipt.payment is not None:
         deeds |= {Deed.ACCEPTED} if receipt.payment.status in PAYABLE else set()
     return frozenset(deeds)
+
+
+@transaction.atomic
+def _lose(receipt_id: str, by: str, why: str, now: datetime) -> Act:
+    reversal = _open(receipt_id)
+    if Deed.LOST not in possible(reversal):
+        raise NotPossible("Only what a bank took back, and nobody here could give, is a loss.")
+    reversal.resolve(Resolution.LOST, now=now)
+    route = accounts.bank(reversal.bank)
+    ledger.lose(subject_id=reversal.id, amount=reversal.amount, to=route, at=now)
+    return _end(_act(receipt_id, Deed.LOST, by, why, now))
 
 
 def _payable(payment_id: str, now: datetime) -> Payment | None:

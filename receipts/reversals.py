@@ -33,9 +33,11 @@ def is_due(reversal: Receipt) -> bool:
     return reversal.outcome in NOT_DONE and reversal.resolution == Resolution.OPEN
 
 
-def waiting_for(credit: Receipt, *, or_dismissed: bool = False) -> Receipt | None:
-    """The reversal of a credit that came before the credit, or could not be carried out, under its lock."""
-    undecided = [Resolution.OPEN, *([Resolution.DISMISSED] if or_dismissed else [])]
+def waiting_for(credit: Receipt, *decided: Resolution) -> Receipt | None:
+    """The reversal of a credit that came before the credit, or could not be carried out, under its lock.
+
+    decided: also one about which staff have decided so.
+    """
     # The empty name is left out for the planner, see `joining.named`.
     second = Q(also_known_as__in=credit.names) & ~Q(also_known_as="")
     waiting = Receipt.objects.filter(
@@ -43,7 +45,7 @@ def waiting_for(credit: Receipt, *, or_dismissed: bool = False) -> Receipt | Non
         bank=credit.bank,
         kind=Kind.REVERSAL,
         outcome__in=NOT_DONE,
-        resolution__in=undecided,
+        resolution__in=[Resolution.OPEN, *decided],
     )
     found: Receipt | None = waiting.select_for_update(no_key=True).first()
     return found
@@ -60,8 +62,8 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
         outcome = _judge(reversal, credit, payment, now)
     if outcome == reversal.outcome:
         return
-    if reversal.resolution == Resolution.DISMISSED:
-        reversal.resolve(Resolution.OPEN, now=now)  # we have now what staff had never heard of
+    if reversal.resolution != Resolution.OPEN:
+        _reopen(reversal, now)
     reversal.outcome, reversal.judged_at = outcome, now
     if credit is not None and outcome != Outcome.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
@@ -75,9 +77,17 @@ def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime, is_news
     is_news: nobody knew of the credit until now, so that staff could but dismiss its reversal. The caller
     holds the locks: payment (None where the credit is nobody's, or still in suspense), credit.
     """
-    reversal = waiting_for(credit, or_dismissed=is_news)
+    reversal = waiting_for(credit, Resolution.LOST, *([Resolution.DISMISSED] if is_news else []))
     if reversal is not None:
         carry_out(reversal, credit, payment, now=now)
+
+
+def _reopen(reversal: Receipt, now: datetime) -> None:
+    """We have now what staff had not when they decided."""
+    if reversal.resolution == Resolution.LOST:
+        route = accounts.bank(reversal.bank)
+        ledger.recover(subject_id=reversal.id, amount=reversal.amount, to=route, at=now)
+    reversal.resolve(Resolution.OPEN, now=now)
 
 
 def _judge(reversal: Receipt, credit: Receipt, payment: Payment | None, now: datetime) -> Outcome:

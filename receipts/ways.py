@@ -87,6 +87,15 @@ def _dismiss_says(case: Case, filled: Filled) -> str:
     return "It leaves the list of exceptions. No money moves, and the record is kept."
 
 
+def _lose_says(case: Case, filled: Filled) -> str:
+    receipt = _receipt(case)
+    return (
+        f"{money.display(receipt.amount)} have left our account at {receipt.bank} a second time, as the bank "
+        "told you when you asked: they are booked as our loss, and no merchant is charged. "
+        "If they can be taken after all, the loss ends."
+    )
+
+
 def _keep_says(case: Case, filled: Filled) -> str:
     assert isinstance(case.subject, Refund)
     refund = case.subject
@@ -145,6 +154,7 @@ WAYS = [
     ),
     Way("by-hand", "Sent back by hand", "Noted", Deed.SENT_BACK_BY_HAND, ByHandForm, _by_hand_says, _by_hand),
     Way("dismiss", "Dismiss", "Dismissed", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
+    Way("lose", "Book as our loss", "Booked", Deed.LOST, WhyForm, _lose_says, _plainly(acts.lose)),
     Way("keep", "Give it to the merchant", "Given", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}

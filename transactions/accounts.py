@@ -1,7 +1,7 @@
 """Accounts of the ledger by code: where money can be.
 
 A merchant has three. Banks and acquirers are the world outside: they go down when money comes in, up when it
-leaves. Suspense holds what arrived and is nobody's yet.
+leaves. Suspense holds what arrived and is nobody's yet; losses, below zero, what the operator has lost.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from transactions.ledger_models import OF_MERCHANTS, Kind
 
 SUSPENSE = "suspense"
+LOSSES = "losses"
 
 
 def available(merchant_id: str) -> str:

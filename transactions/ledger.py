@@ -1,7 +1,8 @@
 """Where all money is: double entry, in satang. Each function posts one fact; the caller opens the commit.
 
 Money in only appends, so that credits of a busy merchant never queue. Money out locks the account it leaves,
-folds into `settled` what was appended, and takes from there. Lock order: available, then the others.
+folds into `settled` what was appended, and takes from there. Lock order: available, then the others, losses
+last.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from django.db import transaction
 
 from core import ids
 from transactions import accounts
-from transactions.accounts import SUSPENSE
+from transactions.accounts import LOSSES, SUSPENSE
 from transactions.errors import InsufficientFunds
 from transactions.ledger_models import Fact, Unfolded
 from transactions.postings import Held, fold, lock, open_accounts, post, read
@@ -94,6 +95,18 @@ def send_back(*, subject_id: str, amount: int, to: str, at: datetime, fact: Fact
     """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
     _hold_still(SUSPENSE)
     post(fact, subject_id, {SUSPENSE: -amount, to: amount}, at)
+
+
+def lose(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
+    """Money that was nobody's here has left to the account `to`: the operator's loss."""
+    _hold_still(LOSSES)
+    post(Fact.LOST, subject_id, {LOSSES: -amount, to: amount}, at)
+
+
+def recover(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
+    """What `lose` posted about the subject is no loss: it is taken from somebody after all."""
+    _hold_still(LOSSES)
+    post(Fact.RECOVERED, subject_id, {to: -amount, LOSSES: amount}, at)
 
 
 def fold_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:

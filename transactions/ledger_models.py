@@ -17,6 +17,7 @@ class Kind(models.TextChoices):
     BANK = "bank"
     ACQUIRER = "acquirer"
     SUSPENSE = "suspense"  # arrived, and nobody's yet
+    LOSSES = "losses"  # what left a bank for good and was nobody's to lose but ours; zero or less
 
 
 OF_MERCHANTS = (Kind.AVAILABLE, Kind.RESERVED, Kind.OWED)
@@ -39,6 +40,8 @@ class Fact(models.TextChoices):
     HELD = "held"  # money that waits for staff
     ACCEPTED = "accepted"  # it became a merchant's
     SENT_BACK = "sent_back"  # it went back where it came from
+    LOST = "lost"  # a bank took back what had left already
+    RECOVERED = "recovered"  # what was lost could be taken after all
 
 
 class Account(models.Model):
@@ -62,12 +65,13 @@ class Account(models.Model):
                 )
                 | Q(kind=Kind.BANK, merchant__isnull=True, id__regex="^bank:.")
                 | Q(kind=Kind.ACQUIRER, merchant__isnull=True, id__regex="^acquirer:.")
-                | Q(kind=Kind.SUSPENSE, merchant__isnull=True, id="suspense"),
+                | Q(kind=Kind.SUSPENSE, merchant__isnull=True, id="suspense")
+                | Q(kind=Kind.LOSSES, merchant__isnull=True, id="losses"),
                 name="account_code_says_whose",
             ),
             models.CheckConstraint(
                 condition=Q(kind__in=[Kind.AVAILABLE, Kind.RESERVED, Kind.SUSPENSE], settled__gte=0)
-                | Q(kind=Kind.OWED, settled__lte=0)
+                | Q(kind__in=[Kind.OWED, Kind.LOSSES], settled__lte=0)
                 | Q(kind__in=OUTSIDE),
                 name="account_not_overdrawn",
             ),

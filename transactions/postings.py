@@ -93,7 +93,7 @@ def settles_at_once(code: str, amount: int) -> bool:
     """Whether a line changes `settled` itself, where a CHECK judges it, and does not wait to be folded."""
     kind = accounts.kind_of(code)
     takes = kind in (Kind.AVAILABLE, Kind.SUSPENSE) and amount < 0
-    return takes or kind in (Kind.RESERVED, Kind.OWED)
+    return takes or kind in (Kind.RESERVED, Kind.OWED, Kind.LOSSES)
 
 
 def open_accounts(codes: Sequence[str]) -> None:

@@ -56,6 +56,15 @@ RULES = [
            WHERE journal.fact = 'reversal' AND entry.amount > 0""",
     ),
     Rule(
+        "what is lost was decided, and is so until it can be taken after all",
+        """SELECT concat_ws(' ', receipt.id, fact, account_id), satang::text
+           FROM receipts_receipt AS receipt JOIN receipts_act ON subject_id = receipt.id AND deed = 'lost'
+           JOIN LATERAL (VALUES ('lost', true, amount), ('recovered', resolution = '', -amount))
+               AS step (fact, is_done, gone) ON is_done,
+           LATERAL (VALUES ('losses', -gone), ('bank:' || bank, gone)) AS line (account_id, satang)""",
+        posted("fact IN ('lost', 'recovered')"),
+    ),
+    Rule(
         "what a bank took back by our order was ordered",
         "SELECT id, 'ordered' FROM receipts_receipt WHERE outcome = 'ordered'",
         """SELECT DISTINCT receipt.id, 'ordered'

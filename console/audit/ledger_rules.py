@@ -44,7 +44,9 @@ RULES = [
     ),
     Rule(
         "no account is overdrawn",
-        """SELECT id, CASE kind WHEN 'owed' THEN least(settled, 0) ELSE greatest(settled, 0) END::text
+        """SELECT id, CASE
+               WHEN kind IN ('owed', 'losses') THEN least(settled, 0) ELSE greatest(settled, 0)
+           END::text
            FROM transactions_account WHERE kind NOT IN ('bank', 'acquirer')""",
         """SELECT id, settled::text FROM transactions_account
            WHERE kind NOT IN ('bank', 'acquirer')""",
@@ -52,7 +54,7 @@ RULES = [
     Rule(
         "other postings go where their fact says",
         """SELECT id::text, fact FROM transactions_journal
-           WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back')""",
+           WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered')""",
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
                WHEN fact = 'reversal' AND way ~ '^(-available )?(-owed )?[+](bank|acquirer)$' THEN fact
@@ -61,6 +63,8 @@ RULES = [
                WHEN fact = 'held' AND way ~ '^-(bank|acquirer) [+]suspense$' THEN fact
                WHEN fact = 'accepted' AND way = '-suspense +available' THEN fact
                WHEN fact = 'sent_back' AND way ~ '^-suspense [+](bank|acquirer)$' THEN fact
+               WHEN fact = 'lost' AND way = '-losses +bank' THEN fact
+               WHEN fact = 'recovered' AND way = '-bank +losses' THEN fact
                ELSE way
            END
            FROM (
@@ -72,7 +76,7 @@ RULES = [
                    ) AS way
                FROM transactions_journal AS journal
                JOIN transactions_entry AS entry ON entry.journal_id = journal.id
-               WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back')
+               WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered')
                GROUP BY journal.id
            ) AS posting""",
     ),

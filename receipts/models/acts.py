@@ -16,6 +16,7 @@ class Deed(models.TextChoices):
     SENT_BACK_BY_HAND = "sent_back_by_hand"  # done outside, at the bank's own counter
     DISMISSED = "dismissed"  # seen; there is nothing to do
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
+    LOST = "lost"  # a bank took back what had left already: the operator bears it
 
 
 class Act(models.Model):
@@ -39,7 +40,7 @@ class Act(models.Model):
             models.CheckConstraint(condition=~Q(by="") & ~Q(why=""), name="act_says_who_and_why"),
             models.UniqueConstraint(
                 fields=["subject_id"],
-                condition=Q(deed__in=["dismissed", "kept"]),
+                condition=Q(deed__in=["dismissed", "kept", "lost"]),
                 name="act_ends_a_subject_once",
             ),
         ]

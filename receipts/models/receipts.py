@@ -52,6 +52,7 @@ class Resolution(models.TextChoices):
     SENT_BACK = "sent_back"
     TAKEN_BACK = "taken_back"  # the bank reversed it while it waited
     DISMISSED = "dismissed"  # a reversal of what we never had
+    LOST = "lost"  # a reversal of what had left already: the operator's loss
 
 
 # Kept by the database too.
@@ -63,10 +64,12 @@ MOVES = {
         Resolution.SENT_BACK,
         Resolution.TAKEN_BACK,
         Resolution.DISMISSED,
+        Resolution.LOST,
     },
     Resolution.SENDING_BACK: {Resolution.OPEN, Resolution.SENT_BACK, Resolution.TAKEN_BACK},
     Resolution.SENT_BACK: {Resolution.OPEN},  # it came back to us
     Resolution.DISMISSED: {Resolution.OPEN},  # what it takes back was told after all
+    Resolution.LOST: {Resolution.OPEN},  # it can be carried out after all
 }
 CREDITED = Q(outcome="applied") | Q(resolution__in=["accepted", "attached"])
 
@@ -164,8 +167,8 @@ class Receipt(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(resolution="")
-                | Q(kind="credit") & ~Q(resolution="dismissed")
-                | Q(kind="reversal", resolution="dismissed"),
+                | Q(kind="credit") & ~Q(resolution__in=["dismissed", "lost"])
+                | Q(kind="reversal", resolution__in=["dismissed", "lost"]),
                 name="receipt_resolution_fits_kind",
             ),
             models.CheckConstraint(condition=Q(amount__gte=0), name="receipt_amount_not_negative"),

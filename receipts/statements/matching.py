@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from core import ids, rows
 from receipts import joining
-from receipts.models import Kind, Outcome, Receipt, Resolution, Source
+from receipts.models import Kind, Outcome, Receipt, Source
 from receipts.statements.lines import Line
 
 What = tuple[str, str, int]
@@ -108,7 +108,6 @@ def _orphans(bank: str, lines: Sequence[Line]) -> dict[What, str]:
         reference1__in={line.reference1 for line in lines},
         kind=Kind.REVERSAL,
         outcome=Outcome.UNMATCHED,
-        resolution__in=[Resolution.OPEN, Resolution.DISMISSED],
     ).exclude(source=Source.STATEMENT)
     return {
         _what(reversal): reversal.bank_transaction_id

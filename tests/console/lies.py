@@ -24,6 +24,7 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
 ) ORDER BY id LIMIT 1)"""
 COMPLETED = one("refunds_refund", "status = 'completed' AND returned_at IS NULL")
+OVERDRAWN = {"available": -1, "reserved": -1, "suspense": -1, "owed": 1, "losses": 1}
 SENT = one("withdrawals_withdrawal", "status = 'succeeded'")
 
 
@@ -73,13 +74,13 @@ LIES = {
     "no account is overdrawn": [
         "ALTER TABLE transactions_account DROP CONSTRAINT account_not_overdrawn;"
         f"UPDATE transactions_account SET settled = {satang} WHERE kind = '{kind}'"
-        for kind, satang in [("available", -1), ("reserved", -1), ("suspense", -1), ("owed", 1)]
+        for kind, satang in OVERDRAWN.items()
     ],
     "other postings go where their fact says": [
         f"""UPDATE transactions_entry SET account_id = 'reserved:mch_other' WHERE id = (
             SELECT min(id) FROM transactions_entry WHERE journal_id = (
                 SELECT min(id) FROM transactions_journal WHERE fact = '{fact}'))"""
-        for fact in ("reversal", "owed_filled", "held", "accepted", "sent_back")
+        for fact in ("reversal", "owed_filled", "held", "accepted", "sent_back", "lost", "recovered")
     ],
     "a payment that ended is in the history, and no other": [
         f"DELETE FROM transactions_transaction WHERE payment_id = {PAID}",
@@ -158,6 +159,13 @@ LIES = {
         "UPDATE receipts_receipt SET outcome = 'unmatched' WHERE outcome = 'reversed'",
         "UPDATE receipts_receipt SET amount = amount - 1 WHERE outcome = 'reversed'",
         "UPDATE receipts_receipt SET outcome = 'reversed' WHERE kind = 'reversal' AND resolution = ''",
+    ],
+    "what is lost was decided, and is so until it can be taken after all": [
+        lose_posting("lost"),
+        lose_posting("recovered"),
+        "DELETE FROM receipts_act WHERE deed = 'lost'",
+        "UPDATE receipts_receipt SET resolution = '', resolved_at = NULL WHERE resolution = 'lost'",
+        "UPDATE receipts_receipt SET amount = amount + 1 WHERE resolution = 'lost'",
     ],
     "what a bank took back by our order was ordered": [
         "DELETE FROM transfers_transfer WHERE charge_id <> ''",

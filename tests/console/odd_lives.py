@@ -177,6 +177,19 @@ def reverse_twice(counter: Counter, serving: Serving) -> None:
     assert Receipt.objects.filter(kind="reversal", outcome="reversed").exists()
 
 
+def lose(counter: Counter, serving: Serving) -> None:
+    """What the bank took back had arrived at its payer; that stays so, or comes back after all."""
+    till = _till(counter)
+    for _ in range(2):
+        serving(sends=[UNDER_WAY], inquiries=[DONE])
+        decide("send_back", credit := till.unmatched())
+        carry_back()
+        reversal = till.takes_back(credit)
+        carry_back()
+        decide("lose", reversal)
+    transfers.hear(OrderNotice(return_of(credit).id, "returned"), OWNERS["rtn"], now=clock.now())
+
+
 def take_back_by_order(counter: Counter, serving: Serving) -> None:
     """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
     till = _till(counter)
@@ -195,5 +208,5 @@ def take_back_by_order(counter: Counter, serving: Serving) -> None:
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
-    take_back_by_order,     begin_to_send_back,
+    lose, take_back_by_order, begin_to_send_back,
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+import banks
 from core import clock, money
 from receipts import acts, settling
 from receipts.models import Receipt, Return
@@ -63,6 +64,13 @@ def reversal_of(credit: Receipt, satang: int | None = None, **changes: Any) -> d
         "payer_bank_code": credit.payer_bank_code,
         "payer_account": credit.payer_account or "1234567890",  # lines of statements do not tell it
     } | changes
+
+
+def parsed(notice: dict[str, Any]) -> banks.Notice:
+    """As the bank's adapter reads it."""
+    told = banks.get("sandbox").parse_notice(orjson.dumps(notice))
+    assert isinstance(told, banks.Notice)
+    return told
 
 
 def decide(deed: str, receipt: Receipt, *, by: str = "malee", **more: Any) -> Any:

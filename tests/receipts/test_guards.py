@@ -32,6 +32,7 @@ def change(receipt: Receipt, assignment: str) -> str | None:
 
 # --- what may become of a receipt --------------------------------------------------------------------------
 
+OF_REVERSALS = (Resolution.DISMISSED, Resolution.LOST)
 ROADS: dict[Resolution, list[Resolution]] = {
     Resolution.OPEN: [],
     Resolution.SENT_BACK: [Resolution.SENDING_BACK, Resolution.SENT_BACK],
@@ -40,7 +41,7 @@ ROADS: dict[Resolution, list[Resolution]] = {
 
 def receipt_in(till: Till, resolution: Resolution) -> Receipt:
     """A receipt of which that was decided. Not by the acts, so nothing else says so."""
-    receipt = till.takes_back(till.sold(), 150_001) if resolution == Resolution.DISMISSED else till.late()
+    receipt = till.takes_back(till.sold(), 150_001) if resolution in OF_REVERSALS else till.late()
     for step in ROADS.get(resolution, [resolution]):
         receipt.resolve(step, now=clock.now())
     return receipt
@@ -53,7 +54,7 @@ def test_code_and_database_allow_the_same_decisions(
     till: Till, start: Resolution, target: Resolution
 ) -> None:
     receipt = receipt_in(till, start)
-    is_kind_right = (receipt.kind == "reversal") == (target == Resolution.DISMISSED) or not target
+    is_kind_right = (receipt.kind == "reversal") == (target in OF_REVERSALS) or not target
     is_allowed = target in MOVES.get(start, set()) and is_kind_right
     refusal = change(receipt, decided(target) if target else OPEN)
     assert refusal == (None if is_allowed else CHECK_VIOLATION)
@@ -71,6 +72,7 @@ def test_code_and_database_allow_the_same_decisions(
         "outcome = 'lost'",
         "resolution = 'lost', resolved_at = now()",
         decided("dismissed"),
+        decided("lost"),
         "resolution = 'accepted'",
         "resolved_at = now()",
         "payment_id = NULL",
@@ -142,9 +144,10 @@ def test_a_reversal_that_was_carried_out_stays_so(till: Till, outcome: str) -> N
     assert change(till.takes_back(till.sold()), f"outcome = '{outcome}'") == CHECK_VIOLATION
 
 
-def test_a_reversal_that_was_dismissed_is_not_carried_out(till: Till) -> None:
+@pytest.mark.parametrize("deed", ["dismiss", "lose"])
+def test_a_reversal_that_was_decided_is_not_carried_out(till: Till, deed: str) -> None:
     reversal = till.takes_back(till.sold(), 150_001)
-    decide("dismiss", reversal)
+    decide(deed, reversal)
     assert change(reversal, f"outcome = 'reversed', {OPEN}") == CHECK_VIOLATION
 
 
@@ -238,7 +241,7 @@ def acted(**changes: str) -> str:
 def test_an_act_says_who_and_why_and_ends_a_message_once(db: None) -> None:
     for change_of in ({"by": ""}, {"why": ""}, {"deed": "lost"}):
         assert sqlstate(acted(**change_of)) == CHECK_VIOLATION
-    for deed in ("dismissed", "kept"):
+    for deed in ("dismissed", "kept", "lost"):
         assert sqlstate(acted(deed=deed, subject_id=deed)) is None
         assert sqlstate(acted(deed=deed, subject_id=deed)) == UNIQUE_VIOLATION
 

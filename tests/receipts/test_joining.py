@@ -5,18 +5,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import orjson
 import pytest
 
-import banks
-from banks import Notice
 from core import clock
 from payments.models import Payment
 from receipts import inbox, services
 from receipts.acts import NotPossible
 from receipts.models import Receipt, Source
 from tests.conftest import BankCaller, new_client, open_shop
-from tests.receipts.cast import Till, decide, now_of
+from tests.receipts.cast import Till, decide, now_of, parsed
 from tests.receipts.statements.cast import bot, line_of, load
 from tests.refunds.test_guard import NOT_ALLOWED, sqlstate
 from tests.threads import at_once
@@ -43,19 +40,11 @@ def by_line(code: dict[str, Any], paid_at: datetime, **changes: Any) -> Receipt:
     return made
 
 
-def by_inquiry(till: Till, notice: dict[str, Any], **changes: Any) -> Receipt:
+def by_inquiry(notice: dict[str, Any], **changes: Any) -> Receipt:
     """The bank answers what it tells of its own accord too, but not who paid."""
-    told = parsed(till, notice)
-    receipt = inbox.accept(
-        bank="sandbox", body=b"{}", notice=replace(told, **changes), now=clock.now(), source=Source.INQUIRY
-    )
+    told = replace(parsed(notice), **changes)
+    receipt = inbox.accept(bank="sandbox", body=b"{}", notice=told, now=clock.now(), source=Source.INQUIRY)
     return services.apply(receipt_id=receipt.id, now=clock.now())
-
-
-def parsed(till: Till, notice: dict[str, Any]) -> Notice:
-    told = banks.get("sandbox").parse_notice(orjson.dumps(notice))
-    assert isinstance(told, Notice)
-    return told
 
 
 def payer_of(of: Receipt | Payment) -> tuple[str | None, str | None, str | None]:
@@ -93,7 +82,7 @@ def test_a_payment_that_an_answer_told_learns_its_payer_from_the_callback(
     till: Till, code: dict[str, Any]
 ) -> None:
     notice = till.bank.notice(code) | {"slip_reference": "2026112100000000001"}
-    receipt = by_inquiry(till, notice, payer_name="", payer_bank_code="", payer_account="", slip_reference="")
+    receipt = by_inquiry(notice, payer_name="", payer_bank_code="", payer_account="", slip_reference="")
     payment = Payment.objects.get()
     assert payer_of(receipt) == ("", "", "") and payer_of(payment) == (None, None, None)
     till.bank.post(notice)
@@ -123,7 +112,7 @@ def test_an_account_is_not_brought_to_another_bank_than_was_said(
 
 def test_a_message_that_contradicts_brings_nothing(till: Till, code: dict[str, Any]) -> None:
     notice = till.bank.notice(code)
-    receipt = by_inquiry(till, notice, payer_name="", payer_bank_code="", payer_account="")
+    receipt = by_inquiry(notice, payer_name="", payer_bank_code="", payer_account="")
     till.bank.post(notice | {"amount": "1.00"})
     assert payer_of(receipt) == ("", "", "")
 
@@ -155,7 +144,7 @@ def test_of_two_payers_told_at_once_one_is_learnt_whole() -> None:
     till = Till(open_shop("Race"), BankCaller(new_client()))
     for _ in range(10):
         notice = till.bank.notice(till.shop.qr_code())
-        receipt = by_inquiry(till, notice, payer_name="", payer_bank_code="", payer_account="")
+        receipt = by_inquiry(notice, payer_name="", payer_bank_code="", payer_account="")
         one = {"payer_name": "ONE", "payer_bank_code": "014", "payer_account": "1111111111"}
         two = {"payer_name": "TWO", "payer_bank_code": "004", "payer_account": "2222222222"}
         at_once(*[partial(BankCaller(new_client()).post, notice | payer) for payer in (one, two)])
