@@ -69,8 +69,8 @@ def test_code_and_database_allow_the_same_decisions(
         "outcome = 'unmatched'",
         "outcome = ''",
         "outcome = 'applied'",
-        "outcome = 'lost'",
-        "resolution = 'lost', resolved_at = now()",
+        "outcome = 'forgotten'",
+        "resolution = 'forgotten', resolved_at = now()",
         decided("dismissed"),
         decided("lost"),
         "resolution = 'accepted'",
@@ -239,7 +239,7 @@ def acted(**changes: str) -> str:
 
 
 def test_an_act_says_who_and_why_and_ends_a_message_once(db: None) -> None:
-    for change_of in ({"by": ""}, {"why": ""}, {"deed": "lost"}):
+    for change_of in ({"by": ""}, {"why": ""}, {"deed": "forgotten"}):
         assert sqlstate(acted(**change_of)) == CHECK_VIOLATION
     for deed in ("dismissed", "kept", "lost"):
         assert sqlstate(acted(deed=deed, subject_id=deed)) is None
