@@ -62,6 +62,19 @@ def copy_in(rows: Sequence[Model]) -> None:
         row._state.adding = False
 
 
+def rewrite(rows: Sequence[Model], names: Sequence[str]) -> None:
+    """Write what `rows`, of one model, now hold in the fields `names`, by one statement: what `bulk_update`
+    does, without a CASE for each field. The caller holds their locks."""
+    if not rows:
+        return
+    model = type(rows[0])
+    fields = _rewritten(model, tuple(names))
+    columns = (
+        [field.get_db_prep_save(row.__dict__[field.attname], connection) for row in rows] for field in fields
+    )
+    run(_rewrite_sql(model, tuple(names)), list(columns))
+
+
 def new(model: type[M], **fields: Any) -> M:
     """A row to be inserted: what `model(**fields)` makes, without asking each field what it thinks of it.
 
@@ -170,6 +183,30 @@ def _one_insert(model: type[Model]) -> str:
 def _copy_sql(model: type[Model]) -> str:
     names = ", ".join(_quoted(field.column) for field in _written(model))
     return f"COPY {_quoted(model._meta.db_table)} ({names}) FROM STDIN"
+
+
+@lru_cache
+def _rewritten(model: type[Model], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The key, and these fields."""
+    return tuple(model._meta.get_field(name) for name in (model._meta.pk.name, *names))
+
+
+@lru_cache
+def _rewrite_sql(model: type[Model], names: tuple[str, ...]) -> str:
+    fields = _rewritten(model, names)
+    given = ", ".join(f"%s::{_type_of(field)}[]" for field in fields)
+    key, *columns = (_quoted(field.column) for field in fields)
+    changes = ", ".join(f"{column} = new.{column}" for column in columns)
+    return (
+        f"UPDATE {_quoted(model._meta.db_table)} AS old SET {changes}"  # noqa: S608
+        f" FROM unnest({given}) AS new ({', '.join([key, *columns])}) WHERE old.{key} = new.{key}"
+    )
+
+
+def _type_of(field: Any) -> str:
+    """In SQL. Of text without its length: a cast cuts what is longer, an assignment refuses it."""
+    kind = str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection))
+    return "text" if "char" in kind else kind
 
 
 @lru_cache

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
 from core import ids, rows, vault
@@ -156,6 +156,32 @@ def test_all_rows_are_copied_in_or_none(shop: Shop, noon: datetime) -> None:
         rows.copy_in([other, one])
     rows.copy_in([])
     assert Event.objects.count() == 1
+
+
+def test_rows_are_rewritten_as_save_would_write_them(shop: Shop, noon: datetime) -> None:
+    changes: dict[str, Any] = {
+        "status": "succeeded", "payer_name": "x' OR 1=1-- %s", "payer_bank_code": None,
+        "payer_differs": False, "amount_received": 7, "completed_at": noon, "updated_at": noon,
+    }  # fmt: skip
+    first, second, other = (payment(shop, noon) for _ in range(3))
+    rows.copy_in([first, second, other])
+    for row in (first, second):
+        for name, value in changes.items():
+            setattr(row, name, value)
+    second.payer_name = "ข้าว"
+    rows.rewrite([first, second], list(changes))
+    rows.rewrite([], list(changes))
+    assert [columns(stored(row)) for row in (first, second, other)] == list(
+        map(columns, (first, second, other))
+    )
+
+
+def test_nothing_is_cut_to_fit_when_rows_are_rewritten(shop: Shop, noon: datetime) -> None:
+    row = payment(shop, noon)
+    rows.copy_in([row])
+    row.payer_bank_code = "0144"
+    with pytest.raises(DataError), transaction.atomic():
+        rows.rewrite([row], ["payer_bank_code"])
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
