@@ -14,9 +14,6 @@ from webhooks.errors import EventNotFound
 from webhooks.event_types import EventType
 from webhooks.models import Delivery, Event
 
-# PostgreSQL takes 65,535 values in a statement.
-INSERTED_AT_ONCE = 1000
-
 
 @dataclass(frozen=True, slots=True)
 class Happening:
@@ -66,8 +63,8 @@ def publish_many(happenings: Sequence[Happening]) -> None:
     told = [row for each in happenings for row in _told(each, listeners.get(each.merchant_id, []))]
     happened = [row for row in told if isinstance(row, Event)]
     waiting = [row for row in told if isinstance(row, Delivery)]
-    Event.objects.bulk_create(happened, batch_size=INSERTED_AT_ONCE)
-    Delivery.objects.bulk_create(waiting, batch_size=INSERTED_AT_ONCE)
+    rows.copy_in(happened)
+    rows.copy_in(waiting)
     _ring_for(told)
 
 
