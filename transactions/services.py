@@ -1,11 +1,12 @@
 """Write the history, and with it the ledger. Journals are told; they never ask."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import QuerySet
 
-from core import ids
-from transactions import ledger
+from core import ids, rows
+from transactions import bulk, ledger
 from transactions.models import Fact, IllegalMove, Status, Transaction, Type
 
 
@@ -21,14 +22,25 @@ def record_payment(
         source=source,
         at=at,
     )
-    return _record(Type.PAYMENT, Status.SUCCEEDED, payment_id, merchant_id, amount, currency, at)
+    return _record(_row(Type.PAYMENT, Status.SUCCEEDED, payment_id, merchant_id, amount, currency, at))
+
+
+def record_payments(credits: Sequence[bulk.Credit], *, currency: str, source: str, at: datetime) -> None:
+    """What `record_payment` does for each, by a few statements; the source is a bank."""
+    bulk.credit_all(Fact.PAYMENT, credits, source=source, at=at)
+    rows.copy_in(
+        [
+            _row(Type.PAYMENT, Status.SUCCEEDED, each.subject_id, each.merchant_id, each.amount, currency, at)
+            for each in credits
+        ]
+    )
 
 
 def record_failure(
     *, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
 ) -> Transaction:
     """The row of an attempt that failed."""
-    return _record(Type.FAILED, Status.FAILED, payment_id, merchant_id, amount, currency, at)
+    return _record(_row(Type.FAILED, Status.FAILED, payment_id, merchant_id, amount, currency, at))
 
 
 def record_refund(
@@ -38,9 +50,10 @@ def record_refund(
 
     Its money moves by `transactions.ledger`, step by step.
     """
-    return _record(
+    row = _row(
         Type.REFUND, Status.PENDING, payment_id, merchant_id, -amount, currency, at, refund_id=refund_id
     )
+    return _record(row)
 
 
 def settle_refund(*, refund_id: str, status: Status) -> None:
@@ -62,7 +75,12 @@ def _move(subject_id: str, row: QuerySet[Transaction], status: Status) -> None:
         raise IllegalMove(f"{subject_id}: no row that becomes {status}")
 
 
-def _record(
+def _record(row: Transaction) -> Transaction:
+    row.save(force_insert=True)
+    return row
+
+
+def _row(
     kind: Type,
     status: Status,
     payment_id: str,
@@ -72,7 +90,9 @@ def _record(
     at: datetime,
     refund_id: str | None = None,
 ) -> Transaction:
-    transaction: Transaction = Transaction.objects.create(
+    """Not stored yet."""
+    return rows.new(
+        Transaction,
         id=ids.new("txn_", at),
         merchant_id=merchant_id,
         payment_id=payment_id,
@@ -83,4 +103,3 @@ def _record(
         currency=currency,
         created_at=at,
     )
-    return transaction
