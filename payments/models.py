@@ -150,12 +150,16 @@ class Payment(models.Model):
 
     def move_to(self, target: Status, **fields: Any) -> None:
         """Change status, or raise IllegalMove. The caller holds the row lock."""
+        self.save(update_fields=self.moved_to(target, **fields))
+
+    def moved_to(self, target: Status, **fields: Any) -> list[str]:
+        """The same, but for saving: returns the names of the fields that changed."""
         if target not in MOVES.get(Status(self.status), set()):
             raise IllegalMove(f"{self.id}: {self.status} to {target}")
         self.status = target
         for name, value in fields.items():
             setattr(self, name, value)
-        self.save(update_fields=["status", *fields])
+        return ["status", *fields]
 
     @property
     def client_bank_account(self) -> str | None:
