@@ -39,19 +39,19 @@ def by_policy(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
 
 def learn_payer(receipt: Receipt, payment: Payment) -> None:
     """What a later message told of the payer: a refund of the payment may need it."""
-    payments.learn_payer(payment, _payer(receipt))
+    payments.learn_payer(payment, payer_of(receipt))
 
 
 def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) -> None:
     payments.succeed(
         payment,
         paid_at=receipt.paid_at,
-        payer=_payer(receipt),
+        payer=payer_of(receipt),
         source=source,
         now=now,
         received=receipt.amount,
     )
 
 
-def _payer(receipt: Receipt) -> Payer:
+def payer_of(receipt: Receipt) -> Payer:
     return Payer(receipt.payer_name, receipt.payer_bank_code, receipt.payer_account, receipt.told_id)

@@ -5,12 +5,11 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from core import rows
 from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
 from qrcodes.models import QrCode
-from receipts import crediting, orders, reversals
+from receipts import crediting, joining, orders, reversals
 from receipts.judging import judge
 from receipts.models import HELD, Kind, Outcome, Receipt
 from transactions import accounts, ledger
@@ -19,7 +18,6 @@ log = logging.getLogger("receipts")
 DECLINED = "declined_by_bank"
 # The request that stored a receipt applies it at once; what is older was left by a crash.
 LEFT_OVER = timedelta(seconds=2)
-TURN = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 class Moved(Exception):
@@ -56,12 +54,17 @@ def try_to_apply(*, receipt_id: str, now: datetime) -> bool:
     return True
 
 
+def turn_of(receipt: Receipt) -> str:
+    """The lock that a credit and its reversal take, one after the other (see `joining.hold`)."""
+    return f"turn {receipt.bank} {receipt.transaction_id}"
+
+
 @transaction.atomic
 def _apply(receipt_id: str, now: datetime) -> Receipt:
     """Lock order: payment, then receipt; a copy at the same time waits and finds the work done."""
     receipt = Receipt.objects.get(pk=receipt_id)
     # A credit and its reversal take turns: else each could miss the other, which is not committed yet.
-    rows.run(TURN, [f"{receipt.bank} {receipt.transaction_id}"])
+    joining.hold([turn_of(receipt)])
     if receipt.kind == Kind.REVERSAL:
         return _reverse(receipt_id, now)
     payment = _payment_of(receipt)

@@ -1,34 +1,41 @@
-"""Receipts that lines made are judged like all others; those of unknown references together."""
+"""Receipts that lines made are judged like all others; the two plain kinds many together."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from qrcodes.models import QrCode
 from receipts import services
 from receipts.models import Kind, Outcome, Receipt
+from receipts.statements import crediting
 from receipts.statements.commits import by_index
 from transactions import accounts, bulk
 
 log = logging.getLogger("receipts")
 
 
+Together = Callable[[str, Sequence[Receipt], datetime], set[str]]
+
+
 def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
     """Judge what is stored safely. What goes wrong is logged and left to the sweep, as elsewhere."""
     known = _ours(receipts)
-    strange = [receipt for receipt in receipts if _is_strange(receipt, known)]
-    alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in strange}
-    try:
-        alone |= _hold(bank, strange, now)
-    except Exception:
-        log.exception("%s receipts of a statement could not be judged together", len(strange))
+    nameless = [receipt for receipt in receipts if receipt.kind == Kind.CREDIT and not receipt.also_known_as]
+    strange = [receipt for receipt in nameless if receipt.reference1 not in known]
+    ours = [receipt for receipt in nameless if receipt.reference1 in known]
+    alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in nameless}
+    alone |= _together(_hold, bank, strange, now) | _together(crediting.apply, bank, ours, now)
     for receipt_id in sorted(alone):
         services.try_to_apply(receipt_id=receipt_id, now=now)
 
 
-def _is_strange(receipt: Receipt, known: set[str]) -> bool:
-    """Money of which nobody can know anything; what the bank has named it may have taken back as well."""
-    return receipt.kind == Kind.CREDIT and receipt.reference1 not in known and not receipt.also_known_as
+def _together(act: Together, bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
+    """The ids of those that are left to be judged alone: all of them where one stands in the others' way."""
+    try:
+        return act(bank, receipts, now) if receipts else set()
+    except Exception:
+        log.exception("%s receipts of a statement could not be judged together", len(receipts))
+        return {receipt.id for receipt in receipts}
 
 
 def _ours(receipts: Sequence[Receipt]) -> set[str]:

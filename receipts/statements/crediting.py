@@ -1,0 +1,88 @@
+"""Payments whose callbacks were lost: the lines of a batch make them succeed together, by few statements.
+
+Only what is plain is done here. Whatever else may be the matter, `receipts.services` knows.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from core import rows
+from payments import services as payments
+from payments.models import Payment
+from payments.services import Paid
+from qrcodes.models import QrCode
+from receipts import crediting, joining, services
+from receipts.judging import judge
+from receipts.models import Kind, Outcome, Receipt
+from receipts.statements.commits import by_index
+from transactions import accounts
+
+Pair = tuple[Receipt, Payment]
+
+
+@by_index()
+def apply(bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
+    """Apply those by which a payment plainly succeeds; returns the ids of the others that wait.
+
+    receipts: credits of references that we gave. Locks as in `services.apply`: turns, payments, receipts; of
+    each kind in one order for everybody.
+    """
+    joining.hold([services.turn_of(receipt) for receipt in receipts])
+    named = _payments(bank, receipts)
+    found = _waiting(receipts)
+    gone = _taken_back(bank, found)
+    pairs = [(receipt, named[_what(receipt)]) for receipt in found if _what(receipt) in named]
+    lines = Counter(payment.id for _, payment in pairs)
+    plain = [
+        (receipt, payment)
+        for receipt, payment in pairs
+        if lines[payment.id] == 1 and receipt.bank_transaction_id not in gone and _is_plain(receipt, payment)
+    ]
+    _succeed(bank, plain, now)
+    return {receipt.id for receipt in found} - {receipt.id for receipt, _ in plain}
+
+
+def _payments(bank: str, receipts: Sequence[Receipt]) -> dict[tuple[str, str], Payment]:
+    """By biller and reference, under their locks."""
+    given = QrCode.objects.filter(
+        reference1__in=[receipt.reference1 for receipt in receipts], merchant__bank=bank
+    )
+    codes = list(given.values_list("biller_id", "reference1", "payment_id"))
+    wanted = Payment.objects.filter(pk__in=[payment_id for *_, payment_id in codes]).order_by("pk")
+    locked = {payment.id: payment for payment in wanted.select_for_update(no_key=True)}
+    return {(biller_id, reference1): locked[payment_id] for biller_id, reference1, payment_id in codes}
+
+
+def _waiting(receipts: Sequence[Receipt]) -> list[Receipt]:
+    """Under their locks. Others may have judged some of them."""
+    waiting = Receipt.objects.not_judged().filter(pk__in=[receipt.id for receipt in receipts])
+    return list(waiting.order_by("pk").select_for_update(no_key=True))
+
+
+def _taken_back(bank: str, receipts: Sequence[Receipt]) -> set[str]:
+    """Of their names, which are still ours alone, those that a debit was given too."""
+    names = [receipt.bank_transaction_id for receipt in receipts]
+    debits = Receipt.objects.filter(bank=bank, kind=Kind.REVERSAL, bank_transaction_id__in=names)
+    return set(debits.values_list("bank_transaction_id", flat=True))
+
+
+def _is_plain(receipt: Receipt, payment: Payment) -> bool:
+    """What the bank has named since it was stored it may have taken back as well."""
+    return not receipt.also_known_as and judge(receipt, payment) == Outcome.APPLIED
+
+
+def _succeed(bank: str, plain: Sequence[Pair], now: datetime) -> None:
+    if not plain:
+        return
+    for receipt, payment in plain:
+        payments.materialise_expiry(payment, now)
+        receipt.outcome, receipt.judged_at = Outcome.APPLIED, now
+        receipt.payment, receipt.merchant_id = payment, payment.merchant_id
+    rows.rewrite([receipt for receipt, _ in plain], ["outcome", "judged_at", "payment", "merchant"])
+    paid = [Paid(payment, receipt.paid_at, crediting.payer_of(receipt)) for receipt, payment in plain]
+    payments.succeed_all(paid, source=accounts.bank(bank), now=now)
+
+
+def _what(receipt: Receipt) -> tuple[str, str]:
+    return receipt.biller_id, receipt.reference1
