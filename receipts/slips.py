@@ -17,6 +17,7 @@ from receipts.models import Kind, Receipt, SlipCheck
 
 WALLET = "truemoney"
 BANKS = ["sandbox", *banks.LIVE]
+BEFORE = 20
 
 
 class NotASlip(Exception):
@@ -27,7 +28,8 @@ class NotASlip(Exception):
 class Checked:
     """sending_bank: three digits, or truemoney. receipt: None if we have not heard of the transfer.
 
-    reversal: the bank's word that it took this money back. before: who showed the slip earlier, newest first.
+    reversal: the bank's word that it took this money back. before: to whom the slip was shown earlier, newest
+    first, at most BEFORE of them.
     """
 
     sending_bank: str
@@ -41,10 +43,9 @@ class Checked:
 def check(payload: str, *, shown_for: str | None, by: str, now: datetime) -> Checked:
     """Look a slip up and note that `by` of staff was shown it. Raises NotASlip; then nothing is noted."""
     bank, transaction_id = read(payload)
-    shown = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id)
-    before = list(shown.order_by("-at", "-id"))
     receipt = _receipt(bank, transaction_id)
-    SlipCheck.objects.create(
+    # Noted before it is looked up: of two who are shown it at once, one at least is told of the other.
+    noted = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
         receipt=receipt,
@@ -52,6 +53,8 @@ def check(payload: str, *, shown_for: str | None, by: str, now: datetime) -> Che
         by=by,
         at=now,
     )
+    others = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id).exclude(pk=noted.pk)
+    before = list(others.order_by("-at", "-id")[:BEFORE])
     return Checked(bank, transaction_id, shown_for, receipt, _reversal(receipt), before)
 
 

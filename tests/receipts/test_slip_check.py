@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from receipts import slip_pictures, slip_reader
 from receipts.models import Receipt, SlipCheck
 from tests.conftest import BankCaller, Shop
 from tests.receipts.staff import Odd, page_of, staff
+from tests.threads import at_once
 
 PAGE = "/admin/receipts/slipcheck/check/"
 UNHEARD = "We have not heard of this transfer"
@@ -101,6 +103,21 @@ def test_a_slip_shown_twice_says_when_to_whom_and_for_what(
     assert f"to malee for payment {code['payment_id']}" in page
     assert f"used already for payment {code['payment_id']}, not for {other['payment_id']}" in page
     assert SlipCheck.objects.count() == 2
+
+
+def test_of_a_slip_that_is_shown_all_day_the_last_times_are_told(malee: Client) -> None:
+    for _ in range(25):
+        page = check(malee, mini_qr("A1"))
+    assert page.count("This slip was shown before") == 20
+    assert SlipCheck.objects.count() == 25
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_are_shown_a_slip_at_once_one_is_told_of_the_other() -> None:
+    clients = [staff(name, "view_receipt") for name in ("malee", "somsak")]
+    for number in range(10):
+        asked = [partial(check, client, mini_qr(f"A{number}")) for client in clients]
+        assert "This slip was shown before" in "".join(at_once(*asked))
 
 
 def test_a_slip_of_money_that_waits_says_so(shop: Shop, bank: BankCaller, malee: Client) -> None:
