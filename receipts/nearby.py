@@ -78,7 +78,7 @@ def to(receipts: Sequence[Receipt]) -> dict[str, list[Near]]:
         spelt = [by_reference[each] for each in meant[receipt.id] if each in by_reference]
         own = {code.id: code for code in [*spelt, *(by_id[each] for each in found.get(receipt.id, ()))]}
         judged = [near for code in own.values() if (near := judge(receipt, code)) is not None]
-        nearest[receipt.id] = sorted(judged, key=lambda near: (-near.points, near.payment.id))[:SHOWN]
+        nearest[receipt.id] = sorted(judged, key=lambda near: _order(near, receipt))[:SHOWN]
     return nearest
 
 
@@ -96,6 +96,12 @@ def judge(receipt: Receipt, code: QrCode) -> Near | None:
     return Near(
         payment, code, points + amount_points + time_points, ", ".join([amount_words, time_words, *words])
     )
+
+
+def _order(near: Near, receipt: Receipt) -> tuple[int, timedelta, str]:
+    """Of many codes over the same amount the one that was made at about the time of the money comes first."""
+    payment = near.payment
+    return -near.points, abs(receipt.paid_at - payment.created_at), payment.id
 
 
 def _amount(more: int) -> tuple[int, str]:

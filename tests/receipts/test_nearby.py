@@ -143,6 +143,19 @@ def test_the_same_amount_is_near_and_the_later_code_nearer(
     assert other["payment_id"] not in [each.payment.id for each in near]
 
 
+def test_of_codes_that_are_alike_the_one_made_about_then_is_nearest(
+    shop: Shop, bank: BankCaller, at_noon: Any, noon: datetime
+) -> None:
+    made = []
+    for minute in (7, 1, 4, 9, 2, 6, 3):
+        at_noon.move_to(noon + timedelta(minutes=minute))
+        made.append((minute, shop.qr_code()))
+    at_noon.move_to(noon + timedelta(minutes=10))
+    near = nearest(told(bank, made[0][1], reference1="NOBODYKNOWSTHIS00000"))
+    latest = [code["payment_id"] for _, code in sorted(made, key=lambda each: -each[0])]
+    assert [each.payment.id for each in near] == latest[: nearby.SHOWN]
+
+
 def test_the_right_reference_beats_the_right_amount(shop: Shop, bank: BankCaller) -> None:
     meant = shop.qr_code(amount=150_100)
     shop.qr_code()
