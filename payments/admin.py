@@ -6,6 +6,12 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, Payment, Status
 
+# Columns that the page shows in another form: by the clock, in baht, or cut to four digits.
+TOLD_OTHERWISE = {
+    *("status", "client_bank_account_sealed", "payer_account_sealed"),
+    *("amount", "amount_received", "amount_refunded", "amount_refunding"),
+}
+
 
 class StatusFilter(admin.SimpleListFilter):
     """By the clock, like every other reader of a status."""
@@ -35,6 +41,18 @@ class PaymentAdmin(ReadOnlyAdmin):
     def baht(self, payment: Payment) -> str:
         return money.display(payment.amount)
 
+    @admin.display(description="received")
+    def received_baht(self, payment: Payment) -> str | None:
+        return money.display(payment.received) if payment.completed_at else None
+
+    @admin.display(description="refunded")
+    def refunded_baht(self, payment: Payment) -> str:
+        return money.display(payment.amount_refunded)
+
+    @admin.display(description="on its way back")
+    def refunding_baht(self, payment: Payment) -> str:
+        return money.display(payment.amount_refunding)
+
     @admin.display(description="client's account")
     def client_account(self, payment: Payment) -> str | None:
         return vault.masked(payment.client_bank_account)
@@ -44,9 +62,9 @@ class PaymentAdmin(ReadOnlyAdmin):
         return vault.masked(payment.payer_account)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        hidden = {"status", "client_bank_account_sealed", "payer_account_sealed"}
-        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in hidden]
-        return ["status_now", *plain, "client_account", "payer_account_masked"]
+        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in TOLD_OTHERWISE]
+        amounts = ["baht", "received_baht", "refunded_baht", "refunding_baht"]
+        return ["status_now", *amounts, *plain, "client_account", "payer_account_masked"]
 
 
 @admin.register(CardCharge)

@@ -40,7 +40,8 @@ class ReceiptAdmin(ReadOnlyAdmin):
     list_display = ["id", "bank", "bank_transaction_id", "kind", "baht", "outcome", "payment", "paid_at"]
     list_filter = ["outcome", "kind", "bank"]
     list_select_related = ["payment"]
-    search_fields = ["=id", "=bank_transaction_id", "=reference1", "=payment__id"]
+    search_fields = ["=id", "=bank_transaction_id", "=slip_reference", "=reference1", "=payment__id"]
+    search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
 
     @admin.display(description="amount", ordering="amount")
     def baht(self, receipt: Receipt) -> str:
@@ -51,10 +52,9 @@ class ReceiptAdmin(ReadOnlyAdmin):
         return vault.masked(receipt.payer_account or None)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = [
-            field.name for field in Receipt._meta.concrete_fields if field.name != "payer_account_sealed"
-        ]
-        return ["decisions", *plain, "payer_account_masked"]
+        hidden = {"amount", "payer_account_sealed"}
+        plain = [field.name for field in Receipt._meta.concrete_fields if field.name not in hidden]
+        return ["decisions", "baht", *plain, "payer_account_masked"]
 
     @admin.display(description="decisions")
     def decisions(self, receipt: Receipt) -> str:

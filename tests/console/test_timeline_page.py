@@ -1,5 +1,6 @@
 """Staff read all that happened to a payment on its page, with names and reasons."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +73,23 @@ def test_an_act_of_staff_is_theirs_in_the_event_that_follows(
 def test_the_witnesses_that_agree_are_ticked(admin_client: Client, code: dict[str, Any], paid: str) -> None:
     named_in_a_statement(code)
     text = read(admin_client, paid)
-    assert "<strong>callback ✓</strong>, inquiry, <strong>statement ✓</strong>." in text
+    assert "<strong>callback ✓</strong>, no inquiry, <strong>statement ✓</strong>." in text
+
+
+def test_a_payment_that_nobody_paid_has_no_witness(admin_client: Client, shop: Shop) -> None:
+    text = read(admin_client, shop.qr_code()["payment_id"])
+    assert "no callback, no inquiry, no statement." in text and "✓" not in text
+
+
+def test_money_leads_to_what_is_known_of_it(admin_client: Client, paid: str) -> None:
+    (page,) = set(re.findall(r'href="(/admin/receipts/waiting/[^"]+)"', read(admin_client, paid)))
+    assert paid in admin_client.get(page).content.decode()
+
+
+def test_amounts_are_baht_on_the_whole_page(admin_client: Client, paid: str) -> None:
+    text = read(admin_client, paid)
+    assert "150000" not in text and "Satang" not in text
+    assert text.count("1,500.00 THB") >= 3 and "0.00 THB" in text
 
 
 def test_times_are_those_of_bangkok_and_the_newest_comes_first(admin_client: Client, paid: str) -> None:
