@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -35,6 +36,7 @@ class ActingAdmin(ReadOnlyAdmin):
         may_act = request.user.has_perm(RESOLVE)
         found = ways.possible(case) if may_act else []
         return {
+            **self._kept(request),
             "may_act": may_act,
             "can_attach": any(way.slug == "attach" for way in found),
             "ways": [way for way in found if way.slug != "attach"],
@@ -61,6 +63,7 @@ class ActingAdmin(ReadOnlyAdmin):
             return self._refuse(request, case, refusal)
         context = {
             **self.admin_site.each_context(request),
+            **self._kept(request),
             "title": way.label,
             "case": case,
             "way": way,
@@ -79,11 +82,22 @@ class ActingAdmin(ReadOnlyAdmin):
             return self._refuse(request, case, refusal)
         self.log_change(request, subject, f"{way.deed}: {filled['why']}")
         messages.success(request, f"{way.done}: {case.title} ({subject.pk}).")
-        return HttpResponseRedirect(reverse(LIST))
+        return self._redirect(request, reverse(LIST))
 
     def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:
         messages.warning(request, str(refusal))
-        return HttpResponseRedirect(reverse(PAGE, args=[quote(case.subject.pk)]))
+        return self._redirect(request, reverse(PAGE, args=[quote(case.subject.pk)]))
+
+    def _kept(self, request: HttpRequest) -> dict[str, Any]:
+        """How the list was filtered, for links that lead back to it."""
+        return {
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
+            "list_filters": request.GET.get("_changelist_filters", ""),
+        }
+
+    def _redirect(self, request: HttpRequest, url: str) -> HttpResponse:
+        return HttpResponseRedirect(add_preserved_filters(self._kept(request), url))
 
 
 def case_of(subject_id: str) -> Case:
@@ -95,6 +109,6 @@ def case_of(subject_id: str) -> Case:
 
 
 def _unfilled(way: Way, request: HttpRequest) -> WhyForm:
-    """What the click already says, such as which payment."""
-    given = {name: value for name in way.form.base_fields if (value := request.GET.get(name))}
+    """What the click already says, such as which payment, pasted with whatever stood around it."""
+    given = {name: value.strip() for name in way.form.base_fields if (value := request.GET.get(name))}
     return way.form(initial=given)

@@ -118,6 +118,7 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Reference 3", receipt.reference3),
         ("Merchant", receipt.merchant and _linked(receipt.merchant)),
         ("Payment", payment and _linked(payment)),
+        ("Merchant's reference", payment and payment.reference),
         ("Its status now", payment and payment.status_at(clock.now()).label.lower()),
         ("Payer", receipt.payer_name),
         ("Payer's bank", receipt.payer_bank_code and bank_named(receipt.payer_bank_code)),

@@ -113,8 +113,8 @@ class ExceptionsAdmin(ActingAdmin):
     @admin.display(ordering="since")
     def age(self, row: Waiting) -> str:
         waited = clock.now() - row.since
-        shape = '<strong style="color: var(--error-fg)">{}</strong>' if waited > OLD else "{}"
-        return format_html(shape, span(waited))
+        color = "; font-weight: bold; color: var(--error-fg)" if waited > OLD else ""
+        return format_html('<span style="white-space: nowrap{}">{}</span>', color, span(waited))
 
     @admin.display(ordering="why")
     def reason(self, row: Any) -> str:

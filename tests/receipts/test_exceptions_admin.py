@@ -250,6 +250,29 @@ def test_a_refund_that_came_back_is_given_to_the_merchant(
     assert counter.balance() == (150_000, 0)
 
 
+def test_the_id_of_a_payment_may_be_pasted_with_spaces(odd: Odd, malee: Client) -> None:
+    payment_id = odd.shop.qr_code()["payment_id"]
+    receipt = odd.unmatched()
+    assert f"Payment {payment_id} of" in ask(malee, receipt.id, "attach", payment=f" {payment_id}\t")
+
+
+def links(client: Client, path: str) -> dict[str, str]:
+    """Of a page, by what they say; of those that say the same the first."""
+    found = re.findall(r'<a[^>]* href="([^"]+)"[^>]*>([^<]+)</a>', read(client, path))
+    return {text: unescape(href) for href, text in reversed(found)}
+
+
+def test_whoever_acts_comes_back_to_the_list_as_it_was_filtered(odd: Odd, malee: Client) -> None:
+    receipt, filtered = odd.mismatch(), f"{LIST}?why=amount_mismatch"
+    case = links(malee, filtered)["1.00 THB too little: 1,500.00 THB were asked for."]
+    accept = links(malee, case)["Accept"]
+    assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
+    assert links(malee, accept)["No, go back"] == case
+    first, second = (malee.post(accept, {"why": WHY}).headers["Location"] for _ in range(2))
+    assert (first, second) == (filtered, case)
+    assert Receipt.objects.get(pk=receipt.id).resolution == "accepted"
+
+
 def test_a_second_click_changes_nothing_and_says_who_was_first(odd: Odd, malee: Client) -> None:
     receipt = odd.mismatch()
     confirm(malee, receipt.id, "accept")
