@@ -15,11 +15,11 @@ from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
 from xdist.scheduler import LoadScopeScheduling
 
-from console.audit import checking
 from core import clock, ids, money, redis, thaiqr
 from merchants import services
 from merchants.models import Merchant
 from tests import tables
+from tests.audit import differences
 
 BANGKOK = timezone(timedelta(hours=7))
 SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
@@ -146,7 +146,7 @@ def bank(db: None) -> BankCaller:
 def books_are_right(db: None) -> Iterator[None]:
     """The audit finds nothing when the test is over."""
     yield
-    assert not [str(difference) for difference in checking.differences()]
+    assert not differences()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,16 +15,13 @@ from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 
-from console.audit import checking
-from core import clock, rows
+from core import clock
 from merchants import services
 from tests import tables
 from tests.books.model import ROW, Row
 from tests.conftest import BankCaller, Shop
 
 SECONDS = 30
-# All rules in one question, which PostgreSQL plans once: asked after each step, it takes some milliseconds.
-ANY_DIFFERENCE = " UNION ALL ".join(f"SELECT * FROM ({rule.sql}) AS difference" for rule in checking.RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +105,6 @@ def open_town(wire: Wire) -> tuple[Shop, BankCaller]:
     merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
     http = cast(Client, wire)
     return Shop(merchant, secret_key, http), BankCaller(http)
-
-
-def differences() -> list[str]:
-    """What the audit finds."""
-    if not rows.run(ANY_DIFFERENCE, []).fetchone():
-        return []
-    return [str(difference) for difference in checking.differences()]
 
 
 class Shown:

@@ -20,7 +20,8 @@ from receipts.models import Kind, Receipt
 from refunds.models import Refund
 from sandbox import sending
 from sandbox.models import SandboxOrder
-from tests.books.cast import Asked, Shown, Wire, account, differences, open_town, refusal
+from tests.audit import differences
+from tests.books.cast import Asked, Shown, Wire, account, open_town, refusal
 from tests.books.model import Books
 from tests.books.things import Money, Order, Payment
 from transactions import tasks as transactions
