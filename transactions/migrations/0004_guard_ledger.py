@@ -51,40 +51,6 @@ DROP TRIGGER ledger_balanced ON transactions_journal;
 DROP FUNCTION ledger_balanced();
 """
 
-# By no way but these two does a row come or go, so `settled` and what is unfolded stay what the entries say.
-FOLD = """
-CREATE FUNCTION unfolded_once() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    -- Of one xmin are rows that came together: an entry that is in `settled` already cannot wait once more.
-    IF NOT EXISTS (
-        SELECT FROM transactions_unfolded AS waiting JOIN transactions_entry AS entry ON entry.id = entry_id
-        WHERE entry_id = NEW.entry_id AND entry.xmin = waiting.xmin
-            AND (entry.account_id, entry.amount) = (waiting.account_id, waiting.amount)
-    ) THEN
-        RAISE EXCEPTION 'only a new entry waits to be folded' USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER unfolded_once AFTER INSERT ON transactions_unfolded
-    FOR EACH ROW EXECUTE FUNCTION unfolded_once();
-
-CREATE FUNCTION unfolded_add() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE transactions_account AS account SET settled = account.settled + added.amount
-    FROM (SELECT account_id, sum(amount) AS amount FROM gone GROUP BY account_id) AS added
-    WHERE account.id = added.account_id;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER unfolded_add AFTER DELETE ON transactions_unfolded
-    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION unfolded_add();
-"""
-UNFOLD = """
-DROP TRIGGER unfolded_add ON transactions_unfolded;
-DROP FUNCTION unfolded_add();
-DROP TRIGGER unfolded_once ON transactions_unfolded;
-DROP FUNCTION unfolded_once();
-"""
-
 # Its rows come and go by the second: clean up by count, not by the share of a table that is mostly empty.
 TIDY = """
 ALTER TABLE transactions_unfolded SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
@@ -96,8 +62,4 @@ ALTER TABLE transactions_unfolded RESET (autovacuum_vacuum_scale_factor, autovac
 
 class Migration(migrations.Migration):
     dependencies = [("transactions", "0003_ledger")]
-    operations = [
-        migrations.RunSQL(GUARD, UNGUARD),
-        migrations.RunSQL(FOLD, UNFOLD),
-        migrations.RunSQL(TIDY, UNTIDY),
-    ]
+    operations = [migrations.RunSQL(GUARD, UNGUARD), migrations.RunSQL(TIDY, UNTIDY)]
