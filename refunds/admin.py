@@ -8,7 +8,7 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from refunds import services
 from refunds.errors import RefundNotCancelable
-from refunds.models import Refund
+from refunds.models import Refund, Takeback
 from transfers.models import Transfer
 
 
@@ -57,3 +57,18 @@ class RefundAdmin(ReadOnlyAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         plain = [field.name for field in Refund._meta.concrete_fields]
         return [*plain, "pending_reason", "destination"]
+
+
+@admin.register(Takeback)
+class TakebackAdmin(ReadOnlyAdmin):
+    list_display = ["reversal_id", "payment", "baht", "shown_baht", "route", "created_at"]
+    list_select_related = ["payment"]
+    search_fields = ["=reversal_id", "=payment__id"]
+
+    @admin.display(description="amount", ordering="amount")
+    def baht(self, taken: Takeback) -> str:
+        return money.display(taken.amount)
+
+    @admin.display(description="shown by refunds", ordering="shown")
+    def shown_baht(self, taken: Takeback) -> str:
+        return money.display(taken.shown)
