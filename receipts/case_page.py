@@ -11,6 +11,7 @@ from django.utils.timezone import localtime
 
 from core import clock, money, thaibanks, vault
 from core.logs import redact
+from receipts import witnesses
 from receipts.cases import Case
 from receipts.models import Act, Notice, Receipt, Return, SlipCheck
 from receipts.nearby import Near
@@ -29,9 +30,7 @@ def context(case: Case) -> dict[str, Any]:
     return {
         "case": case,
         "nearest": [_near(near) for near in case.nearest],
-        "record": reverse(
-            f"admin:{subject._meta.label_lower.replace('.', '_')}_change", args=[quote(subject.pk)]
-        ),
+        "record": record_of(subject),
         "facts": [(label, value) for label, value in _facts(subject) if value not in (None, "")],
         "acts": Act.objects.filter(subject_id=subject.pk).order_by("at", "id"),
         "returns": _returns(receipt) if receipt else [],
@@ -48,13 +47,6 @@ def message_of(notice: Notice) -> str:
 def record_of(row: Model) -> str:
     """Where the console shows the row."""
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
-
-
-def witnesses(receipt: Receipt) -> str:
-    """Who says that this money moved: each way by which the bank's word came."""
-    told = receipt.notices.filter(verdict__in=["new", "repeat"]).values_list("source", flat=True)
-    line = ["statement"] if hasattr(receipt, "statement_line") else []
-    return ", ".join(dict.fromkeys([*told.order_by("received_at"), *line]))
 
 
 def bank_named(code: str) -> str:
@@ -111,7 +103,7 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Paid, by the bank's clock", _moment(receipt.paid_at)),
         ("Told to us", _moment(receipt.received_at)),
         ("Code expired", _moment(payment.expires_at) if payment and payment.expires_at else None),
-        ("Who says so", witnesses(receipt)),
+        ("Who says so", ", ".join(witnesses.of(Receipt.objects.filter(pk=receipt.pk)))),
         ("Biller id", receipt.biller_id),
         ("Reference 1", receipt.reference1),
         ("Reference 2", receipt.reference2),

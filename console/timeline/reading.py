@@ -14,7 +14,8 @@ from django.db.models.functions import Cast, Collate
 from console.timeline import bank, decisions, fate, notifications, refunds, returns, slips
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
-from receipts.models import Notice, Receipt, Source, StatementLine, Verdict
+from receipts import witnesses as told_by
+from receipts.models import Receipt, Source
 
 # Cause before effect: the order of what happened in one millisecond.
 KINDS: list[Callable[[Subject], Moment]] = [
@@ -62,12 +63,7 @@ def page(subject: Subject, *, limit: int, offset: int) -> tuple[list[Entry], int
 
 def witnesses(payment: Payment) -> list[Source]:
     """The ways by which the bank told of the money that paid for it."""
-    credited = Receipt.objects.credited().filter(payment=payment)
-    agree = Notice.objects.filter(receipt__in=credited, verdict__in=[Verdict.NEW, Verdict.REPEAT])
-    found = set(agree.values_list("source", flat=True).distinct())
-    if StatementLine.objects.filter(receipt__in=credited).exists():
-        found.add(Source.STATEMENT)
-    return [source for source in Source if source in found]
+    return told_by.of(Receipt.objects.credited().filter(payment=payment))
 
 
 def _keys(moments: list[Moment]) -> QuerySet[Any, Any]:
