@@ -29,7 +29,7 @@ def _told(check: SlipCheck, *, is_ours: bool) -> Entry:
         actor=f"staff:{check.by}",
         details={"receipt_id": check.receipt_id} if is_ours else {},
         internal={
-            "receipt": check.receipt_id or "",
+            "other_receipt": "" if is_ours else check.receipt_id or "",
             "sending_bank": check.sending_bank,
             "transaction_id": check.transaction_id,
             "shown_for": check.shown_for or "",
