@@ -111,7 +111,8 @@ def _tried(attempt: Any) -> Entry:
 
 
 def _dropped(delivery: Any) -> Entry:
-    reason = "deleted" if delivery.endpoint.deleted_at else "disabled"
+    deleted_at = delivery.endpoint.deleted_at
+    reason = "deleted" if deleted_at and deleted_at <= delivery.finished_at else "disabled"
     summary = f"{delivery.event.type} is not sent: the webhook was {reason}."
     return Entry(
         delivery.finished_at, Type.DROPPED, summary, CLOCK, details={**_which(delivery), "reason": reason}

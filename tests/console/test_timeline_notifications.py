@@ -186,6 +186,8 @@ def test_what_is_not_sent_because_the_webhook_is_gone_is_told(
         shop.delete(path_of(endpoint))
     else:
         shop.patch(path_of(endpoint), {"status": "disabled"})
+        clock.shift(1)
+        shop.delete(path_of(endpoint))
     told = only(shop, payment_id, "webhook.dropped")
     assert told["summary"] == f"payment.succeeded is not sent: the webhook was {reason}."
     assert (told["actor"], told["details"]["reason"]) == ("clock", reason)
