@@ -17,13 +17,17 @@ FOR_STAFF = {Verdict.CONFLICT, Verdict.UNREADABLE}
 def accept(
     *, bank: str, body: bytes, notice: base.Notice, now: datetime, source: Source = Source.CALLBACK
 ) -> Receipt:
-    """Keep the message and the receipt it makes, repeats or joins. Returns that receipt."""
+    """Keep the message and the receipt it makes, repeats or joins. Returns that receipt.
+
+    What it brings that is new of a receipt's payer is written after that: where it fails the message is kept,
+    and is not answered as received.
+    """
     draft = _draft(bank, notice, source, now)
     with transaction.atomic():
         receipt, verdict = _known(draft) or _receipt(draft)
-        if verdict == Verdict.REPEAT:
-            joining.learn(receipt, draft)
         keep(bank, body, verdict, receipt, now, source)
+    if verdict == Verdict.REPEAT:
+        joining.learn(receipt, draft)
     return receipt
 
 

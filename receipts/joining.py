@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from django.db import transaction
 from django.db.models import Q
 
 from core import rows, vault
@@ -75,6 +76,7 @@ def name(receipt: Receipt, transaction_id: str) -> None:
     receipt.save(update_fields=["also_known_as"])
 
 
+@transaction.atomic
 def learn(receipt: Receipt, told: Receipt) -> None:
     """Bring what another message says of the same money and nobody has said before; what is there stays.
 

@@ -37,6 +37,18 @@ def apply(*, receipt_id: str, now: datetime) -> Receipt:
             continue
 
 
+def hear(receipt: Receipt, *, now: datetime) -> None:
+    """Act on what a message was stored as, in the next commit.
+
+    What fails is left to the sweep if it would find it. Else it is raised: the message is not answered as
+    received, so the bank tells it again.
+    """
+    if receipt.outcome == Outcome.WAITING:
+        try_to_apply(receipt_id=receipt.id, now=now)
+    else:
+        apply(receipt_id=receipt.id, now=now)
+
+
 def apply_left(*, now: datetime, batch: int = 500) -> int:
     """Apply what a crash stored but did not apply. Returns how many."""
     left = Receipt.objects.not_judged().filter(received_at__lte=now - LEFT_OVER).order_by("received_at")

@@ -40,5 +40,5 @@ def _take(bank: str, adapter: banks.Bank, request: Request) -> Answer:
         orders.accept(bank=bank, body=body, notice=notice, now=now)
     else:
         receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
-        services.try_to_apply(receipt_id=receipt.id, now=clock.now())
+        services.hear(receipt, now=clock.now())
     return Answer.of(adapter.answer(notice))

@@ -11,9 +11,10 @@ from django.db import connection, transaction
 from core import clock, rows
 from payments.models import Payment
 from receipts import services
-from receipts.models import Receipt
+from receipts.models import Notice, Receipt
 from tests.conftest import BankCaller, new_client, open_shop
 from tests.receipts.cast import Till, now_of, reversal_of, suspense
+from tests.receipts.statements.cast import bot, line_of, load, minutes_ago
 from transactions import accounts
 from transactions.models import Account, Journal
 
@@ -99,3 +100,32 @@ def test_of_a_credit_and_its_reversal_that_a_crash_left_nothing_is_left(till: Ti
     services.apply_left(now=clock.now() + LATER)
     assert sorted(Receipt.objects.values_list("outcome", flat=True)) == ["applied", "reversed"]
     assert (till.held(), Payment.objects.get().status) == ({"available": 0, "reserved": 0}, "refunded")
+
+
+def test_what_no_sweep_would_find_is_told_again_by_the_bank(till: Till) -> None:
+    """A message names the credit that a reversal has waited for, while its payment is busy."""
+    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    load(bot(line_of(code, minutes_ago(1)), line_of(code, paid_at)))
+    second = Receipt.objects.get(outcome="duplicate")
+    reversal = till.takes_back(second, transaction_id="THEBANKSOWNID0000000")
+    named = till.bank.notice(code, paid_at=second.paid_at, transaction_id="THEBANKSOWNID0000000")
+    with held("payments_payment", code["payment_id"]):
+        assert till.bank.post(named).status_code == 503
+    assert (now_of(reversal), Notice.objects.count()) == (("unmatched", ""), 2)
+    assert till.bank.post(named).json() == {"status": "received"}
+    assert (now_of(reversal), suspense()) == (("reversed", ""), 0)
+
+
+def test_a_payer_that_is_told_while_the_receipt_is_busy_is_told_again(till: Till) -> None:
+    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    load(bot(line_of(code, paid_at, name="")))
+    notice = till.bank.notice(code, paid_at=paid_at)
+    till.bank.post(notice | {"payer_name": ""})
+    receipt = Receipt.objects.get()
+    with held("receipts_receipt", receipt.id):
+        assert till.bank.post(notice).status_code == 503
+    receipt.refresh_from_db()
+    assert (receipt.payer_name, Notice.objects.count()) == ("", 2)
+    till.bank.post(notice)
+    receipt.refresh_from_db()
+    assert receipt.payer_name == Payment.objects.get().payer_name == "Somchai Jaidee"
