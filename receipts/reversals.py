@@ -30,7 +30,7 @@ def orders_of(credit: Receipt) -> list[str]:
 
 def is_due(reversal: Receipt) -> bool:
     """Whether nothing was taken yet, and nobody has decided that nothing will be."""
-    return reversal.outcome in NOT_DONE and reversal.resolution == Resolution.OPEN
+    return reversal.outcome in NOT_DONE and reversal.resolution != Resolution.DISMISSED
 
 
 def waiting_for(credit: Receipt, *decided: Resolution) -> Receipt | None:

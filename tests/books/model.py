@@ -19,12 +19,13 @@ ROW = ("payment_id", "type", "status", "amount")
 
 
 class Books:
-    """One merchant's money, and what is nobody's yet. net: what is available, less what is owed."""
+    """One merchant's money, and what is nobody's. net: what is available, less what is owed."""
 
     def __init__(self) -> None:
         self.net = 0
         self.reserved = 0
         self.suspense = 0
+        self.lost = 0
         self.takes_late_money = False
         self.payments: dict[str, Payment] = {}
         self.orders: dict[str, Order] = {}
@@ -91,7 +92,7 @@ class Books:
 
     def catch_up(self, money: Money) -> None:
         """What the bank takes back leaves as soon as it is there."""
-        if money.reversal != "waits":
+        if money.reversal not in ("waits", "lost"):
             return
         if money.payment is not None:
             self._take_from_merchant(money, money.payment)
@@ -102,7 +103,12 @@ class Books:
             self.let_go(money)
         else:
             return
+        self.lost -= money.amount if money.reversal == "lost" else 0
         money.reversal = "done"
+
+    def lose(self, money: Money) -> None:
+        self.lost += money.amount
+        money.reversal = "lost"
 
     def _take_from_merchant(self, money: Money, payment: Payment) -> None:
         """As much as it has, the rest is owed; what no refund has sent back is a refund."""

@@ -113,6 +113,13 @@ class OddTown(Town):
         self.decide(True, acts.dismiss, money.reversal_id)
         money.reversal = "dismissed"
 
+    @precondition(lambda self: self.books.undone())
+    @rule(which=WHICH)
+    def lose(self, which: int) -> None:
+        money = chosen(self.books.undone(), which)
+        self.decide(True, acts.lose, money.reversal_id)
+        self.books.lose(money)
+
     @precondition(lambda self: self.returns())
     @rule(which=WHICH)
     def bring_back(self, which: int) -> None:
@@ -131,7 +138,9 @@ class OddTown(Town):
 
     @invariant()
     def check_what_waits(self) -> None:
-        assert read([accounts.SUSPENSE], None).get(accounts.SUSPENSE, 0) == self.books.suspense
+        found = read([accounts.SUSPENSE, accounts.LOSSES], None)
+        assert found.get(accounts.SUSPENSE, 0) == self.books.suspense
+        assert found.get(accounts.LOSSES, 0) == -self.books.lost
         held = {money.receipt_id for money in self.books.held()}
         undone = {money.reversal_id for money in self.books.undone()}
         assert set(Waiting.objects.values_list("pk", flat=True)) == held | undone

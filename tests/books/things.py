@@ -56,7 +56,7 @@ class Money:
     """A credit that the bank told of.
 
     own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
-    taken it back: waits done dismissed, or nothing. unshown: satang taken back that no refund shows.
+    taken it back: waits done dismissed lost, or nothing. unshown: satang taken back that no refund shows.
     """
 
     notice: dict[str, Any]

@@ -12,7 +12,7 @@ from receipts import inbox, settling
 from receipts.acts import AlreadyDone, NotPossible
 from receipts.models import Act, Deed, Receipt, Waiting
 from receipts.statements.importing import Summary
-from tests.conftest import BankCaller, new_client, open_shop
+from tests.conftest import BANGKOK, BankCaller, new_client, open_shop
 from tests.receipts.cast import (
     WHY,
     Till,
@@ -123,6 +123,13 @@ def test_a_loss_ends_when_the_return_comes_back_to_us(till: Till, served_by: Ser
     assert sorted(postings_of(reversal.id)) == [
         ("lost", 150_000), ("recovered", 150_000), ("reversal", 150_000),
     ]  # fmt: skip
+
+
+def test_the_banks_word_again_changes_nothing_about_a_loss(till: Till, served_by: Serving) -> None:
+    credit, reversal = taken_twice(till, served_by)
+    decide("lose", reversal)
+    assert till.takes_back(credit, paid_at=reversal.paid_at.astimezone(BANGKOK).isoformat()).id == reversal.id
+    assert (now_of(reversal), losses()) == (LOST, -150_000)
 
 
 def test_a_loss_that_was_booked_too_early_ends_when_the_return_fails(till: Till, served_by: Serving) -> None:
