@@ -20,7 +20,7 @@ class Deed(models.TextChoices):
 
 
 class Act(models.Model):
-    """One act about a receipt, a notice or a refund. Append-only, and at most one dismissal of a notice."""
+    """One act about a receipt, a notice or a refund. Append-only, and at most one that ends its subject."""
 
     subject_id = PublicId(help_text="The receipt, notice or refund.")
     deed = models.CharField(max_length=17, choices=Deed.choices)

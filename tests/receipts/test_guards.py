@@ -7,9 +7,10 @@ import pytest
 
 from banks import Word
 from core import clock
-from receipts.models import HELD, IllegalMove, Receipt, Resolution, Return, SlipCheck
+from receipts import inbox
+from receipts.models import HELD, IllegalMove, Kind, Outcome, Receipt, Resolution, Return, SlipCheck
 from receipts.models.receipts import MOVES
-from tests.receipts.cast import Till, carry_back, decide, return_of
+from tests.receipts.cast import Till, carry_back, decide, parsed, return_of
 from tests.receipts.statements.cast import bot, line_of, load
 from tests.refunds.cast import carry_out
 from tests.refunds.test_guard import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
@@ -32,6 +33,11 @@ def change(receipt: Receipt, assignment: str) -> str | None:
 
 # --- what may become of a receipt --------------------------------------------------------------------------
 
+OUTCOMES = {
+    Kind.CREDIT: {Outcome.APPLIED, *HELD},
+    Kind.DECLINE: {Outcome.DECLINED},
+    Kind.REVERSAL: {Outcome.REVERSED, Outcome.ORDERED, Outcome.UNMATCHED},
+}
 OF_REVERSALS = (Resolution.DISMISSED, Resolution.LOST)
 ROADS: dict[Resolution, list[Resolution]] = {
     Resolution.OPEN: [],
@@ -106,6 +112,21 @@ def test_late_money_does_not_become_what_it_is_not(till: Till, assignment: str) 
 )
 def test_the_word_of_a_bank_stays_as_it_was_said(till: Till, assignment: str) -> None:
     assert change(till.late(), assignment) in (NOT_ALLOWED, CHECK_VIOLATION)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome])
+def test_a_receipt_is_judged_as_its_kind_is(till: Till, kind: Kind, outcome: Outcome) -> None:
+    code = till.shop.qr_code()
+    notice = parsed(till.bank.notice(code, type=kind.value))
+    receipt = inbox.accept(bank="sandbox", body=b"{}", notice=notice, now=clock.now())
+    judged = f"outcome = '{outcome}', judged_at = now()"
+    is_right = outcome in OUTCOMES[kind]
+    needs_payment = outcome == Outcome.APPLIED
+    assert change(receipt, judged) == (None if is_right and not needs_payment else CHECK_VIOLATION)
+    if is_right and needs_payment:
+        whose = f"payment_id = '{code['payment_id']}', merchant_id = '{till.shop.merchant.id}'"
+        assert change(receipt, f"{judged}, {whose}") is None
 
 
 @pytest.mark.parametrize("resolution", ["accepted", "sent_back", "taken_back", "dismissed"])
