@@ -60,8 +60,9 @@ def test_together_each_becomes_what_it_becomes_alone(settings: Settings) -> None
         alone, together = ([sold(shop, kind) for kind in KINDS] for _ in range(2))
         travel.shift(timedelta(minutes=2))
         keep(bot(*(line for _, line in alone)))
+        travel.shift(services.LEFT_OVER)
+        assert services.apply_left(now=clock.now()) == len(KINDS)
         load(bot(*(line for _, line in together)))
-        assert services.apply_left(now=clock.now() + services.LEFT_OVER) == len(KINDS)
     became = dict(zip(KINDS, [became_of(payment_id) for payment_id, _ in together], strict=True))
     assert became == dict(zip(KINDS, [became_of(payment_id) for payment_id, _ in alone], strict=True))
     assert [status for (status, *_), *_ in became.values()] == [
