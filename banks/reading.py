@@ -4,15 +4,18 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from core import clock, money, strict_json
+from core.errors import InvalidRequest
 
 BANGKOK = timezone(timedelta(hours=7))
 # How far the bank's clock and ours may be apart: money of past midnight may be booked a day before.
 AROUND_MIDNIGHT = timedelta(minutes=5)
 MOST_DAYS = 31
+# One of the Buddhist era, 543 ahead, is not among them.
+YEARS = range(2000, 2200)
 _LONGEST_AMOUNT = 13
 _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 
@@ -20,7 +23,10 @@ _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 def loads(body: bytes) -> dict[str, Any]:
     """The object in `body` as core.strict_json reads it, but its fractions exact. Raises InvalidRequest."""
     strict_json.loads(body)
-    told: dict[str, Any] = json.loads(body, parse_float=Decimal)
+    try:
+        told: dict[str, Any] = json.loads(body, parse_float=Decimal)
+    except InvalidOperation:
+        raise InvalidRequest("The message holds a number beyond all measure.") from None
     return told
 
 
@@ -43,6 +49,8 @@ def instant(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError("a time without its offset")
+    if at.year not in YEARS:
+        raise ValueError("the year is none of this era")
     return clock.to_millisecond(at.astimezone(UTC))
 
 

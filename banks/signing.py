@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -81,7 +82,7 @@ def _check_claims(claims: dict[str, Any], message: dict[str, Any], now: datetime
 
 def _seconds(claims: Mapping[str, Any], name: str, default: float) -> float:
     value = claims.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise BadToken(f"{name} is no time")
     return float(value)
 

@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import BinaryIO
 
 from banks.base import Kind, Unreadable
+from banks.reading import YEARS
 
 BANGKOK = timezone(timedelta(hours=7))
 LONGEST = 4_096
 """Bytes of a line. Of a longer one, which no format has, only so much is kept."""
 COMPLAINTS_AT_MOST = 20
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_YEARS = range(2000, 2200)  # a year of the Buddhist era is not among them
 
 
 class NotAStatement(Exception):
@@ -134,7 +134,7 @@ def instant(raw: str, form: str) -> datetime:
         found = datetime.strptime(raw, form).replace(tzinfo=BANGKOK)
     except ValueError:
         raise Unreadable(f"there is no time {raw[:40]!r}") from None
-    if found.year not in _YEARS:
+    if found.year not in YEARS:
         raise Unreadable(f"the year cannot be {found.year}")
     return found.astimezone(UTC)
 

@@ -136,12 +136,16 @@ GARBAGE = [
     b"\xff\xfe",
     b"{" * 5000,
     b'{"amount": 1e999}',
+    b'{"amount": 1e-99999999999999999999}',
+    b'{"of no concern": 0e99999999999999999999}',
     b'{"transactionId": "\\u0000"}',
     b'{"transactionId": "\\ud800"}',
     confirmation(amount="0.00"),
     confirmation(amount=10**30),
     confirmation(payeeProxyId=BILLER),
     confirmation(transactionDateandTime="9999-12-31T23:59:59-23:59"),
+    confirmation(transactionDateandTime="9999-12-31T23:59:59+00:00"),
+    confirmation(transactionDateandTime="2569-11-21T11:30:58+07:00"),
     push(),
 ]
 
