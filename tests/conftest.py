@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 from core import clock, ids, money, redis, thaiqr
 from merchants import services
 from merchants.models import Merchant
-from tests import tables
+from tests import tables, threads
 from tests.audit import differences
 
 BANGKOK = timezone(timedelta(hours=7))
@@ -179,6 +179,12 @@ def fresh_limits() -> Iterator[None]:
     """Counters of one test are no business of the next."""
     yield
     redis.attempt(lambda client: client.flushdb())
+
+
+@pytest.fixture(autouse=True)
+def no_crew_left() -> Iterator[None]:
+    yield
+    threads.dismiss()
 
 
 @pytest.fixture

@@ -1,36 +1,48 @@
 """Races with real threads, each with a database connection of its own."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
 
-from django.db import connection
+from django.db import connection, connections
 
 T = TypeVar("T")
 SECONDS = 30
+# Threads of one each, which keep their connection: to open it costs more than most races take.
+crew: list[ThreadPoolExecutor] = []
 
 
 def at_once(*actions: Callable[[], T]) -> list[T]:
-    """Run all actions at the same moment; results in their order, and the first exception is raised."""
+    """Run all actions at the same moment; results in their order, and the first exception is raised.
+
+    Not within one of the actions.
+    """
     line = Barrier(len(actions))
 
     def run(action: Callable[[], T]) -> T:
-        try:
-            connection.ensure_connection()
-            line.wait(timeout=SECONDS)
-            return action()
-        finally:
-            connection.close()
+        connection.ensure_connection()
+        line.wait(timeout=SECONDS)
+        return action()
 
-    with ThreadPoolExecutor(len(actions)) as pool:
-        return list(pool.map(run, actions))
+    crew.extend(ThreadPoolExecutor(1) for _ in actions[len(crew) :])
+    running = [hand.submit(run, action) for hand, action in zip(crew, actions, strict=False)]
+    wait(running)
+    return [each.result() for each in running]
+
+
+def dismiss() -> None:
+    """End the threads of all races and their connections."""
+    for hand in crew:
+        hand.submit(connections.close_all).result()
+        hand.shutdown()
+    crew.clear()
 
 
 def in_rounds(rounds: int, *players: Callable[[int], object]) -> None:
     """Each player plays every round, told its number from 0 on, and all begin a round at the same moment.
 
-    For many rounds: a connection is opened once. The first exception is raised.
+    The first exception is raised.
     """
     line = Barrier(len(players))
 
