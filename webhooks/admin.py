@@ -165,7 +165,17 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin):
-    list_display = ["id", "event", "endpoint", "state", "resend", "attempts", "due_at", "finished_at"]
+    list_display = [
+        "id",
+        "event",
+        "endpoint",
+        "state",
+        "resend",
+        "asked_by",
+        "attempts",
+        "due_at",
+        "finished_at",
+    ]
     list_filter = ["state"]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]

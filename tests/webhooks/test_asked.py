@@ -1,6 +1,7 @@
 """Who wants a webhook to be told again is kept with the delivery, and by which request."""
 
 import pytest
+from django.test import Client
 
 from tests.conftest import Shop
 from tests.webhooks.asking import path_of, redeliver, replay
@@ -32,6 +33,13 @@ def test_a_resend_is_of_its_key_and_request_and_leaves_the_first_alone(shop: Sho
     redeliver(shop, endpoint, only_delivery().id, **TILL)
     assert asked(resend=1) == (key_of(shop), "till-3.0042")
     assert asked() == ("", "")
+
+
+def test_staff_see_who_asked(shop: Shop, admin_client: Client) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    redeliver(shop, endpoint, only_delivery().id)
+    assert key_of(shop) in admin_client.get("/admin/webhooks/delivery/").content.decode()
 
 
 def test_of_two_replays_the_last_is_kept(shop: Shop) -> None:
