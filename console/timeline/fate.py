@@ -1,5 +1,6 @@
 """The payment itself: its birth and what became of it, by its events; its expiry by the clock."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -77,5 +78,8 @@ def _expired(payment: Payment) -> Entry:
     """By whoever ended it before its time (then it is written down at that instant), else by the clock."""
     assert payment.expires_at is not None
     ended = _events(payment, FAILED).filter(created_at=payment.expires_at).first()
-    actor, request_id = (ended.actor, ended.request_id) if ended else (CLOCK, "")
+    # Codes live for whole minutes. Where expiry makes no events, who ended one sooner is not kept.
+    in_time = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
+    by_itself = CLOCK if in_time else ""
+    actor, request_id = (ended.actor, ended.request_id) if ended else (by_itself, "")
     return Entry(payment.expires_at, Type.EXPIRED, "The code can no longer be paid.", actor, request_id)

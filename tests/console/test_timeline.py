@@ -165,6 +165,19 @@ def test_who_ends_a_code_before_its_time_is_named(shop: Shop) -> None:
     assert told["request_id"] == answer.headers["X-Request-Id"]
 
 
+@pytest.mark.parametrize(("ends_it", "actor"), [(True, None), (False, "clock")])
+def test_where_expiry_makes_no_events_the_clock_is_not_blamed_for_what_somebody_ended(
+    shop: Shop, clock: Clock, settings: Settings, ends_it: bool, actor: str | None
+) -> None:
+    settings.EXPIRY_EVENTS = False
+    code = shop.qr_code(expiry_minutes=1)
+    clock.shift(7)
+    if ends_it:
+        shop.post(f"/v1/qr-codes/{code['qr_code_id']}/expire")
+    clock.shift(60)
+    assert only(shop, code["payment_id"], "payment.expired")["actor"] == actor
+
+
 @pytest.mark.parametrize("tells", [True, False])
 def test_a_payment_that_was_told_late_expired_before_it_succeeded(
     shop: Shop, bank: BankCaller, clock: Clock, noon: datetime, settings: Settings, tells: bool
