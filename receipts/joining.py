@@ -107,7 +107,7 @@ def _news(receipt: Receipt, told: Receipt) -> dict[str, str]:
     news = {field: getattr(told, field) for field in OPTIONAL if not getattr(receipt, field)}
     # An account means nothing but with its bank.
     is_same_bank = receipt.payer_bank_code in ("", told.payer_bank_code)
-    if told.payer_account and is_same_bank and not receipt.payer_account:
+    if told.payer_account and is_same_bank and not receipt.payer_account_sealed:
         sealed = vault.seal(told.payer_account, context=receipt.id)
         news |= {"payer_bank_code": told.payer_bank_code, "payer_account_sealed": sealed}
     return {field: value for field, value in news.items() if value}

@@ -217,9 +217,9 @@ def test_a_receipt_that_cannot_be_applied_holds_up_no_other_and_is_kept(shop: Sh
     first = Receipt.objects.order_by("received_at", "id")[0]
     with connection.cursor() as cursor:  # as if the key to its account were lost
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("ALTER TABLE receipts_receipt DISABLE TRIGGER receipts_guard")
+        cursor.execute("ALTER TABLE receipts_receipt DISABLE TRIGGER USER")
         cursor.execute("UPDATE receipts_receipt SET payer_account_sealed = 'lost' WHERE id = %s", [first.id])
-        cursor.execute("ALTER TABLE receipts_receipt ENABLE TRIGGER receipts_guard")
+        cursor.execute("ALTER TABLE receipts_receipt ENABLE TRIGGER USER")
     assert services.apply_left(now=now + timedelta(seconds=5)) == 1
     assert Receipt.objects.get(pk=first.id).outcome == ""
     assert sorted(Payment.objects.values_list("status", flat=True)) == ["pending", "succeeded"]
