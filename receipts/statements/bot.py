@@ -67,14 +67,9 @@ def rows(lines: Iterable[tuple[int, bytes]], complaints: Complaints) -> Iterator
 
 def read(raw: bytes) -> Line:
     """What a detail says. Raises Unreadable."""
-    if len(raw) != WIDTH:
-        raise Unreadable(f"a line has {WIDTH} characters, this one {_length(raw)}")
+    cells = _characters(raw)
     if not raw.startswith(b"D"):
         raise Unreadable("no line begins like this one")
-    try:
-        cells = raw.decode(ENCODING)
-    except UnicodeDecodeError:
-        raise Unreadable("it holds bytes that are no character of CP874") from None
     return Line(
         kind=KINDS[matching(cells[152], "credit or debit", "[CD]")],
         biller_id=matching(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
@@ -100,6 +95,24 @@ def _row(number: int, raw: bytes) -> Row:
     except Unreadable as unreadable:
         unnumbered = raw[: SEQUENCE.start] + raw[SEQUENCE.stop :]
         return Row(number, raw, None, unnumbered, str(unreadable))
+
+
+def _characters(raw: bytes) -> str:
+    """All of a line. Raises Unreadable."""
+    if len(raw) != WIDTH:
+        return _saved_again(raw)
+    try:
+        return raw.decode(ENCODING)
+    except UnicodeDecodeError:
+        raise Unreadable("it holds bytes that are no character of CP874") from None
+
+
+def _saved_again(raw: bytes) -> str:
+    """In UTF-8, by an editor that showed it well: Thai letters take three bytes there. Raises Unreadable."""
+    cells = raw.decode(errors="replace")
+    if len(cells) != WIDTH or "\ufffd" in cells:
+        raise Unreadable(f"a line has {WIDTH} characters, this one {_length(raw)}")
+    return cells
 
 
 def _amount(digits: str) -> int:

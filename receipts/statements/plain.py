@@ -56,6 +56,8 @@ def _places(raw: bytes, encoding: str) -> list[int]:
         names = [name.strip().lower() for name in _cells(raw, encoding)]
     except Unreadable as unreadable:
         raise NotAStatement(f"The line with the names of the columns cannot be read: {unreadable}.") from None
+    if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
+        raise NotAStatement("Its columns are not separated by commas.")
     missing = [name for name in COLUMNS if name not in names]
     if missing:
         raise NotAStatement(f"Columns are missing: {', '.join(missing)}.")

@@ -111,7 +111,8 @@ def _format_of(first: bytes) -> Format:
     if b"biller_id" in first.lower():
         return "csv"
     raise NotAStatement(
-        "It is neither a cross-bank bill payment file nor a CSV file with the names of its columns."
+        "It is neither a cross-bank bill payment file nor a CSV file in UTF-8 that begins with the names of "
+        "its columns."
     )
 
 
