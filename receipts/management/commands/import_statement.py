@@ -18,7 +18,7 @@ from core import clock, origin
 from core.progress import Bar
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
-from receipts.statements.lines import NotAStatement
+from receipts.statements.lines import Complaints, NotAStatement
 
 AGAIN = "What is stored stays; import it again."
 STDIN = "-"
@@ -51,7 +51,8 @@ class Command(BaseCommand):
                     wrong += not self._import(path, name, results, options)
                 except (NotAStatement, OSError) as error:
                     wrong += 1
-                    self.stderr.write(f"{name}: {error}", self.style.ERROR)
+                    reason = f"{error.strerror}." if isinstance(error, OSError) else error
+                    self.stderr.write(f"{name}: {reason}", self.style.ERROR)
                 except UnknownBank as error:
                     raise CommandError(f"No merchant has the bank {options['bank']!r}.") from error
                 except DatabaseError as error:
@@ -66,19 +67,22 @@ class Command(BaseCommand):
         with _opened(path) as stream:
             file = reading.open_file(stream, Path(name).name, options["format"])
             statement, occurrences = importing.begin(file, bank=options["bank"], by=WHO, now=clock.now())
-            bar = Bar(self.stderr, name, lambda: statement.total)
+            bar, unreadable = Bar(self.stderr, name, lambda: statement.total), Complaints()
 
             def passed(batch: Sequence[Result]) -> None:
                 results.writerows(_row(name, result) for result in batch)
+                for result in batch:
+                    if result.why:
+                        unreadable.add(f"Line {result.number} cannot be read: {result.why}.")
                 bar.advance(len(batch))
 
             summary = importing.run(file, statement, occurrences, clock=clock.now, passed=passed)
             bar.clear()
-        self._tell(name, summary, is_quiet=options["quiet"])
+        self._tell(name, summary, unreadable, is_quiet=options["quiet"])
         return summary.is_clean
 
-    def _tell(self, name: str, summary: Summary, *, is_quiet: bool) -> None:
-        for complaint in summary.complaints:
+    def _tell(self, name: str, summary: Summary, unreadable: Complaints, *, is_quiet: bool) -> None:
+        for complaint in (*unreadable, *summary.complaints):
             self.stderr.write(f"{name}: {complaint}", self.style.ERROR)
         if not (is_quiet and summary.is_clean):
             self.stdout.write(f"{name}: {_counted(summary.counts)} (statement {summary.statement.id})")

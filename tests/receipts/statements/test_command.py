@@ -63,6 +63,8 @@ def test_it_keeps_quiet_if_asked_and_all_is_well(tmp_path: Path) -> None:
     ("body", "reason"),
     [
         (bot(detail(amount="?")), "1 lines: 1 unreadable"),
+        (bot(detail()[:255]), "Line 2 cannot be read: a line has 256 characters, this one 255."),
+        (bot(*[detail(amount="?")] * 21), "And 1 more of the kind."),
         (bot(detail(), end=trailer()), "tells of 0 credits"),
         (bot(detail(), end=b""), "ends without a trailer"),
         (b"", "The file is empty."),
@@ -82,7 +84,7 @@ def test_one_bad_file_holds_up_no_other(tmp_path: Path) -> None:
     bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot(detail()), "good.txt")
     said, trouble = run(bad, str(tmp_path / "missing.txt"), good)
     assert trouble == "Files with something wrong: 2 of 3."
-    assert "No such file" in said
+    assert "missing.txt: No such file or directory.\n" in said
     assert Receipt.objects.count() == 1
 
 
