@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from banks.reading import YEARS
 from core import money
 from receipts import reconciling
 from receipts.reconciling import Day, Difference, Side
@@ -24,7 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         day, as_json = options["date"], options["json"]
-        banks = [options["bank"]] if options["bank"] else reconciling.banks_of(day)
+        known = reconciling.banks_of(day)
+        banks = [options["bank"]] if options["bank"] else known
+        if strange := set(banks) - set(known):
+            raise CommandError(f"No merchant has the bank {strange.pop()!r}.")
         wrong = sum(self._bank(bank, day, as_json=as_json) for bank in banks)
         if wrong:
             raise CommandError(f"Differences on {day}: {wrong}.")
@@ -42,9 +46,12 @@ class Command(BaseCommand):
 
 def _day(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no date such as 2026-11-21") from None
+        day = None
+    if day is None or day.year not in YEARS:
+        raise ArgumentTypeError(f"{text!r} is no date such as 2026-11-21")
+    return day
 
 
 def _row(found: Difference) -> str:

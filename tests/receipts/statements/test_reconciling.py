@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from core import clock
 from receipts.models import Receipt
 from tests.conftest import BankCaller, Shop
+from tests.factories import MerchantFactory
 from tests.receipts.statements.cast import bot, detail, line_of, load
 
 pytestmark = [pytest.mark.django_db]
@@ -104,10 +105,17 @@ def test_declines_moved_no_money(shop: Shop, bank: BankCaller) -> None:
 
 def test_only_the_bank_that_is_asked_for_is_compared(shop: Shop) -> None:
     load(bot(detail()))
+    MerchantFactory(bank="scb", mode="live")
     assert reconcile("--bank", "scb")[1]
     assert not reconcile("--bank", "sandbox")[1]
 
 
-def test_what_is_no_date_is_said_so() -> None:
+def test_a_bank_that_nobody_has_is_said_so(shop: Shop) -> None:
+    with pytest.raises(CommandError, match="No merchant has the bank 'sandbx'"):
+        call_command("reconcile", DAY, "--bank", "sandbx")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2569-11-21", "9999-12-31", "0001-01-01"])
+def test_what_is_no_date_is_said_so(text: str) -> None:
     with pytest.raises(CommandError, match="no date such as"):
-        call_command("reconcile", "yesterday")
+        call_command("reconcile", text)
