@@ -14,10 +14,10 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench schema lock reset
+.PHONY: help setup run test check bench schema migrations lock reset
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
@@ -42,6 +42,10 @@ bench: $(VENV)/.dev ## Measure load, floors and peers
 
 schema: $(VENV)/.dev ## Write docs/openapi.json and docs/errors.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
+
+migrations: $(VENV)/.dev ## Make the migrations that models ask for, and list them
+	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks
+	$(PY) -m tests.migrations
 
 lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import migrations
+
 ROOT = Path(__file__).resolve().parents[1]
 APPS = [
     "banks", "bench", "config", "console", "core", "idempotency", "merchants", "payments", "qrcodes",
@@ -38,6 +40,11 @@ def test_there_is_no_drawer_for_everything() -> None:
 
 def test_business_does_not_hide_in_signals() -> None:
     assert not [path for path in SOURCES if "django.db.models.signals" in path.read_text()]
+
+
+def test_a_migration_is_listed_and_never_changes() -> None:
+    """`make migrations` lists a new one; `tests.migrations` says why none changes."""
+    assert migrations.found() == migrations.listed()
 
 
 def test_what_the_readme_points_to_exists() -> None:
