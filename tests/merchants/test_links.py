@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, load_command_class
 from django.db import IntegrityError, transaction
 from django.test import Client
 
@@ -298,8 +298,10 @@ def test_the_command_prints_the_address_once(live: Shop, file: str, settings: An
     assert url.startswith("https://pay.example/banks/scb/notices/door_")
     link = links.by_door("scb", url.rpartition("/")[2])
     assert (link.merchant_id, link.callers) == (live.merchant.id, ["203.0.113.0/24"])
+    assert printed["callers"] == "203.0.113.0/24"
     again = command(live, "--reference3", "PTF", file=file)
     assert "callback_url" not in again
+    assert "callers       any" in again
     assert "callback_url" in command(live, "--reference3", "PTF", "--renew-door", file=file)
 
 
@@ -326,6 +328,19 @@ def test_the_command_says_what_is_wrong(
     with pytest.raises(CommandError, match=message) as refused:
         command(live, *more, file=str(path))
     assert SECRET not in str(refused.value)
+
+
+def test_a_test_merchant_is_said_to_be_the_trouble(shop: Shop, file: str) -> None:
+    with pytest.raises(CommandError, match=r"^merchant_id: Test merchants"):
+        command(shop, "--reference3", "PTF", file=file)
+
+
+def test_the_help_names_the_credentials_of_each_bank() -> None:
+    told = " ".join(
+        load_command_class("merchants", "connect_bank").create_parser("", "").format_help().split()
+    )
+    for bank in banks.LIVE.values():
+        assert all(need.name in told for need in bank.needs)
 
 
 def test_a_file_that_is_not_there_is_said_so(live: Shop) -> None:

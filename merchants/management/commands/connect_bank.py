@@ -22,6 +22,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = _needs()
         parser.add_argument("merchant_id")
         parser.add_argument("--bank", required=True, choices=sorted(banks.LIVE))
         parser.add_argument("--biller-id", required=True, help="15 digits, given by the bank.")
@@ -30,7 +31,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--credentials", required=True, metavar="FILE", help="A JSON object; - reads standard input."
         )
-        parser.add_argument("--callers", nargs="+", default=[], metavar="CIDR", help="None means any.")
+        parser.add_argument(
+            "--callers",
+            nargs="+",
+            default=[],
+            metavar="CIDR",
+            help="Networks that the bank calls from. Left out, also when renewing: any.",
+        )
         parser.add_argument("--renew-door", action="store_true", help="The old address stops working.")
         printing.add_json_option(parser)
 
@@ -58,7 +65,12 @@ class Command(BaseCommand):
 
 
 def _told(link: BankLink, secret: str | None) -> dict[str, str | None]:
-    told = {"merchant_id": link.merchant_id, "bank": link.bank, "biller_id": link.merchant.biller_id}
+    told = {
+        "merchant_id": link.merchant_id,
+        "bank": link.bank,
+        "biller_id": link.merchant.biller_id,
+        "callers": ", ".join(link.callers) or "any",
+    }
     url = f"{settings.BASE_URL}/banks/{link.bank}/notices/{secret}" if secret else None
     return {**told, "callback_url": url}
 
@@ -78,7 +90,18 @@ def _example() -> str:
     return json.dumps({need.name: "..." for need in banks.LIVE["scb"].needs if need.default is None})
 
 
+def _needs() -> str:
+    """What the credentials of each bank are."""
+    told = (
+        f"{name}: {', '.join(need.name for need in bank.needs if need.default is None)}; and if they differ, "
+        f"{', '.join(need.name for need in bank.needs if need.default is not None)}."
+        for name, bank in sorted(banks.LIVE.items())
+    )
+    return f"Credentials by bank. {' '.join(told)}"
+
+
 def _complaint(error: ValidationError) -> str:
-    """The first field at fault, as the option is called."""
+    """The first field at fault, as the argument is called."""
     field, messages = next(iter(error.message_dict.items()))
-    return f"--{field.replace('_', '-')}: {' '.join(messages)}"
+    name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
+    return f"{name}: {' '.join(messages)}"
