@@ -44,6 +44,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         origin.begin(actor=WHO)
         wrong = 0
+        if options["results"] and any(_is_same(options["results"], path) for path in options["files"]):
+            raise CommandError("--results: this is a file to be imported, and would be overwritten.")
         with _results(options["results"]) as results:
             for path in options["files"]:
                 name = os.fsencode(path).decode(errors="replace")  # whatever bytes the system has for it
@@ -96,6 +98,10 @@ def _counted(counts: Counter[str]) -> str:
 def _row(name: str, result: Result) -> tuple[str, ...]:
     cells = (name, str(result.number), result.result, result.receipt_id, result.outcome, result.why)
     return tuple(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
 
 
 @contextmanager

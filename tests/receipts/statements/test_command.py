@@ -100,6 +100,13 @@ def test_results_are_written_line_by_line_and_no_cell_is_a_formula(tmp_path: Pat
     assert second == [path, "3", "unreadable", "", "", "the biller id cannot be ''"]
 
 
+def test_results_never_overwrite_a_file_that_is_imported(tmp_path: Path) -> None:
+    body = bot(detail())
+    path = file_of(tmp_path, body)
+    assert run(path, "--results", str(tmp_path / "." / "day.txt"))[1].startswith("--results: this is a file")
+    assert Path(path).read_bytes() == body
+
+
 def test_a_name_that_begins_like_a_formula_is_no_formula(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
