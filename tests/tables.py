@@ -1,4 +1,5 @@
-"""How many rows there are, to tell whether a refusal left something behind, and how to be rid of them."""
+"""How many rows there are, to tell whether a refusal left something behind, whether any was written since,
+and how to be rid of them."""
 
 from typing import Any
 
@@ -22,6 +23,15 @@ def counting(cursor: Any) -> str:
     tables = [name for (name,) in cursor.fetchall()]
     assert len(tables) > 10
     return " UNION ALL ".join(f"SELECT '{table}', count(*) FROM \"{table}\"" for table in tables)
+
+
+def versioning(cursor: Any) -> str:
+    """The SQL that asks each table how many rows it has and which transactions wrote them."""
+    cursor.execute(TABLES)
+    return " UNION ALL ".join(
+        f"SELECT '{table}', count(*), sum(xmin::text::bigint) FROM \"{table}\""
+        for (table,) in cursor.fetchall()
+    )
 
 
 def count_rows(cursor: Any, sql: str) -> dict[str, int]:

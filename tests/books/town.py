@@ -20,7 +20,6 @@ from receipts.models import Kind, Receipt
 from refunds.models import Refund
 from sandbox import sending
 from sandbox.models import SandboxOrder
-from tests.audit import differences
 from tests.books.cast import Asked, Shown, Wire, account, open_town, refusal
 from tests.books.model import Books
 from tests.books.things import Money, Order, Payment
@@ -51,6 +50,7 @@ class Town(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.tend()
+            self.shown.forget()
             self.check()
             orders = {order.id: order.amount for order in self.books.orders.values() if order.sent_at}
             assert dict(SandboxOrder.objects.values_list("reference", "amount")) == orders
@@ -228,6 +228,7 @@ class Town(RuleBasedStateMachine):
     @invariant()
     def check(self) -> None:
         self.meet_refunds_of_the_bank()
+        assert not self.shown.look()
         assert self.shown.read("balance") == self.books.balance
         assert self.shown.listed("payments", "status", "amount_refunded", "amount_received") == {
             payment.id: (payment.status, payment.refunded, payment.amount_received)
@@ -238,7 +239,6 @@ class Town(RuleBasedStateMachine):
                 order.id: (order.status, order.amount) for order in self.books.of(purpose)
             }
         assert self.shown.history() == self.books.history()
-        assert not differences()
 
     def meet_refunds_of_the_bank(self) -> None:
         """Learn what those are called that nobody asked for."""
