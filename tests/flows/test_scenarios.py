@@ -189,9 +189,8 @@ def test_what_the_payers_bank_does_not_take_back_waits_again(scene: Scene) -> No
     scene.play(code, "twice")
     second = scene.sees(code["payment_id"])
     scene.desk.decide(second, "send-to", **CLOSED)
-    assert not scene.desk.waiting(code["payment_id"])
-    wait_until(lambda: scene.desk.waiting(code["payment_id"]) == [second], 30)
-    assert "rejected_by_bank" in scene.desk.case(second)
+    wait_until(lambda: "rejected_by_bank" in scene.desk.case(second), 30)
+    assert scene.desk.waiting(code["payment_id"]) == [second]
     scene.left.add(second)
     scene.hears(code, PENDING, SUCCEEDED)
     assert scene.suspense() - suspense == AMOUNT
@@ -232,7 +231,6 @@ def test_money_with_an_unknown_reference_is_given_to_the_payment_it_was_meant_fo
 def test_money_that_the_bank_takes_back_leaves_the_balance_as_a_refund(scene: Scene) -> None:
     code, before = scene.till.qr_code(), scene.balance()
     scene.play(code, "reversed")
-    assert scene.till.wait_for_status(code, "succeeded")["amount_refunded"] == 0
     assert scene.till.wait_for_status(code, "refunded", seconds=20)["amount_refunded"] == AMOUNT
     scene.hears(code, PENDING, SUCCEEDED, REFUNDED)
     assert scene.balance() == before
