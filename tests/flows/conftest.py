@@ -1,5 +1,6 @@
 """One whole instance for the flows, and a client that talks to it like a shop would."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from tests import receiver
 from tests.receiver import Receiver
 from tests.stack import Stack, wait_until
 
+SECRET = "whsec_" + "c2VjcmV0" * 5
+
 
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
@@ -21,8 +24,19 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield running
 
 
+@pytest.fixture(scope="package")
+def unpaid(stack: Stack) -> Iterator["Unpaid"]:
+    """Made before the other tests, which take up the minute that it lives."""
+    made = json.loads(stack.manage("create_merchant", "--name", "Unpaid", "--mode", "test", "--json"))
+    till = Till(stack.base_url, made["secret_key"])
+    with receiver.listening() as endpoint:
+        hook = {"url": endpoint.url(), "events": ["payment.failed"], "secret": SECRET}
+        till.post("/v1/webhooks", hook)
+        yield Unpaid(till, endpoint, till.qr_code(expiry_minutes=1))
+
+
 @pytest.fixture
-def till(stack: Stack) -> "Till":
+def till(stack: Stack, unpaid: "Unpaid") -> "Till":
     return Till(stack.base_url, stack.secret_key)
 
 
@@ -67,3 +81,12 @@ class Till:
     def _answer(self, answer: requests.Response) -> Any:
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+
+@dataclass
+class Unpaid:
+    """A code of a shop of its own, and where that is told."""
+
+    till: Till
+    endpoint: Receiver
+    code: dict[str, Any]
