@@ -24,6 +24,9 @@ from tests.audit import differences
 BANGKOK = timezone(timedelta(hours=7))
 SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
+# Minutes each: whatever is begun last should be short, or one worker waits for the other.
+LONGEST = ["tests/books/", "tests/flows/", "tests/test_schemathesis.py", "tests/receipts/", "tests/devstack/"]
+
 
 class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """Tests of one file, and of one folder where they share an instance, run in one of xdist's workers."""
@@ -36,6 +39,17 @@ class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     return _ByInstance(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the slow ones the longest first; the quick ones stay in the order that pytest-django wants."""
+
+    def place(item: pytest.Item) -> int:
+        if item.get_closest_marker("slow") is None:
+            return 0
+        return next((at for at, path in enumerate(LONGEST, 1) if item.nodeid.startswith(path)), len(LONGEST) + 1)
+
+    items.sort(key=place)
 
 
 @dataclass
