@@ -46,8 +46,8 @@ class Scb:
         Need("application_secret", "API secret of the application", needs.text),
         Need("api_url", "Where its API is", needs.url, is_secret=False, default=API_URL),
     )
-    # Its limit is 5 calls a second. A question takes one for each day since the code was made: up to two for a
-    # code of minutes. One of a day can take four, and what the bank then refuses is asked again.
+    # Its limit is 5 calls a second. A question takes one for each day since the code was made: two at most
+    # for a code of minutes. One of a day can take four, and what the bank then refuses is asked again.
     inquiries_per_second: float = 2.0
 
     def __init__(self, link: Link) -> None:
