@@ -140,7 +140,7 @@ def notice(told: Mapping[str, Any], biller_id: str) -> Notice:
         reference3=reading.reference(told, "reference3"),
         amount=reading.satang(told.get("amount")),
         paid_at=clock.to_millisecond(reading.instant(f"{text['transDate']}T{text['transTime']}+07:00")),
-        payer_name=reading.optional(told, "fromName", ".{0,140}"),
+        payer_name=reading.optional(told, "fromName", reading.NAME),
         payer_bank_code=reading.optional(told, "fromBank", "[0-9]{3}"),
         payer_account="",
     )

@@ -16,6 +16,8 @@ AROUND_MIDNIGHT = timedelta(minutes=5)
 MOST_DAYS = 31
 # One of the Buddhist era, 543 ahead, is not among them.
 YEARS = range(2000, 2200)
+# A name without control characters.
+NAME = "[^\x00-\x1f\x7f-\x9f]{0,140}"
 _LONGEST_AMOUNT = 13
 _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 

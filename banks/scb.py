@@ -144,7 +144,7 @@ def _notice(told: Mapping[str, Any], kind: Kind, biller_id: str) -> Notice:
         reference3=reading.reference(told, "billPaymentRef3"),
         amount=reading.satang(told.get("amount")),
         paid_at=reading.instant(text["transactionDateandTime"]),
-        payer_name=reading.optional(told, "payerName", ".{0,140}"),
+        payer_name=reading.optional(told, "payerName", reading.NAME),
         payer_bank_code=reading.optional(told, "sendingBankCode", "[0-9]{3}"),
         payer_account=reading.optional(told, "payerAccountNumber", "[0-9A-Za-z*-]{0,35}"),
         slip_reference=reading.optional(told, "fastEasySlipNumber", "[0-9A-Za-z]{0,25}"),

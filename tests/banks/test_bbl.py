@@ -132,7 +132,7 @@ def test_what_decides_about_the_money_must_be_well_formed(name: str, value: Any)
 @pytest.mark.parametrize(
     ("name", "field", "values"),
     [
-        ("fromName", "payer_name", [None, 7, "ก" * 141]),
+        ("fromName", "payer_name", [None, 7, "ก" * 141, "a\tb", "\x9b"]),
         ("fromBank", "payer_bank_code", [None, "4", 4, "0004"]),
     ],
 )

@@ -136,7 +136,7 @@ def test_what_decides_about_the_money_must_be_well_formed(name: str, value: Any)
 @pytest.mark.parametrize(
     ("name", "field", "values"),
     [
-        ("payerName", "payer_name", [None, "", 7, "ก" * 141, "two\nlines"]),
+        ("payerName", "payer_name", [None, "", 7, "ก" * 141, "two\nlines", "a\tb", "\x7f"]),
         ("sendingBankCode", "payer_bank_code", [None, "", "14", 14]),
         ("payerAccountNumber", "payer_account", [None, "", 123, "1" * 36, "1 2"]),
         ("billPaymentRef2", "reference2", [None, ""]),
