@@ -261,9 +261,18 @@ def test_who_sees_receipts_or_decides_about_them_sees_the_list(odd: Odd, permiss
     assert "exceptions" in read(client, "/admin/").lower()
 
 
+def test_the_first_page_of_the_console_says_how_many_wait(odd: Odd, onlooker: Client) -> None:
+    assert "for a person" not in read(onlooker, "/admin/")
+    odd.mismatch()
+    assert "1 exception waits for a person." in read(onlooker, "/admin/")
+    odd.unmatched()
+    assert f'<a href="{LIST}">2 exceptions wait for a person.</a>' in read(onlooker, "/admin/")
+
+
 def test_others_see_nothing(odd: Odd, client: Client) -> None:
     receipt = odd.mismatch()
     nobody = staff("nobody", "view_payment")
+    assert "for a person" not in read(nobody, "/admin/")
     for path in (LIST, page_of(receipt.id)):
         assert nobody.get(path).status_code == 403
         assert client.get(path).status_code == 302
