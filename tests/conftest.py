@@ -168,6 +168,8 @@ def tables_that_can_be_emptied() -> Iterator[None]:
     """Django empties them by TRUNCATE, which histories refuse, and writes all permissions anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.empty())
+        # Nothing here is set for a session and lost by a rollback, for which Django would connect anew.
+        patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
         yield
 
 
