@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         if item.get_closest_marker("slow") is None:
             return 0
-        return next((at for at, path in enumerate(LONGEST, 1) if item.nodeid.startswith(path)), len(LONGEST) + 1)
+        places = [at for at, path in enumerate(LONGEST, 1) if item.nodeid.startswith(path)]
+        return places[0] if places else len(LONGEST) + 1
 
     items.sort(key=place)
 
