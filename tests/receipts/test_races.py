@@ -152,19 +152,20 @@ def test_a_hundred_copies_of_a_notice_at_once_are_one_payment_fifty_times_over()
         caller = BankCaller(new_client())
 
         def tell(number: int) -> None:
-            assert caller.post(notices[number]).status_code == 200
+            """As a bank does: who waited for the locks too long is answered 503, and tells it again."""
+            while (status := caller.post(notices[number]).status_code) == 503:
+                continue
+            assert status == 200
 
         return tell
 
     in_rounds(len(codes), *[copy() for _ in range(100)])
     check_that_each_succeeded_once(codes)
-    assert Counter(Notice.objects.values_list("receipt__payment_id", "verdict")) == Counter(
-        {
-            (code["payment_id"], verdict): times
-            for code in codes
-            for verdict, times in (("new", 1), ("repeat", 99))
-        }
-    )
+    kept = Counter(Notice.objects.values_list("receipt__payment_id", "verdict"))
+    for code in codes:
+        assert kept.pop((code["payment_id"], "new")) == 1
+        assert kept.pop((code["payment_id"], "repeat")) >= 99
+    assert not kept
 
 
 def test_money_told_three_ways_as_its_code_ends_is_one_payment() -> None:
