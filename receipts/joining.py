@@ -49,9 +49,16 @@ def hold(names: Iterable[str]) -> None:
 def are_one(one: Movement, other: Movement) -> bool:
     """Whether two may be the same money. Lines tell whole seconds, and a credit is taken back only once."""
     return _what(one) == _what(other) and (
-        one.kind == Kind.REVERSAL
-        or one.paid_at.replace(microsecond=0) == other.paid_at.replace(microsecond=0)
+        one.kind == Kind.REVERSAL or _second(one.paid_at) == _second(other.paid_at)
     )
+
+
+def credited_before(reversal: Movement) -> datetime:
+    """What a reversal takes back came before this instant: by the end of its second, for lines tell no more.
+
+    Some banks tell a reversal with the time of its credit.
+    """
+    return _second(reversal.paid_at) + SECOND
 
 
 def told_by_line(bank: str, movement: Movement) -> Receipt | None:
@@ -98,9 +105,21 @@ def name_credit_of(reversal: Receipt) -> None:
     """
     if named(reversal.bank, reversal.bank_transaction_id, Kind.CREDIT):
         return
-    nameless = list(_nameless(reversal.bank, Kind.CREDIT, reversal)[:2])
+    nameless = list(nameless_credits(reversal)[:2])
     if len(nameless) == 1:
         name(nameless[0], reversal.bank_transaction_id)
+
+
+def nameless_credits(reversal: Receipt) -> Any:
+    """What this reversal may take back of what lines told: not named, and not taken back by another."""
+    taken_back = Receipt.objects.filter(
+        bank=reversal.bank, kind=Kind.REVERSAL, biller_id=reversal.biller_id, reference1=reversal.reference1
+    )
+    return (
+        _nameless(reversal.bank, Kind.CREDIT, reversal)
+        .filter(paid_at__lt=credited_before(reversal))
+        .exclude(bank_transaction_id__in=taken_back.values("bank_transaction_id"))
+    )
 
 
 def _news(receipt: Receipt, told: Receipt) -> dict[str, str]:
@@ -128,6 +147,10 @@ def _nameless(bank: str, kind: str, movement: Movement) -> Any:
 
 def _what(movement: Movement) -> tuple[str, str, str, int]:
     return str(movement.kind), movement.biller_id, movement.reference1, movement.amount
+
+
+def _second(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)
 
 
 def _number(name: str) -> int:

@@ -54,36 +54,54 @@ class Matching:
             payer_bank_code=line.payer_bank_code,
             received_at=now,
         )
-        if line.kind == "reversal" and (credit := self._only_credit(line)):
-            receipt.bank_transaction_id = credit.transaction_id
-        if line.kind == "credit" and (orphan := self._orphans.pop(_what(line), None)):
-            receipt.also_known_as = orphan
         self._made.append(receipt)
         return receipt
 
     def save(self) -> None:
-        """Store those that were made."""
+        """Store those that were made, with the names that tie reversals to their credits.
+
+        The earliest reversal chooses first: of two, the other may fit a credit that came after this one too.
+        """
+        for orphan in sorted(self._orphans, key=lambda receipt: receipt.paid_at):
+            self._name_credit_of(orphan)
+        for debit in sorted(self._made, key=lambda receipt: receipt.paid_at):
+            if debit.kind == Kind.REVERSAL and (credit := self._only_credit(debit)):
+                debit.bank_transaction_id = credit.transaction_id
         rows.copy_in(self._made)
 
-    def _only_credit(self, line: Line) -> Receipt | None:
+    def _name_credit_of(self, orphan: Receipt) -> None:
+        """Only these lines tell of the credit: the one of them that fits, if none that is stored does."""
+        before = joining.credited_before(orphan)
+        fitting = [
+            receipt
+            for receipt in self._made_like(orphan)
+            if receipt.kind == Kind.CREDIT and receipt.paid_at < before and not receipt.also_known_as
+        ]
+        if len(fitting) == 1 and not joining.nameless_credits(orphan).exists():
+            fitting[0].also_known_as = orphan.bank_transaction_id
+
+    def _only_credit(self, debit: Receipt) -> Receipt | None:
         """The credit that a debit takes back: the one that fits and that nothing has taken back yet."""
         stored = Receipt.objects.filter(
-            bank=self._bank, biller_id=line.biller_id, reference1=line.reference1, amount=line.amount
+            bank=self._bank, biller_id=debit.biller_id, reference1=debit.reference1, amount=debit.amount
         )
-        alike = [*stored, *(receipt for receipt in self._made if _what(receipt) == _what(line))]
+        alike = [*stored, *self._made_like(debit)]
         gone = {receipt.bank_transaction_id for receipt in alike if receipt.kind == Kind.REVERSAL}
         gone |= {receipt.also_known_as for receipt in alike if receipt.kind == Kind.REVERSAL}
         left = [
             receipt
             for receipt in alike
             if receipt.kind == Kind.CREDIT
-            and receipt.paid_at <= line.paid_at
+            and receipt.paid_at < joining.credited_before(debit)
             and not {receipt.bank_transaction_id, receipt.transaction_id} & gone
         ]
         if len(left) != 1 or joining.named(self._bank, left[0].transaction_id, Kind.REVERSAL):
             return None
         credit: Receipt = left[0]
         return credit
+
+    def _made_like(self, receipt: Receipt) -> list[Receipt]:
+        return [made for made in self._made if _what(made) == _what(receipt)]
 
 
 def _without_line(bank: str, lines: Sequence[Line]) -> Iterable[Receipt]:
@@ -100,8 +118,8 @@ def _without_line(bank: str, lines: Sequence[Line]) -> Iterable[Receipt]:
     return found
 
 
-def _orphans(bank: str, lines: Sequence[Line]) -> dict[What, str]:
-    """The ids of credits that the bank took back before anybody told us of them."""
+def _orphans(bank: str, lines: Sequence[Line]) -> list[Receipt]:
+    """Reversals of credits that the bank took back before anybody told us of them."""
     reversals = Receipt.objects.filter(
         bank=bank,
         biller_id__in={line.biller_id for line in lines},
@@ -109,11 +127,11 @@ def _orphans(bank: str, lines: Sequence[Line]) -> dict[What, str]:
         kind=Kind.REVERSAL,
         outcome=Outcome.UNMATCHED,
     ).exclude(source=Source.STATEMENT)
-    return {
-        _what(reversal): reversal.bank_transaction_id
+    return [
+        reversal
         for reversal in reversals
         if not joining.named(bank, reversal.bank_transaction_id, Kind.CREDIT)
-    }
+    ]
 
 
 def _what(money: joining.Movement) -> What:

@@ -1,6 +1,6 @@
 """What a bank takes back is found also where a statement told of one side and a message of the other."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,12 +8,14 @@ import pytest
 from core import clock
 from payments.models import Payment
 from receipts import returns
-from receipts.models import Receipt
+from receipts.models import Notice, Receipt
 from receipts.returns import NoSender
+from tests.conftest import BANGKOK
 from tests.receipts.cast import Till, decide, now_of, reversal_of, suspense
 from tests.receipts.statements.cast import bot, line_of, load, minutes_ago
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+Word = dict[str, Any]
 REVERSED, WAITS = ("reversed", ""), ("unmatched", "")
 
 
@@ -91,3 +93,112 @@ def test_a_line_of_a_reversal_of_which_nobody_knows_the_credit_finds_it_when_its
     assert (now_of(reversal), now_of(duplicate)) == (REVERSED, ("duplicate", "taken_back"))
     assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
     assert Receipt.objects.filter(kind="reversal").count() == 1
+
+
+@pytest.fixture
+def twice(till: Till, code: dict[str, Any]) -> tuple[Word, Word, Word]:
+    """The same money twice for a code, and between the two the bank took the first back."""
+    first, second = (till.bank.notice(code, paid_at=minutes_ago(minutes)) for minutes in (3, 1))
+    return first, till.bank.notice(code, **taken_back(first, minutes_ago(2))), second
+
+
+def taken_back(credit: Word, at: datetime) -> Word:
+    return {"type": "reversal", "transaction_id": credit["transaction_id"], "paid_at": at}
+
+
+def told(code: dict[str, Any], *notices: Word) -> bytes:
+    """The file with the lines of these notices, in this order."""
+    lines = [
+        line_of(code, datetime.fromisoformat(word["paid_at"]), sign="CD"[word["type"] == "reversal"])
+        for word in notices
+    ]
+    return bot(*lines)
+
+
+def test_what_came_after_a_reversal_is_not_the_credit_that_it_takes_back(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+) -> None:
+    first, reversal, second = twice
+    load(told(code, second))
+    for word in (reversal, second, first):
+        till.bank.post(word)
+    load(told(code, *twice))
+    assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
+    assert till.shop.payment(code["payment_id"])["status"] == "succeeded"
+    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_reversal_that_was_told_first_takes_back_what_came_before_it(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+) -> None:
+    first, reversal, second = twice
+    till.bank.post(reversal)
+    load(told(code, *(reversed(twice) if newest_first else twice)))
+    for word in (second, first):
+        till.bank.post(word)
+    assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
+    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_reversal_that_was_told_first_and_fits_two_lines_waits_for_the_credits_name(
+    till: Till, code: dict[str, Any], newest_first: bool
+) -> None:
+    first, second = (till.bank.notice(code, paid_at=minutes_ago(minutes)) for minutes in (3, 2))
+    reversal = till.bank.notice(code, **taken_back(second, minutes_ago(1)))
+    till.bank.post(reversal)
+    words = [first, second, reversal]
+    load(told(code, *(words[::-1] if newest_first else words)))
+    assert fates()[2] == WAITS
+    till.bank.post(second)
+    assert fates()[2] == REVERSED
+    assert suspense() + till.held()["available"] == 150_000
+    till.bank.post(first)
+    assert fates()[2] == REVERSED
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_lines_alone_tell_which_credit_each_of_two_reversals_takes_back(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+) -> None:
+    words = [*twice, till.bank.notice(code, **taken_back(twice[2], clock.now()))]
+    load(told(code, *(words[::-1] if newest_first else words)))
+    assert (fates()[1], fates()[3]) == (REVERSED, REVERSED)
+    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+
+
+def test_a_credit_that_was_taken_back_already_is_not_what_the_next_reversal_takes(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+) -> None:
+    first, reversal, second = twice
+    load(told(code, first, reversal))
+    till.bank.post(reversal)
+    till.bank.post(till.bank.notice(code, **taken_back(second, clock.now())))
+    till.bank.post(second)
+    assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
+    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+
+
+def test_a_debit_in_the_second_of_its_credit_takes_it_back(
+    till: Till, code: dict[str, Any], paid_at: datetime
+) -> None:
+    till.bank.tell(code, paid_at=paid_at + timedelta(milliseconds=500))
+    (reversal,) = by_line(line_of(code, paid_at, sign="D"))
+    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+
+
+def test_a_reversal_in_the_second_of_a_credit_that_a_line_told_takes_it_back(
+    till: Till, code: dict[str, Any], paid_at: datetime
+) -> None:
+    """Some banks tell a reversal with the time of its credit."""
+    (credit,) = by_line(line_of(code, paid_at))
+    at = (paid_at + timedelta(milliseconds=1)).astimezone(BANGKOK).isoformat(timespec="milliseconds")
+    reversal = till.takes_back(credit, transaction_id="THEBANKSOWNID0000000", paid_at=at)
+    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+
+
+def fates() -> list[tuple[str, str]]:
+    """Of each receipt, in the order of the bank's times. No message has contradicted another."""
+    assert not Notice.objects.filter(verdict="conflict").exists()
+    return list(Receipt.objects.order_by("paid_at").values_list("outcome", "resolution"))
