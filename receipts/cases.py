@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from core import money
 from receipts import nearby, sentences
-from receipts.models import HELD, Notice, Receipt, Resolution, Return
+from receipts.models import HELD, Kind, Notice, Outcome, Receipt, Resolution, Return
 from receipts.nearby import Near
 from refunds.models import Refund
 from transfers.models import Transfer
@@ -39,7 +39,7 @@ def waits(receipt: Receipt) -> bool:
 def _receipts(ids: Sequence[str]) -> dict[str, Case]:
     found = list(Receipt.objects.filter(pk__in=ids).select_related("payment", "merchant"))
     credited = _credited(receipt.payment_id for receipt in found)
-    tried = _tried(ids)
+    tried = _tried(ids) | _by_hand(found)
     nearest = nearby.to([receipt for receipt in found if waits(receipt)])
     return {
         receipt.id: Case(
@@ -62,6 +62,22 @@ def _tried(receipt_ids: Sequence[str]) -> dict[str, Return]:
     """The latest return of each receipt."""
     made = Return.objects.filter(receipt__in=receipt_ids).order_by("created_at", "id")
     return {each.receipt_id: each for each in made}
+
+
+def _by_hand(receipts: Iterable[Receipt]) -> dict[str, Return]:
+    """What staff sent back themselves of the credits of reversals that nothing explains, by the reversal."""
+    wanted = {
+        (receipt.bank, name): receipt.id
+        for receipt in receipts
+        if receipt.kind == Kind.REVERSAL and receipt.outcome == Outcome.UNMATCHED
+        for name in receipt.names
+    }
+    names = [name for _, name in wanted]
+    made = Return.objects.filter(by_hand=True, receipt__bank_transaction_id__in=names).select_related(
+        "receipt"
+    )
+    credits = ((each, (each.receipt.bank, name)) for each in made for name in each.receipt.names)
+    return {wanted[credit]: each for each, credit in credits if credit in wanted}
 
 
 def _notices(ids: Sequence[str]) -> dict[str, Case]:

@@ -23,9 +23,14 @@ def span(length: timedelta) -> str:
 
 
 def of_receipt(receipt: Receipt, credited: Receipt | None, tried: Return | None) -> str:
-    """credited: by what the receipt's payment was paid; tried: the latest return of its money."""
+    """credited: by what the receipt's payment was paid; tried: the latest return of its money.
+
+    Of a reversal that nothing explains: the return of its credit by hand, which may be the same.
+    """
     sentence = _outcome(receipt, credited)
-    return f"{sentence} {_return(tried)}" if tried is not None else sentence
+    if tried is None:
+        return sentence
+    return f"{sentence} {_by_hand(tried) if receipt.kind == Kind.REVERSAL else _return(tried)}"
 
 
 def of_notice(verdict: str, receipt: Receipt | None, *, source: str) -> str:
@@ -84,6 +89,15 @@ def _paid_already(payment: Payment, credited: Receipt | None) -> str:
     if payment.failure_code:
         return f"This payment had failed: {payment.failure_code}."
     return "This payment was paid already."
+
+
+def _by_hand(made: Return) -> str:
+    at = localtime(made.created_at)
+    reference = f" ({made.bank_reference})" if made.bank_reference else ""
+    return (
+        f"The credit was sent back by hand on {at:%Y-%m-%d at %H:%M:%S}{reference}: if the bank means that, "
+        "dismiss this; if the money left twice, it is our loss."
+    )
 
 
 def _return(tried: Return) -> str:

@@ -13,11 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from banks import OrderNotice, Word
 from console import metrics
 from core import clock
-from receipts import exceptions_admin
-from receipts.models import Act, Deed, Notice, Waiting
+from receipts import acts, exceptions_admin
+from receipts.models import Act, Deed, Notice, Receipt, Waiting
 from receipts.orders import OWNERS
 from receipts.sentences import span
 from tests.conftest import BankCaller, Shop
+from tests.receipts.cast import reversal_of
 from tests.receipts.staff import LIST, Odd, page_of, read, staff
 from tests.refunds.cast import Counter, carry_out
 from tests.transfers.cast import Bank
@@ -80,6 +81,15 @@ def test_money_for_a_payment_that_failed_says_so(odd: Odd, onlooker: Client) -> 
     odd.told(code, type="decline")
     odd.told(code)
     assert "This payment had failed: declined_by_bank." in read(onlooker, LIST)
+
+
+def test_money_taken_back_that_was_sent_back_by_hand_before_says_so(odd: Odd, onlooker: Client) -> None:
+    credit = odd.duplicate()
+    acts.send_back_by_hand(credit.id, bank_reference="V-77", by="malee", why="counter", now=clock.now())
+    odd.bank.post(reversal_of(credit))
+    reversal = Receipt.objects.get(kind="reversal")
+    assert "was sent back by hand" in read(onlooker, LIST)
+    assert "(V-77): if the bank means that, dismiss this" in read(onlooker, page_of(reversal.id))
 
 
 def test_messages_wait_until_somebody_has_dismissed_them(odd: Odd, onlooker: Client) -> None:
