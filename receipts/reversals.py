@@ -24,8 +24,8 @@ def credit_of(reversal: Receipt) -> Receipt | None:
 
 
 def orders_of(credit: Receipt) -> list[str]:
-    """Our own orders to take it back, which the bank answers by telling of the reversal."""
-    return transfers.taking_back(credit.names, route=accounts.bank(credit.bank))
+    """Our own orders to take all of it back, which the bank answers by telling of the reversal."""
+    return transfers.taking_back(credit.names, route=accounts.bank(credit.bank), amount=credit.amount)
 
 
 def is_due(reversal: Receipt) -> bool:

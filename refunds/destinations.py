@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import banks
-from core import thaibanks
+from core import money, thaibanks
 from merchants import links
 from merchants.errors import BankNotConfigured
 from payments.models import Payment
-from refunds.errors import InvalidDestination
+from refunds.errors import InvalidDestination, OnlyWhole
 from transactions import accounts
 
 NAMELESS = "-"
@@ -29,17 +29,17 @@ class Destination:
     charge_id: str = ""
 
 
-def choose(payment: Payment, given: Mapping[str, str] | None) -> Destination | None:
-    """Where the money of `payment` goes back to; None where nobody knows.
+def choose(payment: Payment, given: Mapping[str, str] | None, amount: int) -> Destination | None:
+    """Where `amount` satang of `payment` go back to; None where nobody knows.
 
     given: what the merchant names, as `transfers.payees.Payee` validated it. Raises InvalidDestination for a
-    card payment with one, BankNotConfigured.
+    card payment with one, OnlyWhole, BankNotConfigured.
     """
     if payment.qr_code_id is None:
         return _card(payment, given)
     if given is not None:
         return named(payment, given)
-    if (back := _void(payment)) is not None:
+    if (back := _void(payment, amount)) is not None:
         return back
     route, found = _bank_of(payment), (rule(payment) for rule in RULES)
     account = next((account for account in found if account is not None), None)
@@ -70,11 +70,13 @@ def _bank_of(payment: Payment) -> str:
     return _served(accounts.bank(payment.merchant.bank))
 
 
-def _void(payment: Payment) -> Destination | None:
-    """Some banks send nothing to accounts, and take back a payment of theirs instead."""
+def _void(payment: Payment, amount: int) -> Destination | None:
+    """Some banks send nothing to accounts, and take back a payment of theirs instead. Raises OnlyWhole."""
     route = accounts.bank(payment.merchant.bank)
     if not banks.voids(route) or payment.bank_transaction_id is None:
         return None
+    if amount != payment.received:
+        raise OnlyWhole(param="amount", whole=money.display(payment.received))
     return Destination(_served(route, links.of(payment.merchant_id)), charge_id=payment.bank_transaction_id)
 
 

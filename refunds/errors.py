@@ -18,6 +18,13 @@ class RefundNotAddressable(Invalid):
     message = "This refund is {status}; only one that waits for a destination can be given one."
 
 
+class OnlyWhole(Invalid):
+    """Its bank sends nothing to accounts, and takes a payment back only as it came."""
+
+    code = "partial_refund_not_supported"
+    message = "The bank of this payment takes back only all of it: {whole}."
+
+
 InvalidPaymentId = invalid_field("payment_id", "payment_id is the id of a payment.")
 InvalidReason = invalid_field("reason", "reason is one of those that are listed.")
 InvalidNote = invalid_field("note", "note has 1 to 255 characters.")

@@ -3,7 +3,7 @@
 from core.openapi import Link, Operation, Shown, Tag
 from merchants.errors import BankNotConfigured
 from payments.errors import PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded
-from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
+from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
 from refunds.serializers import DestinationRequest, RefundList, RefundObject, RefundQuery, RefundRequest
 from transactions.errors import InsufficientFunds
 
@@ -46,6 +46,7 @@ create = Operation(
         PaymentNotFound,
         PaymentNotRefundable,
         RefundAmountExceeded,
+        OnlyWhole,
         InsufficientFunds,
         BankNotConfigured,
     ),

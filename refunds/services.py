@@ -7,16 +7,16 @@ from typing import Any
 from django.db import transaction
 
 from banks import Order
-from core import ids, origin, rows
+from core import ids, rows
 from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from refunds import destinations
+from refunds import canceling, destinations
 from refunds.destinations import Destination
 from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
 from refunds.models import PendingReason, Refund, Status
-from refunds.settling import OWNER, give_back, posting
+from refunds.settling import OWNER, posting
 from refunds.storing import store
 from transactions import ledger
 from transactions.models import Fact
@@ -37,13 +37,13 @@ def create(
 ) -> Refund:
     """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
 
-    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, BankNotConfigured,
-    InsufficientFunds.
+    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, OnlyWhole,
+    BankNotConfigured, InsufficientFunds.
     """
     payment = _payment(merchant, payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = store(payment, reserved, now, **fields)
-    if (chosen := destinations.choose(payment, destination)) is not None:
+    if (chosen := destinations.choose(payment, destination, reserved)) is not None:
         _queue(refund, chosen, now)
     # Last, for its lock is the one that other payments of this merchant wait for.
     ledger.reserve(fact=Fact.REFUND_RESERVED, **posting(refund, now))
@@ -79,21 +79,11 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
     payment, refund = _locked(merchant, refund_id)
     if refund.status != Status.PENDING:
         raise RefundNotCancelable(status=refund.status)
-    if refund.route:
-        _withdraw_order(refund, now)
-    asked = origin.current()
-    refund.become(
-        Status.CANCELED, updated_at=now, canceled_by=asked.actor, canceled_request_id=asked.request_id
-    )
-    give_back(refund, payment, now)
-    return refund
-
-
-def _withdraw_order(refund: Refund, now: datetime) -> None:
     try:
-        transfers.cancel(refund.id, now=now)
+        canceling.cancel(refund, payment, now=now)
     except transfers.AlreadyTold:
         raise RefundNotCancelable(status=refund.pending_reason) from None
+    return refund
 
 
 def _payment(merchant: Merchant, payment_id: str) -> Payment:

@@ -7,7 +7,7 @@ from typing import Any
 from banks import Word
 from payments import services as payments
 from payments.models import Payment
-from refunds import reversals
+from refunds import takebacks
 from refunds.models import Refund, Status
 from refunds.telling import publish
 from transactions import ledger
@@ -50,7 +50,7 @@ def give_back(refund: Refund, payment: Payment, now: datetime) -> None:
     """It will never go: the money is the merchant's again. The caller holds both locks."""
     payments.release_refund(payment, refund.amount)
     transactions.settle_refund(refund_id=refund.id, status=HistoryStatus.FAILED)
-    reversals.show_rest(payment, now)
+    takebacks.show(payment, now)
     ledger.release(fact=Fact.REFUND_RELEASED, **posting(refund, now))
 
 

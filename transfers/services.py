@@ -54,12 +54,14 @@ def cancel(order_id: str, *, now: datetime) -> None:
     transfer.become(State.CANCELED, ended_at=now)
 
 
-def taking_back(transaction_ids: Iterable[str], *, route: str) -> list[str]:
-    """Our orders to take these payments back, carried out or not yet: the bank answers them by telling so."""
+def taking_back(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:
+    """Our orders to take back a payment of `amount` satang, carried out or not yet: its bank answers them by
+    telling so. None where they are for less."""
     if not banks.voids(route):
         return []
-    orders = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
-    return list(orders.filter(state__in=[*OPEN, State.SUCCEEDED]).values_list("pk", flat=True))
+    made = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
+    orders = dict(made.filter(state__in=[*OPEN, State.SUCCEEDED]).values_list("pk", "amount"))
+    return list(orders) if sum(orders.values()) == amount else []
 
 
 def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: int = 50) -> int:

@@ -66,11 +66,12 @@ RULES = [
     ),
     Rule(
         "what a bank took back by our order was ordered",
-        "SELECT id, 'ordered' FROM receipts_receipt WHERE outcome = 'ordered'",
-        """SELECT DISTINCT receipt.id, 'ordered'
+        "SELECT id, amount::text FROM receipts_receipt WHERE outcome = 'ordered'",
+        """SELECT receipt.id, sum(transfer.amount)::text
            FROM receipts_receipt AS receipt JOIN transfers_transfer AS transfer
                ON route = 'bank:' || bank AND charge_id IN (bank_transaction_id, also_known_as)
-           WHERE outcome = 'ordered' AND charge_id <> '' AND state = 'succeeded'""",
+           WHERE outcome = 'ordered' AND charge_id <> '' AND state = 'succeeded'
+           GROUP BY receipt.id""",
     ),
     Rule(
         "what a bank took back of a payment was taken from its merchant",

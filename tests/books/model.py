@@ -115,6 +115,9 @@ class Books:
         self.net -= money.amount
         payment.taken_back, money.unshown = money, money.amount
         self._show(money, payment)
+        for order in self.of("refund"):
+            if order.payment is payment and order.is_cancelable:
+                self.release(order, "canceled")
 
     def _show(self, money: Money, payment: Payment) -> None:
         part = min(money.unshown, payment.left)

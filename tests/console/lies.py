@@ -169,6 +169,7 @@ LIES = {
     ],
     "what a bank took back by our order was ordered": [
         "DELETE FROM transfers_transfer WHERE charge_id <> ''",
+        "UPDATE transfers_transfer SET amount = amount - 1 WHERE charge_id <> ''",
         f"UPDATE receipts_receipt SET outcome = 'ordered' WHERE id = {REVERSED}",
     ],
     "what a bank took back of a payment was taken from its merchant": [

@@ -24,7 +24,7 @@ from tests.receipts.cast import (
     suspense,
     told_of,
 )
-from tests.refunds.cast import carry_out
+from tests.refunds.cast import PAYEE, carry_out
 from tests.transfers.cast import Bank
 from tests.withdrawals.cast import PATH, withdrawal_request, withdrawn, work
 from transactions import ledger
@@ -182,16 +182,42 @@ def test_what_the_bank_took_while_a_refund_was_under_way_cannot_be_refunded_agai
     assert again.json()["error"]["code"] == "payment_not_refundable"
 
 
-def test_a_canceled_refund_makes_room_for_what_the_bank_took_and_no_more(till: Till) -> None:
+def test_refunds_that_no_bank_was_told_of_do_not_go_as_well(till: Till) -> None:
     credit = till.sold()
-    canceled = till.refund(str(credit.payment_id), amount=100_000)["refund_id"]
-    till.refund(str(credit.payment_id), amount=10_000)
+    asked = [till.refund(str(credit.payment_id), amount=satang)["refund_id"] for satang in (100_000, 10_000)]
     reversal = till.takes_back(credit)
-    assert till.shop.post(f"/v1/refunds/{canceled}/cancel").status_code == 200
+    assert set(Refund.objects.filter(pk__in=asked).values_list("status", "canceled_by")) == {
+        ("canceled", "bank:sandbox")
+    }
     shown = Refund.objects.filter(reversal_id=reversal.id).values_list("amount", flat=True)
-    assert sorted(shown) == [40_000, 100_000]
+    assert sorted(shown) == [10_000, 40_000, 100_000]
+    assert till.shop.payment(str(credit.payment_id))["status"] == "refunded"
+    assert till.held() == {"available": 0, "reserved": 0}
+
+
+def test_a_refund_without_a_destination_does_not_get_one_after_the_bank_took_the_money_back(
+    till: Till,
+) -> None:
+    code = till.shop.qr_code()
+    assert till.bank.tell(code, payer_bank_code="999").status_code == 200  # of no bank
+    credit, waiting = till.receipt(code["payment_id"]), till.refund(code["payment_id"])
+    assert waiting["pending_reason"] == "awaiting_destination"
+    till.takes_back(credit)
+    answer = till.act(waiting, "destination", PAYEE)
+    assert answer.json()["error"]["code"] == "refund_not_addressable"
+    assert till.held() == {"available": 0, "reserved": 0}
+
+
+def test_a_part_that_the_bank_takes_back_leaves_refunds_that_there_is_room_for(till: Till) -> None:
+    credit = till.sold()
+    kept, beyond = (till.refund(str(credit.payment_id), amount=60_000)["refund_id"] for _ in range(2))
+    till.takes_back(credit, 50_000)
+    assert dict(Refund.objects.filter(pk__in=[kept, beyond]).values_list("pk", "status")) == {
+        kept: "pending",
+        beyond: "canceled",
+    }
     payment = till.shop.payment(str(credit.payment_id))
-    assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 140_000)
+    assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 50_000)
 
 
 @pytest.mark.parametrize("change", [{"satang": 150_001}, {"transaction_id": "ANOTHERTRANSACTION00"}])

@@ -117,6 +117,16 @@ def test_after_the_banks_day_the_refund_fails_and_the_money_stays(
     assert live.shop.get("/v1/balance").json()["available"] == code["amount"]
 
 
+def test_this_bank_takes_back_no_part_of_a_payment(live: Linked, bank: BblStandIn) -> None:
+    code, told = paid(live, bank)
+    part = {"payment_id": code["payment_id"], "amount": code["amount"] - 1}
+    error = live.shop.post("/v1/refunds", part).json()["error"]
+    assert (error["code"], error["param"]) == ("partial_refund_not_supported", "amount")
+    assert live.shop.get("/v1/refunds").json()["total"] == 0
+    live.push(cancelled(told))
+    assert live.status(code) == "refunded"
+
+
 def test_this_bank_pays_to_no_account(live: Linked, bank: BblStandIn) -> None:
     code, _ = paid(live, bank)
     to = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai"}

@@ -7,7 +7,7 @@ import pytest
 
 from banks import Word
 from core import clock
-from tests.transfers.cast import Bank, Recorder, pass_time, queued, work
+from tests.transfers.cast import Bank, Recorder, an_order, pass_time, queued, work
 from transfers import services
 from transfers.errors import AlreadyTold
 from transfers.models import State
@@ -94,3 +94,17 @@ def test_what_is_not_due_or_for_another_purpose_is_left(owner: Recorder, served_
     queued("refund")
     assert work(owner) == 0
     assert bank.sent == []
+
+
+@pytest.mark.parametrize(
+    ("amounts", "explain"), [([150_000], True), ([40_000, 110_000], True), ([40_000], False), ([], False)]
+)
+def test_orders_explain_that_a_bank_took_a_payment_back_only_where_they_are_for_all_of_it(
+    amounts: list[int], explain: bool
+) -> None:
+    for amount in amounts:
+        no_account = {"bank_code": "", "account": "", "account_name": ""}
+        order = an_order("refund", amount=amount, charge_id="T1", **no_account)
+        services.queue(order, route="bank:bbl", at=clock.now(), merchant_id="")
+    found = services.taking_back(["T1", ""], route="bank:bbl", amount=150_000)
+    assert len(found) == (len(amounts) if explain else 0)
