@@ -27,7 +27,14 @@ ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyK
 OF_NO_OPERATION = {"method_not_allowed"}
 OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
-SAMPLES = {"status": "expired", "left": "500.00 THB", "method": "PUT", "retry_after": "1", "name": "somebank"}
+SAMPLES = {
+    "status": "expired",
+    "left": "500.00 THB",
+    "whole": "1,500.00 THB",
+    "method": "PUT",
+    "retry_after": "1",
+    "name": "somebank",
+}
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
