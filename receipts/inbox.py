@@ -75,7 +75,7 @@ def _receipt(draft: Receipt) -> tuple[Receipt, Verdict]:
     joining.hold([f"name {draft.bank} {draft.bank_transaction_id}", joining.name_of(draft.bank, draft)])
     if known := _known(draft):
         return known
-    if told := joining.told_by_line(draft.bank, draft):
+    if told := joining.told_by_line(draft):
         joining.name(told, draft.bank_transaction_id)
         return told, Verdict.REPEAT
     if draft.kind == Kind.REVERSAL:

@@ -61,11 +61,12 @@ def credited_before(reversal: Movement) -> datetime:
     return _second(reversal.paid_at) + SECOND
 
 
-def told_by_line(bank: str, movement: Movement) -> Receipt | None:
+def told_by_line(draft: Receipt) -> Receipt | None:
     """The receipt that a line made of this money and no message has joined. The caller holds the lock."""
-    return next(
-        (receipt for receipt in _nameless(bank, movement.kind, movement) if are_one(receipt, movement)), None
-    )
+    fitting = [receipt for receipt in _nameless(draft.bank, draft.kind, draft) if are_one(receipt, draft)]
+    if draft.kind == Kind.REVERSAL:
+        fitting = _debits_of(draft, fitting)
+    return next(iter(fitting), None)
 
 
 def named(bank: str, transaction_id: str, kind: str) -> Receipt | None:
@@ -120,6 +121,16 @@ def nameless_credits(reversal: Receipt) -> Any:
         .filter(paid_at__lt=credited_before(reversal))
         .exclude(bank_transaction_id__in=taken_back.values("bank_transaction_id"))
     )
+
+
+def _debits_of(reversal: Receipt, debits: list[Receipt]) -> list[Receipt]:
+    """Those that may be this reversal: none that took back a credit which the bank calls otherwise."""
+    credit = named(reversal.bank, reversal.bank_transaction_id, Kind.CREDIT)
+    taken = [(debit, named(debit.bank, debit.bank_transaction_id, Kind.CREDIT)) for debit in debits]
+    undecided = [debit for debit, other in taken if other is None]
+    if credit is not None:
+        return [debit for debit, other in taken if other == credit] or undecided
+    return undecided + [debit for debit, other in taken if other is not None and not other.told_id]
 
 
 def _news(receipt: Receipt, told: Receipt) -> dict[str, str]:

@@ -180,6 +180,33 @@ def test_a_credit_that_was_taken_back_already_is_not_what_the_next_reversal_take
     assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
 
 
+@pytest.mark.parametrize(("by_callback", "credit_first"), [(True, True), (True, False), (False, True)])
+def test_a_reversal_is_not_the_debit_that_took_back_another_credit(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], by_callback: bool, credit_first: bool
+) -> None:
+    first, debit, second = twice
+    if by_callback:
+        till.bank.post(first)
+    load(told(code, first, debit))
+    words = [second, till.bank.notice(code, **taken_back(second, clock.now()))]
+    for word in words if credit_first else words[::-1]:
+        till.bank.post(word)
+    assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
+    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+
+
+def test_a_reversal_is_the_debit_that_took_back_the_credit_it_names(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+) -> None:
+    first, reversal, _ = twice
+    load(bot(line_of(code, minutes_ago(4), sign="D")))  # of what nobody knows
+    load(told(code, first, reversal))
+    for word in (first, reversal):
+        till.bank.post(word)
+    assert fates() == [WAITS, ("applied", ""), REVERSED]
+    assert Receipt.objects.get(also_known_as=first["transaction_id"], kind="reversal").outcome == "reversed"
+
+
 def test_a_debit_in_the_second_of_its_credit_takes_it_back(
     till: Till, code: dict[str, Any], paid_at: datetime
 ) -> None:
