@@ -97,8 +97,10 @@ def _judge(reversal: Receipt, credit: Receipt, payment: Payment | None, now: dat
 
 
 def _take(reversal: Receipt, credit: Receipt, payment: Payment | None, now: datetime) -> bool:
-    """False where nothing can be taken."""
+    """False where nothing can be taken. Of a payment only once: who tells of it again has to be asked."""
     if credit.is_credited and payment is not None:
+        if refunds.is_recorded(payment):
+            return False
         _from_merchant(reversal, payment, now)
         return True
     return (

@@ -11,6 +11,11 @@ from refunds.models import Refund, Status, Takeback
 from transfers import services as transfers
 
 
+def is_recorded(payment: Payment) -> bool:
+    """Whether its bank took something back before. The caller holds the payment's lock."""
+    return Takeback.objects.filter(payment=payment).exists()
+
+
 def record(payment: Payment, *, reversal_id: str, route: str, amount: int, now: datetime) -> None:
     """Show `amount` (satang) as a refund.
 

@@ -195,6 +195,18 @@ def test_a_reversal_is_not_the_debit_that_took_back_another_credit(
     assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
 
 
+def test_a_payment_is_taken_back_once_and_a_second_time_is_for_staff(
+    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+) -> None:
+    """The bank's word about the second money joined the debit of the first, for nothing told them apart."""
+    first, debit, second = twice
+    load(told(code, first, debit))
+    for word in (till.bank.notice(code, **taken_back(second, clock.now())), second, debit, first):
+        assert till.bank.post(word).status_code == 200
+    assert fates() == [("applied", ""), REVERSED, WAITS, ("duplicate", "")]
+    assert (suspense(), till.held()) == (150_000, {"available": 0, "reserved": 0})
+
+
 def test_a_reversal_is_the_debit_that_took_back_the_credit_it_names(
     till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
 ) -> None:
