@@ -73,10 +73,10 @@ def test_an_answer_against_the_expiry_of_its_code_never_loses_the_money(
     shop: Shop, caller: BankCaller, served_by: Answering
 ) -> None:
     for _ in range(20):
+        Enrolment.objects.update(created_before=clock.now())  # the round before was in the future
         code = shop.qr_code(expiry_minutes=1)
         served_by(found(caller.notice(code)))
         expire = partial(payments.expire_due, now=clock.now() + timedelta(seconds=61))
-        Enrolment.objects.update(created_before=clock.now())  # the round before was in the future
         at_once(lambda: sweep(61), expire)
         assert succeeded_once(code["payment_id"])
 
