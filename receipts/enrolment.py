@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -21,7 +22,7 @@ AGE = timedelta(seconds=4)
 SETTLED = timedelta(minutes=1)
 # Looked at, and enrolled, in one commit: what is more than this is for the next.
 SPAN, BATCH = timedelta(minutes=10), 2000
-# Where to begin in a database that was never searched: the bank's statement tells of what is older.
+# What was older when the first search began is left out: the bank's statement tells of it.
 HORIZON = timedelta(days=2)
 # After hours without workers the rest is for the next sweep.
 PATIENCE_SECONDS = 2.0
@@ -29,7 +30,8 @@ PATIENCE_SECONDS = 2.0
 
 def enrol(*, now: datetime) -> int:
     """Enrol what has stayed pending since the last search. Sweeps may run at once. Returns how many."""
-    known, _ = Enrolment.objects.get_or_create(id=1, defaults={"created_before": now - HORIZON})
+    never: dict[str, Any] = {"created_before": lambda: _beginning(now)}
+    known, _ = Enrolment.objects.get_or_create(id=1, defaults=never)
     begin, end = known.created_before, now - schedule.paced(AGE)
     enrolled, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
     while begin < end and time.monotonic() < ends_at:
@@ -40,6 +42,12 @@ def enrol(*, now: datetime) -> int:
             begin = until
             _remember(min(until, now - SETTLED))
     return enrolled
+
+
+def _beginning(now: datetime) -> datetime:
+    """Where to begin in a database that was never searched."""
+    oldest = Payment.objects.order_by("pk").values_list("created_at", flat=True).first()
+    return max(now - HORIZON, (oldest or now) - SETTLED)
 
 
 def stayed_pending(begin: datetime, until: datetime) -> "QuerySet[Payment]":
