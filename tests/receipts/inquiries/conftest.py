@@ -1,8 +1,9 @@
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 
 import banks
 from core import clock
@@ -13,7 +14,14 @@ Answering = Callable[..., AskedBank]
 
 
 @pytest.fixture(autouse=True)
-def searched_until_now(db: None) -> None:
+def around_noon(noon: datetime) -> Iterator[None]:
+    """Or the question at the end of the day would come among the others."""
+    with time_machine.travel(noon):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def searched_until_now(db: None, around_noon: None) -> None:
     """This database has been searched before: nobody looks at the last two days."""
     Enrolment.objects.create(created_before=clock.now() - timedelta(minutes=1))
 
