@@ -1,7 +1,9 @@
 """Payments that stay pending are found, whenever they were committed, at a cost that stays."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -41,6 +43,25 @@ def test_what_is_pending_for_some_seconds_is_found(
 ) -> None:
     made(shop, begins + timedelta(seconds=60 - age))
     assert enrolment.enrol(now=begins + timedelta(seconds=60)) == is_found
+
+
+def test_a_database_that_was_never_searched_is_searched_for_two_days_back(shop: Shop) -> None:
+    Enrolment.objects.all().delete()
+    now = clock.now()
+    for days in (3, 1):
+        (newest,) = made(shop, now - timedelta(days=days))
+    enrolment.enrol(now=now)
+    assert enrolled() == {newest}
+
+
+def test_a_new_database_is_searched_by_few_statements(
+    shop: Shop, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    Enrolment.objects.all().delete()
+    now = clock.now()
+    made(shop, now - timedelta(seconds=6))
+    with django_assert_max_num_queries(20):
+        assert enrolment.enrol(now=now) == 1
 
 
 def test_what_is_found_has_a_first_date_and_its_bank_a_turn(shop: Shop, begins: datetime) -> None:
