@@ -17,4 +17,4 @@ def exceptions_reminder(context: dict[str, Any]) -> dict[str, Any]:
     if not may_look(context["request"]):
         return {}
     count = Waiting.objects.order_by()[:COUNTED].count()
-    return {"count": count, "are_more": count == COUNTED}
+    return {"count": count, "are_more": count >= COUNTED}

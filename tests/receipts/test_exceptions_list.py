@@ -17,6 +17,7 @@ from receipts import acts, exceptions_admin
 from receipts.models import Act, Deed, Notice, Receipt, Waiting
 from receipts.orders import OWNERS
 from receipts.sentences import span
+from receipts.templatetags import exceptions
 from tests.conftest import BankCaller, Shop
 from tests.receipts.cast import reversal_of
 from tests.receipts.staff import LIST, Odd, page_of, read, staff
@@ -271,12 +272,16 @@ def test_who_sees_receipts_or_decides_about_them_sees_the_list(odd: Odd, permiss
     assert "exceptions" in read(client, "/admin/").lower()
 
 
-def test_the_first_page_of_the_console_says_how_many_wait(odd: Odd, onlooker: Client) -> None:
+def test_the_first_page_of_the_console_says_how_many_wait(
+    odd: Odd, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "for a person" not in read(onlooker, "/admin/")
     odd.mismatch()
     assert "1 exception waits for a person." in read(onlooker, "/admin/")
     odd.unmatched()
     assert f'<a href="{LIST}">2 exceptions wait for a person.</a>' in read(onlooker, "/admin/")
+    monkeypatch.setattr(exceptions, "COUNTED", 2)
+    assert "2 or more exceptions wait for a person." in read(onlooker, "/admin/")
 
 
 def test_others_see_nothing(odd: Odd, client: Client) -> None:
