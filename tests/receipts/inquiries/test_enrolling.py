@@ -45,15 +45,6 @@ def test_what_is_pending_for_some_seconds_is_found(
     assert enrolment.enrol(now=begins + timedelta(seconds=60)) == is_found
 
 
-def test_a_database_that_was_never_searched_is_searched_for_two_days_back(shop: Shop) -> None:
-    Enrolment.objects.all().delete()
-    now = clock.now()
-    for days in (3, 1):
-        (newest,) = made(shop, now - timedelta(days=days))
-    enrolment.enrol(now=now)
-    assert enrolled() == {newest}
-
-
 def test_a_new_database_is_searched_by_few_statements(
     shop: Shop, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
 ) -> None:
