@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from banks import oauth, reading, signing
+from banks import oauth, signing
 from banks.exchange import Answer, NoAnswer
 from banks.oauth import Api, Errand
 from banks.tokens import Token
@@ -30,7 +30,7 @@ class Caller:
         headers = {
             "Content-Type": "application/json",
             "Request-Ref": uuid.uuid4().hex,
-            "Transmit-Date-Time": now.astimezone(reading.BANGKOK).isoformat(timespec="milliseconds"),
+            "Transmit-Date-Time": now.astimezone(clock.BANGKOK).isoformat(timespec="milliseconds"),
             "Signature": signing.sign(asked, private_key=self._credentials["private_key"], now=now),
         }
         body = orjson.dumps(asked)

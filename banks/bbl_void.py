@@ -95,7 +95,7 @@ def _word(answer: Answer, order: Order) -> Word:
 
 def _is_open(order: Order, now: datetime) -> bool:
     """Whether the day of the payment is today in Bangkok, and not over for the bank."""
-    local = now.astimezone(reading.BANGKOK)
+    local = now.astimezone(clock.BANGKOK)
     try:
         day, _ = _place(order)
     except ValueError:
@@ -109,4 +109,4 @@ def _place(order: Order) -> tuple[datetime, str]:
     reference1, _, bank_reference = rest.rpartition(".")
     if not reference1 or not bank_reference:
         raise ValueError("no transaction id of this bank")
-    return datetime.strptime(day, "%Y%m%d").replace(tzinfo=reading.BANGKOK), reference1
+    return datetime.strptime(day, "%Y%m%d").replace(tzinfo=clock.BANGKOK), reference1

@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from core import clock, money, strict_json
+from core.clock import BANGKOK
 from core.errors import InvalidRequest
 
-BANGKOK = timezone(timedelta(hours=7))
 # How far the bank's clock and ours may be apart: money of past midnight may be booked a day before.
 AROUND_MIDNIGHT = timedelta(minutes=5)
 MOST_DAYS = 31

@@ -1,6 +1,9 @@
 """The one clock: read at the edge, passed in from there. Leases and locks use the database's."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+
+BANGKOK = timezone(timedelta(hours=7))
+"""Of Thai banks' days and times, all year round."""
 
 
 def now() -> datetime:

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
+from core.clock import BANGKOK
 from merchants.models import Merchant
 from receipts.models import HELD, Kind, LineResult, Outcome, Receipt, Resolution, StatementLine
-from receipts.statements.lines import BANGKOK
 
 MOVES_MONEY = [Kind.CREDIT, Kind.REVERSAL]
 

@@ -1,10 +1,11 @@
 """When a bank is asked about a payment that nobody confirmed. Pure: instants in, instants out."""
 
-from datetime import datetime, time, timedelta, timezone
+from datetime import datetime, time, timedelta
 from zlib import crc32
 
 from django.conf import settings
 
+from core.clock import BANGKOK
 from payments.models import Payment
 
 # Seconds after the code was made, while the payer stands at the till.
@@ -22,8 +23,6 @@ FRESH_FOR = timedelta(minutes=2)
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 # After the last entry: from then on only its statement can tell.
 PATIENCE = timedelta(days=1)
-
-BANGKOK = timezone(timedelta(hours=7))
 
 
 def of(payment: Payment) -> list[datetime]:

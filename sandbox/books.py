@@ -4,8 +4,8 @@ from datetime import date, datetime, time
 
 from django.db.models import QuerySet
 
+from core.clock import BANGKOK
 from sandbox.models import EntryType, SandboxEntry
-from sandbox.shapes import BANGKOK
 
 MOST_FOUND = 100
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from core import ids, thaiqr
+from core import clock, ids, thaiqr
 from core.thaiqr import Payload
 from sandbox import scenarios, shapes
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
@@ -123,7 +123,7 @@ def _payment(order: Order, transfer: Transfer, now: datetime) -> SandboxPayment:
 
 def _slip_reference(paid_at: datetime) -> str:
     """As the banks make it: the day in Bangkok, then whatever is unique; 25 characters."""
-    return f"{paid_at.astimezone(shapes.BANGKOK):%Y%m%d}{ids.random_text(17)}"
+    return f"{paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}"
 
 
 def _entries(payment: SandboxPayment, transfer: Transfer) -> list[SandboxEntry]:

@@ -1,14 +1,13 @@
 """Objects of the sandbox bank as plain data."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from core import money
+from core.clock import BANGKOK
 from sandbox.models import EntryType, OrderStatus, SandboxEntry, SandboxOrder, SandboxPayment
-
-BANGKOK = timezone(timedelta(hours=7))
 
 
 def accepted(payment: SandboxPayment) -> dict[str, Any]:

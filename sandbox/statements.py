@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from core import money
+from core.clock import BANGKOK
 from sandbox.models import EntryType, SandboxEntry
-from sandbox.shapes import BANGKOK
 
 BANK_CODE = "998"  # of no bank in Thailand
 WIDTH, ENCODING = 256, "tis-620"

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,12 +16,12 @@ from django.test.client import ClientHandler
 from xdist.scheduler import LoadScopeScheduling
 
 from core import clock, ids, money, redis, thaiqr
+from core.clock import BANGKOK
 from merchants import services
 from merchants.models import Merchant
 from tests import tables, threads
 from tests.audit import differences
 
-BANGKOK = timezone(timedelta(hours=7))
 SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
 # Minutes each: whatever is begun last should be short, or one worker waits for the other.

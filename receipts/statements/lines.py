@@ -5,14 +5,14 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import BinaryIO
 
 from banks.base import Kind, Unreadable
 from banks.reading import YEARS
+from core.clock import BANGKOK
 
-BANGKOK = timezone(timedelta(hours=7))
 LONGEST = 4_096
 """Bytes of a line. Of a longer one, which no format has, only so much is kept."""
 COMPLAINTS_AT_MOST = 20

@@ -12,13 +12,14 @@ from django.test import Client
 
 from config import bridge
 from core import clock, thaiqr
+from core.clock import BANGKOK
 from merchants import links
 from receipts import inbox
 from receipts.models import Notice, Receipt
 from tests.banks import bbl_stand_in, scb_stand_in
 from tests.banks.bbl_stand_in import push, signed
 from tests.banks.scb_stand_in import confirmation
-from tests.conftest import BANGKOK, Shop, new_client, open_shop
+from tests.conftest import Shop, new_client, open_shop
 from tests.merchants.cast import BBL, BILLER, TERMS
 from tests.test_secrets import Written, written
 

@@ -7,9 +7,9 @@ import orjson
 
 import banks
 from core import clock, money
+from core.clock import BANGKOK
 from receipts import acts, settling
 from receipts.models import Receipt, Return
-from tests.conftest import BANGKOK
 from tests.receipts.staff import Odd
 from tests.refunds.cast import Counter
 from tests.transfers.cast import pass_time

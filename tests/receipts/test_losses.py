@@ -8,11 +8,12 @@ from django.test import Client
 
 from banks import OrderNotice, Word
 from core import clock
+from core.clock import BANGKOK
 from receipts import inbox, settling
 from receipts.acts import AlreadyDone, NotPossible
 from receipts.models import Act, Deed, Receipt, Waiting
 from receipts.statements.importing import Summary
-from tests.conftest import BANGKOK, BankCaller, new_client, open_shop
+from tests.conftest import BankCaller, new_client, open_shop
 from tests.receipts.cast import (
     WHY,
     Till,

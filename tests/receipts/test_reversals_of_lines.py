@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from core import clock
+from core.clock import BANGKOK
 from payments.models import Payment
 from receipts import returns
 from receipts.models import Notice, Receipt
 from receipts.returns import NoSender
-from tests.conftest import BANGKOK
 from tests.receipts.cast import Till, decide, now_of, reversal_of, suspense
 from tests.receipts.statements.cast import bot, line_of, load, minutes_ago
 

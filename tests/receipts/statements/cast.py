@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from core import clock, thaiqr
+from core.clock import BANGKOK
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
-from tests.conftest import BANGKOK, Shop, open_shop
+from tests.conftest import Shop, open_shop
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"

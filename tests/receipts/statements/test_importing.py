@@ -8,11 +8,12 @@ from django.db import DatabaseError, connection, transaction
 
 from banks.base import UnknownBank
 from core import clock, thaiqr
+from core.clock import BANGKOK
 from receipts import services
 from receipts.models import Notice, Receipt, Statement, StatementLine
 from receipts.statements import importing, judging
 from receipts.statements.storing import KNOWN
-from tests.conftest import BANGKOK, BankCaller, Shop
+from tests.conftest import BankCaller, Shop
 from tests.receipts.statements.cast import BILLER, bot, detail, line_of, load, plain, results_of, trailer
 from transactions.models import Journal, Transaction
 from webhooks.models import Event

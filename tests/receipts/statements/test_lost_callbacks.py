@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from core import clock, ids, rows
+from core.clock import BANGKOK
 from payments import services as payments
 from payments.models import Payment
 from qrcodes import services as qrcodes
@@ -24,7 +25,7 @@ from receipts.statements import importing, reading
 from receipts.statements.lines import Complaints
 from receipts.statements.storing import Entry as Told
 from receipts.statements.storing import store
-from tests.conftest import BANGKOK, BankCaller, Shop, new_client
+from tests.conftest import BankCaller, Shop, new_client
 from tests.receipts.statements.cast import bot, detail, header, line_of, load, open_billed, trailer
 from tests.receipts.statements.test_races import is_stored, start
 from tests.receipts.statements.test_size import MEGABYTE, imported

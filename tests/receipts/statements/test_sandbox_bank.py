@@ -3,11 +3,12 @@
 import pytest
 
 from core import clock
+from core.clock import BANGKOK
 from receipts.models import Receipt
 from sandbox import services as sandbox
 from sandbox.models import SandboxEntry
 from sandbox.statements import FORMS
-from tests.conftest import BANGKOK, Shop
+from tests.conftest import Shop
 from tests.receipts.statements.cast import load, results_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]

@@ -12,9 +12,9 @@ from django.db import connection, reset_queries
 from django.test.utils import CaptureQueriesContext
 
 from core import clock, ids
+from core.clock import BANGKOK
 from receipts.models import Receipt
 from receipts.statements import importing, reading
-from tests.conftest import BANGKOK
 from tests.receipts.statements.cast import bot, detail, header, load, open_billed, trailer
 
 MANY = 100_000
