@@ -142,9 +142,10 @@ def disable(
     actor: str = acts.SYSTEM,
     judged_by: datetime | None = None,
 ) -> None:
-    """Stop telling an endpoint; what it should have been told is held for it. Again changes nothing.
+    """Stop telling an endpoint; what it should have been told is held for it.
 
-    Nor does an attempt that began at `judged_by`, before the endpoint was moved or enabled.
+    Again, it only holds what came back from a worker meanwhile. An attempt that began at `judged_by`, before
+    the endpoint was moved or enabled, changes nothing.
     """
     endpoint = Endpoint.objects.locked(endpoint_id)
     if judged_by is not None and Health.objects.filter(pk=endpoint_id, forgotten_at__gt=judged_by).exists():
@@ -152,7 +153,7 @@ def disable(
     if endpoint.deleted_at is None and _disable(endpoint, reason, actor, now):
         endpoint.updated_at = now
         endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
-        settling.settle(endpoint, now)
+    settling.settle(endpoint, now)
 
 
 @transaction.atomic

@@ -140,6 +140,15 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_events_are_held(
     assert drain() == 0
 
 
+def test_what_comes_back_after_the_first_word_gone_is_held_too(shop: Shop, receiver: Receiver) -> None:
+    receiver.on("/hook", Reply(status=410), Reply(status=410, delay=20 * deliveries.GATHER_SECONDS))
+    endpoint = make_endpoint(shop, receiver.url(), latency_ms=QUICK_MS + 1)
+    publish(shop, IN_FLIGHT)
+    assert drain() == IN_FLIGHT
+    assert Delivery.objects.filter(state="held").count() == IN_FLIGHT
+    assert endpoint.acts.filter(act="disabled").count() == 1
+
+
 def test_an_endpoint_that_cannot_be_disabled_now_costs_the_others_nothing(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
