@@ -80,6 +80,9 @@ class InquiryAnswer(models.Model):
     found = models.SmallIntegerField(default=0, help_text="How many movements of money.")
     took_ms = models.IntegerField()
     at = models.DateTimeField()
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the task or request that asked."
+    )
 
     class Meta:
         indexes = [models.Index(fields=["payment", "at"], name="inquiryanswer_of_payment")]

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import vault
-from core.columns import PublicIdKey
+from core.columns import PublicId, PublicIdKey
 from receipts.models.receipts import Receipt, Source
 
 
@@ -24,12 +24,14 @@ class Notice(models.Model):
     body_sealed = models.TextField(editable=False)
     verdict = models.CharField(max_length=10, choices=Verdict.choices)
     receipt = models.ForeignKey(Receipt, on_delete=models.PROTECT, null=True, related_name="notices")
+    order_id = PublicId(null=True, help_text="Of the refund, withdrawal or return that it speaks of.")
     received_at = models.DateTimeField()
     request_id = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
         indexes = [
             models.Index(fields=["-received_at"], name="notice_newest_first"),
+            models.Index(fields=["order_id"], condition=Q(order_id__isnull=False), name="notice_of_order"),
             models.Index(
                 fields=["received_at"],
                 condition=Q(verdict__in=["conflict", "unreadable"]),

@@ -1,6 +1,7 @@
 """Payers' slips that were shown to staff."""
 
 from django.db import models
+from django.db.models import Q
 
 from core.columns import PublicId
 from receipts.models.receipts import Receipt
@@ -15,9 +16,13 @@ class SlipCheck(models.Model):
     shown_for = PublicId(null=True, help_text="The payment that it was shown for, where staff said one.")
     by = models.CharField(max_length=150)
     at = models.DateTimeField()
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         indexes = [
+            models.Index(
+                fields=["shown_for"], condition=Q(shown_for__isnull=False), name="slipcheck_of_payment"
+            ),
             models.Index(fields=["sending_bank", "transaction_id"], name="slipcheck_of_slip"),
             models.Index(fields=["-at"], name="slipcheck_newest_first"),
         ]

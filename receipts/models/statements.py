@@ -16,6 +16,7 @@ class Statement(models.Model):
     name = models.CharField(max_length=255, help_text="Of the file.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
     imported_by = models.CharField(max_length=150)
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     total = models.IntegerField(help_text="Lines of the file that speak of money, or should.")
     done = models.IntegerField(default=0, help_text="Lines that are stored.")
@@ -52,6 +53,9 @@ class StatementLine(models.Model):
     occurrence = models.IntegerField(default=1)
     line_sealed = models.TextField(editable=False)
     result = models.CharField(max_length=10, choices=LineResult.choices)
+    why = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="It waits for staff: what is wrong."
+    )
     kind = models.CharField(max_length=8, choices=Kind.choices, blank=True, default="")
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     paid_at = models.DateTimeField(null=True)
