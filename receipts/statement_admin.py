@@ -55,8 +55,8 @@ class StatementAdmin(ReadOnlyAdmin):
     list_filter = ["bank"]
     search_fields = ["=id", "name", "=digest"]
     fields = [
-        "id", "name", "bank", "digest", "imported_by", "created_at", "ended_at", "progress", "results",
-        "complaints",
+        "id", "name", "bank", "digest", "imported_by", "request_id", "created_at", "ended_at", "progress",
+        "results", "complaints",
     ]  # fmt: skip
     change_list_template = "admin/statements.html"
     change_form_template = "admin/statement.html"

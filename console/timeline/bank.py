@@ -78,9 +78,16 @@ def _lined(line: StatementLine) -> Entry:
     assert line.receipt is not None
     summary = f"The bank's statement says: {_said(line.receipt)}."
     details = {"result": line.result, "source": Source.STATEMENT.value, **about(line.receipt)}
-    internal = {"statement": line.statement.name, "imported_by": line.statement.imported_by}
+    imported = line.statement
+    internal = {"statement": imported.name, "imported_by": imported.imported_by}
     return Entry(
-        line.statement.created_at, Type.STATEMENT, summary, f"bank:{line.bank}", "", details, internal
+        at=imported.created_at,
+        type=Type.STATEMENT,
+        summary=summary,
+        actor=f"bank:{line.bank}",
+        request_id=imported.request_id,
+        details=details,
+        internal=internal,
     )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from banks.base import UnknownBank
-from core import ids
+from core import ids, origin
 from merchants.models import Merchant
 from receipts.models import LineResult, Outcome, Receipt, Statement
 from receipts.statements import owning
@@ -73,6 +73,7 @@ def begin(file: File, *, bank: str, by: str, now: datetime) -> tuple[Statement, 
         name=file.name[:LONGEST_NAME],
         digest=file.digest,
         imported_by=by,
+        request_id=origin.current().request_id,
         created_at=now,
         total=total,
     )
