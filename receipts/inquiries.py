@@ -10,6 +10,7 @@ from django.db import transaction
 
 import banks
 from banks import calling
+from core import origin
 from payments.models import Payment
 from receipts import enrolment, inbox, joining, questions, rounds, schedule, services
 from receipts.enrolment import OPEN
@@ -96,6 +97,7 @@ def _settle(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: datetime)
         found=len(answer.found.notices),
         took_ms=round(answer.seconds * 1000),
         at=now,
+        request_id=origin.current().request_id,
     )
     ours.due_at, ours.lease_until = _next(payment, answer.said, asked_at, now), None
     ours.is_fresh = schedule.is_fresh(payment, ours.due_at or now)

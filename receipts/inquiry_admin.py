@@ -19,9 +19,9 @@ class InquiryAdmin(ReadOnlyAdmin):
 
 
 class InquiryAnswerAdmin(ReadOnlyAdmin):
-    list_display = ["payment_id", "said", "found", "took_ms", "at"]
+    list_display = ["payment_id", "said", "found", "took_ms", "at", "request_id"]
     list_filter = ["said"]
-    search_fields = ["=payment__id"]
+    search_fields = ["=payment__id", "=request_id"]
     ordering = ["-id"]
 
 

@@ -63,7 +63,7 @@ def lines(subject: Subject) -> Moment:
 
 def _answered(answer: InquiryAnswer) -> Entry:
     details = {"said": answer.said, "found": answer.found, "took_ms": answer.took_ms}
-    return Entry(answer.at, Type.INQUIRY, ANSWERS[Said(answer.said)], CLOCK, details=details)
+    return Entry(answer.at, Type.INQUIRY, ANSWERS[Said(answer.said)], CLOCK, answer.request_id, details)
 
 
 def _noticed(notice: Notice) -> Entry:

@@ -1,20 +1,33 @@
 """What banks say and are asked, in the timeline: by which request, and who brought it in."""
 
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
 
+import banks
+from config.celery import app
 from receipts.models import Receipt, Statement
+from receipts.tasks import inquire_due
 from tests.conftest import BankCaller, Shop
 from tests.console.test_timeline_page import read
 from tests.console.timeline_cast import only
+from tests.receipts.inquiries.cast import AskedBank
 from tests.receipts.statements.cast import bot, line_of
 
 IMPORT = "/admin/receipts/statement/import/"
+
+
+@pytest.fixture
+def clock(noon: datetime) -> Iterator[Any]:
+    with time_machine.travel(noon, tick=False) as clock:
+        yield clock
 
 
 @pytest.fixture
@@ -49,3 +62,18 @@ def test_a_statement_that_a_command_imports_has_no_request(
     path.write_bytes(file_about(code))
     call_command("import_statement", str(path), "--bank", "sandbox", "--quiet")
     assert only(shop, code["payment_id"], "bank.statement")["request_id"] is None
+
+
+def test_a_question_to_the_bank_names_the_task_that_put_it(
+    admin_client: Client, shop: Shop, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = AskedBank()
+    monkeypatch.setattr(banks, "get", lambda name, link=None: bank)
+    monkeypatch.setattr(banks, "asked", lambda: {"sandbox": 50})
+    payment_id = shop.qr_code()["payment_id"]
+    clock.shift(6)
+    task_id = app.tasks[inquire_due.name].apply(throw=True).id
+    told = only(shop, payment_id, "bank.inquiry")
+    assert (told["actor"], told["request_id"]) == ("clock", task_id)
+    assert told["details"]["said"] == "nothing"
+    assert task_id in admin_client.get("/admin/receipts/inquiryanswer/").content.decode()
