@@ -35,8 +35,9 @@ def _taken_from(lane: str, *, condition: str, after: str, room: str) -> str:
 # `waiting` hops from endpoint to endpoint along an index, so a long backlog costs nothing. A paused endpoint
 # has no room but for what is sent by hand; when its pause has ended, and when it was never asked, it is tried
 # with one delivery. What it has room for beyond the share of everybody is a lane of its own. Each row tells
-# where the window ended, also if none was taken. `taken` compares the state in a way that no index knows: a
-# plan from a time when little waited would rather walk the index of all that waits than go by the id.
+# where the window ended, also if none was taken. `taken` goes by the id, one after the other, whatever the
+# statistics say: a plan from a time when little waited would rather walk all that waits, by its index (which
+# knows no such comparison of the state) or by the table (which a lock in a subquery of its own rules out).
 CLAIM = f"""
     WITH RECURSIVE waiting (endpoint_id, nth) AS (
         (SELECT endpoint_id, 1 FROM webhooks_delivery
@@ -64,24 +65,25 @@ CLAIM = f"""
     , {_taken_from("steady", condition="NOT s.is_slow", after="0", room="least(s.room_by_hand, %(share)s)")}
     , {_taken_from("extra", condition="NOT s.is_slow", after="%(share)s", room="s.room")}
     , taken AS MATERIALIZED (
-        SELECT d.id, chosen.lane FROM webhooks_delivery d JOIN (
+        SELECT locked.id, chosen.lane FROM (
             SELECT * FROM (TABLE slow UNION ALL TABLE steady UNION ALL TABLE extra) lanes
             LIMIT %(steady_limit)s
-        ) chosen ON chosen.id = d.id
-        WHERE d.state || '' = 'pending'
-        FOR NO KEY UPDATE OF d SKIP LOCKED
+        ) chosen CROSS JOIN LATERAL (
+            SELECT d.id FROM webhooks_delivery d WHERE d.id = chosen.id AND d.state || '' = 'pending'
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) locked
     ), leased AS (
         UPDATE webhooks_delivery d
         SET state = 'leased', attempts = d.attempts + 1, lease_id = gen_random_uuid(),
             lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
-        FROM taken WHERE d.id = taken.id
-        RETURNING d.id, d.lease_id, d.attempts, d.resend, d.event_id, d.endpoint_id, taken.lane
+        WHERE d.id = ANY (ARRAY(SELECT id FROM taken))
+        RETURNING d.id, d.lease_id, d.attempts, d.resend, d.event_id, d.endpoint_id
     )
     SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
     FROM (VALUES (1)) always LEFT JOIN (
         SELECT l.id, l.lease_id, l.attempts, CASE l.resend WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id AS event_id, v.body, m.mode, l.lane, {rows.columns(Endpoint, "e")}
-        FROM leased l JOIN webhooks_endpoint e ON e.id = l.endpoint_id
+            v.id AS event_id, v.body, m.mode, taken.lane, {rows.columns(Endpoint, "e")}
+        FROM leased l JOIN taken ON taken.id = l.id JOIN webhooks_endpoint e ON e.id = l.endpoint_id
         JOIN webhooks_event v ON v.id = l.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
 """  # noqa: S608

@@ -6,17 +6,19 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import Model
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
+from merchants.models import Merchant
 from tests.conftest import Shop
 from tests.threads import at_once
 from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
 from webhooks import endpoints, leases, notes, settling, tasks
 from webhooks.client import Answer
 from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lane, Lease, Rounds
-from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointStatus, Health
+from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointStatus, Event, Health
 from webhooks.notes import Result
 
 pytestmark = pytest.mark.django_db
@@ -205,23 +207,28 @@ def test_a_claim_finds_the_one_that_is_due_among_many_that_wait(
         assert [lease.delivery_id for lease in rounds.claim(now=NOW, limit=9)] == [delivery.id]
 
 
-def test_a_claim_does_not_walk_a_backlog_that_the_statistics_do_not_know(shop: Shop, rival: Shop) -> None:
+@pytest.mark.parametrize("known_late", [[], [Endpoint], [Endpoint, Health, Event, Merchant], [Delivery]])
+def test_a_claim_does_not_walk_a_backlog_whatever_the_statistics_know(
+    shop: Shop, rival: Shop, known_late: list[type[Model]]
+) -> None:
     make_endpoint(shop, latency_ms=SLOW_MS + 1)
     make_endpoint(rival)
     publish(shop, 200)
     Delivery.objects.update(state="succeeded")
-    learn()
+    learn(Delivery)
     publish(shop, 3_000)
     assert len(claim(100)) == IN_FLIGHT
     publish(rival)
+    learn(*known_late)
     before = deliveries_read()
     assert len(claim(100)) == 1
     assert deliveries_read() - before < 100
 
 
-def learn() -> None:
+def learn(*models: type[Model]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE webhooks_delivery")
+        for model in models:
+            cursor.execute(f"ANALYZE {model._meta.db_table}")
 
 
 def deliveries_read() -> int:
