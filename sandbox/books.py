@@ -13,9 +13,12 @@ MOST_FOUND = 100
 def about(
     *, biller_id: str, reference1: str, since: datetime, until: datetime, now: datetime
 ) -> QuerySet[SandboxEntry]:
-    """The entries about one code with a bank's time between the two, both included; the oldest hundred."""
+    """The entries about one code with a bank's time between the two, both included; the oldest hundred.
+
+    One that was told before its time counts from then on, or the bank would deny what it has told.
+    """
     found = _shown(now).filter(payment__biller_id=biller_id, payment__reference1=reference1)
-    return found.filter(at__range=(since, until))[:MOST_FOUND]
+    return found.filter(booked_at__lte=until, at__gte=since)[:MOST_FOUND]
 
 
 def of_day(*, biller_id: str, day: date, now: datetime) -> QuerySet[SandboxEntry]:

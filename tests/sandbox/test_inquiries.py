@@ -89,9 +89,21 @@ def test_what_will_be_paid_is_found_when_it_is(watch: Any) -> None:
     assert len(found()) == 1
 
 
-def test_what_was_told_early_is_not_denied() -> None:
+@pytest.mark.parametrize(
+    ("since", "until", "number"),
+    [
+        ("2026-11-21T02:00:00Z", "2026-11-21T02:59:59.999Z", 0),
+        ("2026-11-21T02:00:00Z", "2026-11-21T03:05:00Z", 1),
+        ("2026-11-22T03:01:00Z", "2026-11-22T04:00:00Z", 1),
+        ("2026-11-22T03:01:00.001Z", "2026-11-22T04:00:00Z", 0),
+    ],
+)
+def test_what_was_told_before_its_time_is_not_denied(since: str, until: str, number: int) -> None:
+    """Told at 03:00, of a payment of 03:01 on the day after."""
     pay("late")
-    assert [entry["paid_at"] for entry in found()] == ["2026-11-22T10:01:00.000+07:00"]
+    assert [each["paid_at"] for each in found(since=since, until=until)] == (
+        ["2026-11-22T10:01:00.000+07:00"] * number
+    )
 
 
 def test_a_reversal_is_found_once_it_happened(watch: Any) -> None:
