@@ -5,7 +5,8 @@ from django.contrib.admin.utils import quote
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from banks import Word
 from core import clock, money, vault
@@ -64,11 +65,15 @@ class ReceiptAdmin(ReadOnlyAdmin):
 
 @admin.register(Notice)
 class NoticeAdmin(ReadOnlyAdmin):
-    list_display = ["id", "bank", "source", "verdict", "receipt", "received_at"]
+    list_display = ["id", "bank", "source", "verdict", "receipt", "order_id", "received_at"]
     list_filter = ["verdict", "bank"]
     list_select_related = ["receipt"]
-    search_fields = ["=id", "=receipt__id"]
-    fields = ["id", "bank", "source", "verdict", "receipt", "received_at", "message"]
+    search_fields = ["=id", "=receipt__id", "=order_id"]
+    fields = ["id", "bank", "source", "verdict", "receipt", "order", "received_at", "request_id", "message"]
+
+    @admin.display(description="order", empty_value="-")
+    def order(self, notice: Notice) -> str | None:
+        return case_page.order_of(notice)
 
     @admin.display(description="message")
     def message(self, notice: Notice) -> str:
@@ -118,6 +123,14 @@ class OrderAdmin(TransferAdmin):
     @admin.action(description="The bank says it arrived", permissions=["settle"])
     def arrived(self, request: HttpRequest, chosen: QuerySet[Transfer]) -> None:
         self._settle(request, chosen, transfers.ARRIVED)
+
+    @admin.display(description="told by the bank", empty_value="-")
+    def notices(self, transfer: Transfer) -> SafeString:
+        told = [(case_page.linked(notice), notice.verdict) for notice in case_page.told_of(transfer.id)]
+        return format_html_join(", ", "{} ({})", told)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [*super().get_fields(request, obj), "notices"]
 
     def has_settle_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("transfers.settle_transfer")

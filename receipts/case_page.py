@@ -44,6 +44,17 @@ def message_of(notice: Notice) -> str:
     return redact(notice.body.decode("utf-8", "backslashreplace"))
 
 
+def order_of(notice: Notice) -> str | None:
+    """A link to the order that it speaks of, if that is ours."""
+    order = Transfer.objects.filter(pk=notice.order_id).first() if notice.order_id else None
+    return linked(order) if order else None
+
+
+def told_of(order_id: str) -> list[Notice]:
+    """What its bank told of an order of its own accord, the first first."""
+    return list(Notice.objects.filter(order_id=order_id).order_by("received_at")[:SHOWN])
+
+
 def record_of(row: Model) -> str:
     """Where the console shows the row."""
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
@@ -108,8 +119,8 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Reference 1", receipt.reference1),
         ("Reference 2", receipt.reference2),
         ("Reference 3", receipt.reference3),
-        ("Merchant", receipt.merchant and _linked(receipt.merchant)),
-        ("Payment", payment and _linked(payment)),
+        ("Merchant", receipt.merchant and linked(receipt.merchant)),
+        ("Payment", payment and linked(payment)),
         ("Merchant's reference", payment and payment.reference),
         ("Its status now", payment and payment.status_at(clock.now()).label.lower()),
         ("Payer", receipt.payer_name),
@@ -124,15 +135,16 @@ def _of_notice(notice: Notice) -> Facts:
         ("Bank", notice.bank),
         ("Came by", notice.get_source_display()),
         ("Told to us", _moment(notice.received_at)),
-        ("Told before", notice.receipt and _linked(notice.receipt)),
+        ("Told before", notice.receipt and linked(notice.receipt)),
+        ("Order", order_of(notice)),
     ]
 
 
 def _of_refund(refund: Refund) -> Facts:
     return [
         ("Amount", money.display(refund.amount)),
-        ("Merchant", _linked(refund.merchant)),
-        ("Payment", _linked(refund.payment)),
+        ("Merchant", linked(refund.merchant)),
+        ("Payment", linked(refund.payment)),
         ("Sent by", refund.route),
         ("Sent", _moment(refund.completed_at) if refund.completed_at else None),
         ("Came back", _moment(refund.returned_at) if refund.returned_at else None),
@@ -140,9 +152,9 @@ def _of_refund(refund: Refund) -> Facts:
 
 
 def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
-    """The message itself, and those that tell of the same transaction."""
+    """The message itself, and those that tell of the same transaction or of a refund's order."""
     if isinstance(subject, Refund):
-        return []
+        return told_of(subject.pk)
     receipt = subject if isinstance(subject, Receipt) else subject.receipt
     told = list(receipt.notices.order_by("received_at")[:SHOWN]) if receipt else []
     if isinstance(subject, Notice) and subject not in told:
@@ -150,7 +162,7 @@ def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
     return told
 
 
-def _linked(row: Model) -> str:
+def linked(row: Model) -> str:
     return format_html('<a href="{}">{}</a>', record_of(row), row)
 
 

@@ -43,9 +43,12 @@ def keep(
     receipt: Receipt | None,
     now: datetime,
     source: Source = Source.CALLBACK,
+    *,
+    order_id: str | None = None,
 ) -> Notice:
-    """Keep a message as it came, byte for byte."""
+    """Keep a message as it came, byte for byte. order_id: of an order of ours that it speaks of."""
     notice = draft_notice(bank, body, verdict, receipt, now, source)
+    notice.order_id = order_id
     notice.save(force_insert=True)
     return notice
 

@@ -21,7 +21,8 @@ def accept(*, bank: str, body: bytes, notice: OrderNotice, now: datetime) -> Non
     What fails after the first is not answered as received, so the bank tells it again.
     """
     verdict = Verdict(transfers.weigh(notice, bank=bank))
-    inbox.keep(bank, body, verdict, None, now)
+    known = notice.order_id if transfers.exists(notice.order_id) else None
+    inbox.keep(bank, body, verdict, None, now, order_id=known)
     if verdict == Verdict.NEW:
         transfers.hear(notice, _owner(notice.order_id), now=now)
 

@@ -18,7 +18,7 @@ from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_b
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "conclude", "hear", "queue", "settle_by_hand", "taking_back", "weigh", "work",
+    "cancel", "conclude", "exists", "hear", "queue", "settle_by_hand", "taking_back", "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
@@ -93,6 +93,11 @@ def weigh(notice: OrderNotice, *, bank: str) -> Literal["new", "repeat", "confli
     if steps is None:
         return "conflict"
     return "new" if steps else "repeat"
+
+
+def exists(order_id: str) -> bool:
+    """Whether it is an order of ours, whoever was told of it."""
+    return Transfer.objects.filter(pk=order_id).exists()
 
 
 @dataclass(frozen=True, slots=True)

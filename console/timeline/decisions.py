@@ -24,8 +24,9 @@ def acts(subject: Subject) -> Moment:
 
 
 def dismissals(subject: Subject) -> Moment:
-    """Of messages that told of the same money differently."""
-    differing = Notice.objects.filter(receipt__in=subject.receipt_ids, verdict=Verdict.CONFLICT)
+    """Of messages that told of the same money, or of an order, differently."""
+    ours = Q(receipt__in=subject.receipt_ids) | Q(order_id__in=subject.order_ids)
+    differing = Notice.objects.filter(ours, verdict=Verdict.CONFLICT)
     return _moment(subject, Act.objects.filter(subject_id__in=differing.values("pk")))
 
 

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from core.clock import iso
 from payments.models import Payment
 from qrcodes.models import QrCode
-from receipts.models import Receipt
+from receipts.models import Receipt, Return
 from refunds.models import Refund
 
 CLOCK = "clock"
@@ -84,13 +84,20 @@ class Subject:
     payment: Payment
     receipt_ids: list[str]
     refund_ids: list[str]
+    return_ids: list[str]
     now: datetime
+
+    @property
+    def order_ids(self) -> list[str]:
+        """What banks may be told to send: its refunds, and money that did not fit."""
+        return [*self.refund_ids, *self.return_ids]
 
     @classmethod
     def of(cls, payment: Payment, now: datetime) -> "Subject":
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
-        receipts = Receipt.objects.filter(_names(payment)).values_list("pk", flat=True)
-        return cls(payment, list(receipts), list(refunds), now)
+        receipts = list(Receipt.objects.filter(_names(payment)).values_list("pk", flat=True))
+        returns = Return.objects.filter(receipt__in=receipts).values_list("pk", flat=True)
+        return cls(payment, receipts, list(refunds), list(returns), now)
 
 
 def _names(payment: Payment) -> Q:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 
-from console.timeline import bank, decisions, fate, notifications, refunds, returns, slips
+from console.timeline import bank, decisions, fate, notifications, orders, refunds, returns, slips
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
 from receipts import witnesses as told_by
@@ -30,13 +30,14 @@ KINDS: list[Callable[[Subject], Moment]] = [
     fate.successes,
     fate.failures,
     returns.orders,
+    refunds.created,
+    refunds.addressed,
+    refunds.orders,
+    orders.notices,
     returns.completed,
     returns.failed,
     returns.canceled,
     returns.came_back,
-    refunds.created,
-    refunds.addressed,
-    refunds.orders,
     refunds.completed,
     refunds.whole,
     refunds.failed,

@@ -12,8 +12,8 @@ from transfers.models import Transfer
 
 def orders(subject: Subject) -> Moment:
     """The act before it says who wanted it."""
-    ids = _of(subject).values("pk")
-    return Moment(Transfer.objects.filter(pk__in=ids, told_at__isnull=False), "told_at", _told)
+    told = Transfer.objects.filter(pk__in=subject.return_ids, told_at__isnull=False)
+    return Moment(told, "told_at", _told)
 
 
 def completed(subject: Subject) -> Moment:
@@ -37,7 +37,7 @@ def came_back(subject: Subject) -> Moment:
 def _of(subject: Subject) -> QuerySet[Any]:
     """With what is known of their orders; what was sent by hand has none."""
     order = Transfer.objects.filter(pk=OuterRef("pk"))
-    rows: QuerySet[Any] = Return.objects.filter(receipt__in=subject.receipt_ids)
+    rows: QuerySet[Any] = Return.objects.filter(pk__in=subject.return_ids)
     known: QuerySet[Any] = rows.annotate(
         ended_at=Subquery(order.values("ended_at")[:1]), settled_by=Subquery(order.values("settled_by")[:1])
     )
