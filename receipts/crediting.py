@@ -6,6 +6,7 @@ from payments import services as payments
 from payments.models import Payment
 from payments.services import Payer
 from receipts.models import Act, Deed, Receipt, Resolution
+from refunds import services as refunds
 from transactions import accounts
 
 BY_POLICY = "policy:late_money"
@@ -37,9 +38,10 @@ def by_policy(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
     resolve(receipt, payment, act)
 
 
-def learn_payer(receipt: Receipt, payment: Payment) -> None:
-    """What a later message told of the payer: a refund of the payment may need it."""
+def learn_payer(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
+    """What a later message told of the payer: a refund of the payment may wait for it, or need it one day."""
     payments.learn_payer(payment, payer_of(receipt))
+    refunds.address_left(payment, now=now)
 
 
 def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) -> None:

@@ -86,10 +86,11 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
         _judge(receipt, payment, now)
     elif receipt.payment != payment:
         raise Moved()
-    elif payment is not None and receipt.is_credited:
-        crediting.learn_payer(receipt, payment)
     if receipt.kind == Kind.CREDIT:
         reversals.catch_up(receipt, payment, now=now, is_news=is_news)
+    if payment is not None and receipt.is_credited and not is_news:
+        # Last: what the bank took back itself is not ordered from it as well.
+        crediting.learn_payer(receipt, payment, now=now)
     return receipt
 
 

@@ -67,6 +67,11 @@ class RefundQuerySet(models.QuerySet["Refund"]):
     def of(self, merchant: Merchant) -> "RefundQuerySet":
         return self.filter(merchant=merchant)
 
+    def awaiting_destination(self, payment: Payment) -> "RefundQuerySet":
+        """Under their locks, the oldest first. Lock the payment before."""
+        waiting = self.filter(payment=payment, status=Status.PENDING, route="")
+        return waiting.select_for_update(no_key=True).order_by("id")
+
     def locked(self, refund_id: str) -> "Refund":
         """The row under its lock. Lock its payment before."""
         return self.select_for_update(no_key=True).get(pk=refund_id)

@@ -1,6 +1,7 @@
 """Begin refunds, give them a destination, take them back. How they end: `refunds.settling`."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -8,13 +9,14 @@ from django.db import transaction
 
 from banks import Order
 from core import ids, rows
+from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
 from refunds import canceling, destinations
 from refunds.destinations import Destination
-from refunds.errors import RefundNotAddressable, RefundNotCancelable, RefundNotFound
+from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
 from refunds.models import PendingReason, Refund, Status
 from refunds.settling import OWNER, posting
 from refunds.storing import store
@@ -22,7 +24,7 @@ from transactions import ledger
 from transactions.models import Fact
 from transfers import services as transfers
 
-__all__ = ["OWNER", "address", "cancel", "create", "find"]
+__all__ = ["OWNER", "address", "address_left", "cancel", "create", "find"]
 
 
 @transaction.atomic
@@ -71,6 +73,20 @@ def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
     _queue(refund, destinations.named(payment, destination), now)
     return refund
+
+
+def address_left(payment: Payment, *, now: datetime) -> None:
+    """The bank has said more of who paid: refunds that wait to know where to go as if asked for now.
+
+    The caller holds the payment's lock.
+    """
+    if not payment.amount_refunding:
+        return
+    for refund in Refund.objects.awaiting_destination(payment):
+        # What cannot be sent there goes on waiting: its merchant names an account or cancels it.
+        with suppress(OnlyWhole, BankNotConfigured):
+            if (to := destinations.choose(payment, None, refund.amount)) is not None:
+                _queue(refund, to, now)
 
 
 @transaction.atomic
