@@ -145,7 +145,7 @@ def _readers(model: type[Model]) -> list[tuple[str, Callable[..., Any]]]:
 @lru_cache
 def _written(model: type[Model]) -> tuple[Any, ...]:
     """The columns an INSERT names: a key that the database numbers is left to it."""
-    return tuple(field for field in _fields(model) if field.db_returning is False)
+    return tuple(field for field in _fields(model) if field is not model._meta.auto_field)
 
 
 def _values(row: Model) -> list[Any]:

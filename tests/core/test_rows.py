@@ -84,6 +84,7 @@ def idempotency_key(shop: Shop, now: datetime) -> IdempotencyKey:
         merchant=shop.merchant,
         key="order 17, กุญแจ",
         fingerprint=b"\x00\xff" * 16,
+        subject_id="of_a_database_default",
         status=200,
         body_sealed=b'{"a":"\\u0000"}',
         created_at=now,
