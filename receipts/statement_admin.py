@@ -135,13 +135,13 @@ class StatementAdmin(ReadOnlyAdmin):
 
 
 class StatementLineAdmin(ReadOnlyAdmin):
-    list_display = ["number", "statement", "kind", "baht", "paid_at", "result", "receipt"]
+    list_display = ["number", "statement", "kind", "baht", "paid_at", "result", "why", "receipt"]
     list_filter = ["result", "kind", "bank"]
     list_select_related = ["statement", "receipt"]
     search_fields = ["=receipt__id", "=statement__id"]
     fields = [
         "statement", "number", "bank", "account", "day", "occurrence", "kind", "baht", "paid_at", "result",
-        "receipt", "text",
+        "why", "receipt", "text",
     ]  # fmt: skip
     ordering = ["statement", "number"]
 

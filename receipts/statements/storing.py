@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from core import rows, vault
+from core.logs import redact
 from receipts import inbox, joining
 from receipts.models import LineResult, Receipt, Source, Statement, StatementLine, Verdict
 from receipts.statements.commits import by_index
@@ -13,6 +14,7 @@ from receipts.statements.matching import Matching
 
 KNOWN = "known"
 """The result of a line that an earlier import stored."""
+LONGEST_WHY = 200
 Key = tuple[str, date | None, str, int]
 
 
@@ -105,6 +107,7 @@ def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Recei
         digest=row.digest,
         occurrence=entry.occurrence,
         result=result,
+        why=redact(row.why)[:LONGEST_WHY],
         kind=row.line.kind if row.line else "",
         amount=row.line.amount if row.line else None,
         paid_at=row.line.paid_at if row.line else None,

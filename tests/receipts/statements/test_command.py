@@ -80,6 +80,14 @@ def test_it_fails_and_says_why(tmp_path: Path, body: bytes, reason: str) -> None
     assert trouble == "Files with something wrong: 1 of 1."
 
 
+def test_a_line_that_nobody_can_read_says_why_each_time(tmp_path: Path) -> None:
+    path, results = file_of(tmp_path, bot(detail(amount="?"))), tmp_path / "results.csv"
+    for _ in range(2):
+        said, _ = run(path, "--results", str(results))
+        assert "Line 2 cannot be read: the amount cannot be '000000000000?'." in said
+        assert results.read_text().endswith("2,unreadable,,,the amount cannot be '000000000000?'\n")
+
+
 def test_one_bad_file_holds_up_no_other(tmp_path: Path) -> None:
     bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot(detail()), "good.txt")
     said, trouble = run(bad, str(tmp_path / "missing.txt"), good)

@@ -1,6 +1,7 @@
 """Staff import a statement in the console, see what became of it, and nobody else uploads anything."""
 
 import asyncio
+import html
 import io
 import re
 from pathlib import Path
@@ -73,6 +74,14 @@ def test_its_lines_are_listed_by_result_and_shown_without_whole_numbers(shop: Sh
     shown = malee.get(f"/admin/receipts/statementline/{line.pk}/change/").content.decode()
     assert "สมชาย ใจดี" in shown
     assert "1,500.00 THB" in shown
+
+
+def test_a_line_that_nobody_can_read_says_why_without_whole_numbers(shop: Shop, malee: Client) -> None:
+    upload(malee, bot(detail(), detail(amount="4051234567?")))
+    line = Statement.objects.get().lines.get(result="unreadable")
+    assert line.why == "the amount cannot be '...4567?'"
+    for page in ("/admin/receipts/statementline/", f"/admin/receipts/statementline/{line.pk}/change/"):
+        assert html.escape(line.why) in malee.get(page).content.decode()
 
 
 def test_a_file_in_no_known_format_is_refused_in_words(shop: Shop, malee: Client) -> None:
