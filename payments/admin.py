@@ -4,7 +4,7 @@ from django.contrib import admin
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from payments.models import CardCharge, Payment, Status
+from payments.models import CardCharge, ChargeAnswer, Payment, Status
 
 # Columns that the page shows in another form: by the clock, in baht, or cut to four digits.
 TOLD_OTHERWISE = {
@@ -73,3 +73,11 @@ class CardChargeAdmin(ReadOnlyAdmin):
     list_filter = ["state", "acquirer"]
     list_select_related = ["payment"]
     search_fields = ["=payment__id", "=charge_id"]
+
+
+@admin.register(ChargeAnswer)
+class ChargeAnswerAdmin(ReadOnlyAdmin):
+    list_display = ["charge_id", "said", "took_ms", "at", "request_id"]
+    list_filter = ["said"]
+    search_fields = ["=charge__payment__id", "=request_id"]
+    ordering = ["-id"]

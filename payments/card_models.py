@@ -14,6 +14,18 @@ class ChargeState(models.TextChoices):
     REFUSED = "refused"  # nothing was tried: the payment is taken back, and this row with it
 
 
+class ChargeSaid(models.TextChoices):
+    """What acquirers say of a charge that they are asked about, as `banks.Said` has it."""
+
+    SUCCEEDED = "succeeded"
+    DECLINED = "declined"
+    REFUSED = "refused"
+    PENDING = "pending"
+    UNKNOWN = "unknown"  # no answer, or none that can be read
+    NOT_SENT = "not_sent"
+    MISSING = "missing"
+
+
 OPEN = (ChargeState.ASKED, ChargeState.WAITING)
 
 
@@ -32,6 +44,10 @@ class CardCharge(models.Model):
     state = models.CharField(max_length=7, choices=ChargeState.choices, default=ChargeState.ASKED)
     due_at = models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease.")
     inquiries = models.IntegerField(default=0)
+    asked_by = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.origin has it."
+    )
+    asked_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 
@@ -64,3 +80,22 @@ class CardCharge(models.Model):
 
     def end(self, state: ChargeState, now: datetime) -> None:
         self.set_state(state, ended_at=now)
+
+
+class ChargeAnswer(models.Model):
+    """One question to an acquirer about a charge and what came of it. Append-only."""
+
+    charge = models.ForeignKey(CardCharge, on_delete=models.PROTECT, related_name="answers", db_index=False)
+    said = models.CharField(max_length=9, choices=ChargeSaid.choices)
+    took_ms = models.IntegerField()
+    at = models.DateTimeField()
+    request_id = models.CharField(max_length=64, blank=True, default="", help_text="Of the task that asked.")
+
+    class Meta:
+        indexes = [models.Index(fields=["charge", "at"], name="chargeanswer_of_charge")]
+        constraints = [
+            models.CheckConstraint(condition=Q(said__in=ChargeSaid.values), name="chargeanswer_said_known")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.charge_id} {self.said}"

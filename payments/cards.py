@@ -12,7 +12,7 @@ from typing import Any
 
 import banks
 from banks import Acquirer, Charge, Said
-from core import clock, rows
+from core import clock, origin, rows
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
@@ -45,8 +45,16 @@ def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fi
     """Nothing is stored yet; amount in satang. Raises BankNotConfigured."""
     name, acquirer = _acquirer_of(merchant)
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
-    due_at = now + timedelta(seconds=acquirer.seconds)
-    charge = rows.new(CardCharge, payment=payment, acquirer=name, due_at=due_at, created_at=now)
+    asked = origin.current()
+    charge = rows.new(
+        CardCharge,
+        payment=payment,
+        acquirer=name,
+        due_at=now + timedelta(seconds=acquirer.seconds),
+        asked_by=asked.actor,
+        asked_request_id=asked.request_id,
+        created_at=now,
+    )
     return Purchase(payment, charge, acquirer, token_id)
 
 

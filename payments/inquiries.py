@@ -1,6 +1,7 @@
 """Ask acquirers what became of charges whose call was not answered, or whose process died."""
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -9,9 +10,11 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 import banks
+from banks import Said
+from core import origin
 from payments import cards
 from payments.card_models import OPEN
-from payments.models import CardCharge
+from payments.models import CardCharge, ChargeAnswer
 
 log = logging.getLogger("payments")
 # Longer than an inquiry can take, so that only those of a process that died come due by it.
@@ -43,7 +46,17 @@ def _claim() -> CardCharge | None:
 
 
 def _inquire(charge: CardCharge, now: Callable[[], datetime]) -> None:
-    acquirer = banks.acquirer(charge.acquirer)
+    acquirer, began = banks.acquirer(charge.acquirer), time.monotonic()
     said = acquirer.find(charge.payment_id, charge_id=charge.charge_id, since=charge.created_at)
+    took_ms, at = round((time.monotonic() - began) * 1000), now()
     with transaction.atomic():
-        cards.settle(charge.payment_id, said, now=now())
+        payment = cards.settle(charge.payment_id, said, now=at)
+        if payment is not None:
+            _keep(charge, said, took_ms, at)
+
+
+def _keep(charge: CardCharge, said: Said, took_ms: int, at: datetime) -> None:
+    request_id = origin.current().request_id
+    ChargeAnswer.objects.create(
+        charge=charge, said=said.outcome, took_ms=took_ms, at=at, request_id=request_id
+    )

@@ -10,10 +10,13 @@ from django.db.models.functions import Coalesce
 from core import ids, vault
 from core.columns import PublicId, PublicIdKey, RawJson
 from merchants.models import Merchant
-from payments.card_models import CardCharge, ChargeState
+from payments.card_models import CardCharge, ChargeAnswer, ChargeSaid, ChargeState
 from payments.errors import PaymentNotFound
 
-__all__ = ["MOVES", "CardCharge", "ChargeState", "IllegalMove", "Payment", "PaymentQuerySet", "Status"]
+__all__ = [
+    "MOVES", "CardCharge", "ChargeAnswer", "ChargeSaid", "ChargeState", "IllegalMove", "Payment",
+    "PaymentQuerySet", "Status",
+]  # fmt: skip
 
 
 class Status(models.TextChoices):

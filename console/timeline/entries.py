@@ -26,6 +26,7 @@ class Type(StrEnum):
     FAILED = "payment.failed"
     REFUNDED = "payment.refunded"  # all of it has gone back
     INQUIRY = "bank.inquiry"  # we asked the bank
+    CARD_INQUIRY = "acquirer.inquiry"  # we asked the acquirer about a charge
     NOTICE = "bank.notice"  # the bank's word, told by it or in its answer
     STATEMENT = "bank.statement"  # a line of a statement names the same money, or money of its own
     POLICY_ACCEPTED = "policy.accepted"  # the merchant's own policy for late money

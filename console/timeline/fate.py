@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
 from core import money
@@ -18,12 +19,13 @@ FAILED = [EventType.PAYMENT_FAILED]
 
 
 def births(subject: Subject) -> Moment:
-    """The first event says who asked; of a card that was charged at once it is the one of its end."""
-    first = Event.objects.filter(subject_id=OuterRef("pk")).order_by("created_at", "id")
+    """Who asked, its charge says; of a code its first event."""
+    pending = Event.objects.filter(subject_id=OuterRef("pk"), type=EventType.PAYMENT_PENDING)
+    first = pending.order_by("created_at", "id").values
     rows = Payment.objects.filter(pk=subject.payment.pk).annotate(
-        event_id=Subquery(first.filter(type=EventType.PAYMENT_PENDING).values("pk")[:1]),
-        actor=Subquery(first.values("actor")[:1]),
-        request_id=Subquery(first.values("request_id")[:1]),
+        event_id=Subquery(first("pk")[:1]),
+        actor=Coalesce("charge__asked_by", Subquery(first("actor")[:1])),
+        request_id=Coalesce("charge__asked_request_id", Subquery(first("request_id")[:1])),
     )
     return Moment(rows, "created_at", _born)
 
@@ -58,10 +60,8 @@ def _events(payment: Payment, types: list[EventType]) -> Any:
 
 def _born(row: Any) -> Entry:
     details = {"amount": row.amount, "event_id": row.event_id}
-    # Of a charge whose process died an inquiry tells first, which did not ask for it.
-    known = (row.actor, row.request_id) if (row.actor or "").startswith("key:") else ("", "")
-    asked = money.display(row.amount)
-    return Entry(row.created_at, Type.PENDING, f"{asked} is asked for.", known[0], known[1], details)
+    summary = f"{money.display(row.amount)} is asked for."
+    return Entry(row.created_at, Type.PENDING, summary, row.actor or "", row.request_id or "", details)
 
 
 def _told(type: Type, summary: str, details: dict[str, Any], event: Event) -> Entry:

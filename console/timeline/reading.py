@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 
-from console.timeline import bank, decisions, fate, notifications, orders, refunds, returns, slips
+from console.timeline import bank, cards, decisions, fate, notifications, orders, refunds, returns, slips
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
 from receipts import witnesses as told_by
@@ -22,6 +22,7 @@ KINDS: list[Callable[[Subject], Moment]] = [
     fate.births,
     fate.expiries,
     bank.inquiries,
+    cards.inquiries,
     bank.notices,
     bank.lines,
     slips.checks,

@@ -8,10 +8,9 @@ import pytest
 import time_machine
 
 from banks import Word
-from core import origin
 from tests.conftest import BankCaller, Shop
 from tests.console.timeline_cast import entries, only, types
-from tests.payments.card_cast import PATH, inquire, request
+from tests.payments.card_cast import PATH, request
 from tests.payments.conftest import acquirer, till
 from tests.receipts.cast import Till, decide
 from tests.receipts.staff import staff
@@ -40,17 +39,6 @@ def test_a_card_payment_begins_with_whoever_asked_for_it(till: Shop, token: str,
     payment_id = answer.get("payment_id") or answer["error"]["payment_id"]
     told = [(each["type"], each["actor"], each["request_id"]) for each in entries(till, payment_id)]
     assert told == [(each, key_of(till), "till-3.0042") for each in ("payment.pending", last)]
-
-
-@pytest.mark.slow
-def test_a_charge_that_an_inquiry_ends_begins_with_whoever_asked(till: Shop) -> None:
-    payment_id = till.post(PATH, request("tok_test_timeout")).json()["payment_id"]
-    origin.begin(actor="task:payments.inquire_due")
-    inquire()
-    first, *_, last = entries(till, payment_id)
-    assert (first["type"], first["actor"]) == ("payment.pending", key_of(till))
-    assert first["details"]["event_id"].startswith("evt_")
-    assert (last["type"], last["actor"]) == ("payment.succeeded", "clock")
 
 
 def test_a_payment_is_refunded_by_the_last_refund_and_not_before(

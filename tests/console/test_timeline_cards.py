@@ -1,0 +1,97 @@
+"""A card payment that its acquirer was asked about: who began it, and each question with what was said."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
+from django.test import Client
+
+from banks.sandbox_cards import SandboxAcquirer
+from config.celery import app
+from payments import cards
+from payments.models import CardCharge, ChargeAnswer
+from payments.tasks import inquire_due
+from tests.conftest import Shop
+from tests.console.test_timeline_page import read
+from tests.console.timeline_cast import entries, types
+from tests.payments.card_cast import PATH, request
+from tests.payments.conftest import acquirer, till
+from tests.payments.test_card_crashes import pay_and_die
+
+__all__ = ["acquirer", "till"]
+
+
+@pytest.fixture(autouse=True)
+def known_as_dead_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SandboxAcquirer, "seconds", 0.0)
+
+
+def asked_by_task() -> str:
+    """All that waits is due, and the task asks; returns its id."""
+    CardCharge.objects.filter(ended_at__isnull=True).update(due_at=Now())
+    return str(app.tasks[inquire_due.name].apply(throw=True).id)
+
+
+def pending(till: Shop, *, reached: bool) -> str:
+    """A payment whose process died, before or after its acquirer was asked for the charge."""
+    pay_and_die(till, "ask", after=reached)
+    return str(CardCharge.objects.get().payment_id)
+
+
+def test_each_question_to_the_acquirer_says_which_task_put_it_and_what_was_said(
+    till: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment_id = pending(till, reached=False)
+    first = asked_by_task()
+    monkeypatch.setattr(cards, "LOST_AFTER", timedelta(0))
+    second = asked_by_task()
+    told = [each for each in entries(till, payment_id) if each["type"] == "acquirer.inquiry"]
+    assert [(each["actor"], each["request_id"]) for each in told] == [("clock", first), ("clock", second)]
+    assert {(each["details"]["acquirer"], each["details"]["said"]) for each in told} == {
+        ("sandbox", "missing")
+    }
+    assert types(till, payment_id) == [
+        "payment.pending",
+        "acquirer.inquiry",
+        "acquirer.inquiry",
+        "payment.failed",
+    ]
+
+
+def test_a_charge_that_an_inquiry_ends_begins_with_whoever_asked(
+    till: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"key:{till.merchant.keys.get().public_id}"
+    payment_id = pending(till, reached=True)
+    task_id = asked_by_task()
+    told = [(each["type"], each["actor"]) for each in entries(till, payment_id)]
+    assert told == [("payment.pending", key), ("acquirer.inquiry", "clock"), ("payment.succeeded", "clock")]
+    first, question, end = entries(till, payment_id)
+    assert first["request_id"] == CardCharge.objects.get().asked_request_id != ""
+    assert question["request_id"] == end["request_id"] == task_id
+    assert question["details"]["said"] == "succeeded"
+    assert task_id in read(admin_client, payment_id)
+    assert task_id in admin_client.get("/admin/payments/chargeanswer/").content.decode()
+
+
+def test_a_charge_that_is_answered_at_once_was_never_asked_about(till: Shop) -> None:
+    payment_id = till.post(PATH, request()).json()["payment_id"]
+    assert types(till, payment_id) == ["payment.pending", "payment.succeeded"]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE payments_chargeanswer SET said = 'pending'",
+        "DELETE FROM payments_chargeanswer",
+        "TRUNCATE payments_chargeanswer",
+        "UPDATE payments_cardcharge SET asked_by = 'key:somebody'",
+    ],
+)
+def test_what_was_asked_and_by_whom_is_not_rewritten(till: Shop, attack: str) -> None:
+    pending(till, reached=True)
+    asked_by_task()
+    assert ChargeAnswer.objects.count() == 1
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
