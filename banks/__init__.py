@@ -79,10 +79,9 @@ def get(name: str, link: Link | None = None) -> Bank:
     raise UnknownBank(name=name)
 
 
-def asked() -> dict[str, float]:
-    """The banks that can be asked whether a code was paid: how many questions a second each takes from us."""
-    known = _known().items()
-    return {name: bank.inquiries_per_second for name, bank in known if bank.inquiries_per_second > 0}
+def asked() -> dict[str, type[Bank]]:
+    """The banks that can be asked whether a code was paid."""
+    return {name: bank for name, bank in _known().items() if bank.calls_per_second > 0}
 
 
 def code_of(name: str) -> str:

@@ -118,8 +118,12 @@ class Bank(Protocol):
 
     code: str
     """Its three digits among the banks of Thailand, as its statements carry them."""
-    inquiries_per_second: float
-    """How many questions it takes from us, all merchants together."""
+    calls_per_second: float
+    """How many calls it takes from us, all merchants together."""
+
+    @staticmethod
+    def calls_for(question: Question) -> int:
+        """How many calls, tokens aside, `inquire` makes of a question."""
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature.

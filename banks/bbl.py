@@ -55,7 +55,7 @@ class Bbl:
         Need("void_path", "Its void", needs.path, is_secret=False, default="/biller/v1/refund/reversal"),
     )
     # It says 429 to too many, and not how many that is.
-    inquiries_per_second: float = 2.0
+    calls_per_second: float = 2.0
 
     def __init__(self, link: Link) -> None:
         self._biller_id = link.biller_id
@@ -78,6 +78,10 @@ class Bbl:
 
     def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         return RECEIVED
+
+    @staticmethod
+    def calls_for(question: Question) -> int:
+        return reading.number_of_days(question.since, question.until)
 
     def inquire(self, question: Question) -> Found:
         """Day by day, by reference and amount: money of another amount is not found this way.

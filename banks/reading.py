@@ -81,3 +81,11 @@ def days(since: datetime, until: datetime) -> list[date]:
     if not 1 <= count <= MOST_DAYS:
         raise ValueError("no such time, or too long a time")
     return [first + timedelta(days=day) for day in range(count)]
+
+
+def number_of_days(since: datetime, until: datetime) -> int:
+    """How many days `days` gives; one where it refuses."""
+    try:
+        return len(days(since, until))
+    except ValueError:
+        return 1

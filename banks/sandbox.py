@@ -37,7 +37,7 @@ class SandboxBank:
     """base_url: where it is asked; one that is only listened to needs none."""
 
     code = "998"  # of no bank in Thailand
-    inquiries_per_second = 50.0
+    calls_per_second: float = 50.0
 
     def __init__(self, secret: str, base_url: str = "") -> None:
         self._secret = secret.encode()
@@ -65,6 +65,10 @@ class SandboxBank:
 
     def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         return {"status": "received" if notice else "parked"}
+
+    @staticmethod
+    def calls_for(question: Question) -> int:
+        return 1
 
     def inquire(self, question: Question) -> Found:
         answer = sandbox_inquiries.ask(question, secret=self._secret, base_url=self._base_url)

@@ -46,9 +46,7 @@ class Scb:
         Need("application_secret", "API secret of the application", needs.text),
         Need("api_url", "Where its API is", needs.url, is_secret=False, default=API_URL),
     )
-    # Its limit is 5 calls a second. A question takes one for each day since the code was made: two at most
-    # for a code of minutes. One of a day can take four, and what the bank then refuses is asked again.
-    inquiries_per_second: float = 2.0
+    calls_per_second: float = 5.0
 
     def __init__(self, link: Link) -> None:
         self._biller_id = link.biller_id
@@ -69,6 +67,10 @@ class Scb:
 
     def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
         return _received(notice.bank_transaction_id if isinstance(notice, Notice) else "")
+
+    @staticmethod
+    def calls_for(question: Question) -> int:
+        return reading.number_of_days(question.since, question.until)
 
     def inquire(self, question: Question) -> Found:
         """Day by day, by the reference. The bodies of several days are joined by line feeds."""

@@ -39,12 +39,12 @@ def inquire_due(*, now: Callable[[], datetime]) -> int:
 
 
 def _carry_out(begun: rounds.Round, now: Callable[[], datetime]) -> None:
-    began, asked_at = time.monotonic(), now()
+    asked_at = now()
     calls = [questions.ready(inquiry, asked_at) for inquiry in begun.inquiries]
     answers = calling.all_at_once(calls, silence=SILENCE)
     for inquiry, answer in zip(begun.inquiries, answers, strict=True):
         _note(inquiry, answer, asked_at, now)
-    rounds.end(begun, answers, time.monotonic() - began, now())
+    rounds.end(begun, answers, now())
 
 
 def _note(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: Callable[[], datetime]) -> None:

@@ -31,22 +31,25 @@ class Answer:
 SILENCE = Answer(Said.NO_ANSWER, calling.CALL_SECONDS)
 
 
-def ready(inquiry: Inquiry, now: datetime) -> Callable[[], Answer]:
-    """The call that puts the question; it reads no database. Who cannot be asked is silent."""
+def of(inquiry: Inquiry, now: datetime) -> Question:
     payment = inquiry.payment
-    question = Question(
+    return Question(
         biller_id=payment.qr_code.biller_id,
         reference1=payment.qr_code.reference1,
         amount=payment.amount,
         since=payment.created_at - SKEW,
         until=now + SKEW,
     )
+
+
+def ready(inquiry: Inquiry, now: datetime) -> Callable[[], Answer]:
+    """The call that puts the question; it reads no database. Who cannot be asked is silent."""
     try:
-        adapter = banks.get(inquiry.bank, links.of(payment.merchant_id))
+        adapter = banks.get(inquiry.bank, links.of(inquiry.payment.merchant_id))
     except Exception:
-        log.exception("nobody can be asked about payment %s", payment.id)
+        log.exception("nobody can be asked about payment %s", inquiry.payment_id)
         return lambda: Answer(Said.NO_ANSWER, 0)
-    return partial(_ask, adapter, question)
+    return partial(_ask, adapter, of(inquiry, now))
 
 
 def _ask(adapter: banks.Bank, question: Question) -> Answer:

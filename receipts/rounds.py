@@ -12,16 +12,15 @@ from django.db.models.functions import Coalesce, Now
 
 import banks
 from payments.models import Payment
-from receipts import schedule
+from receipts import questions, schedule
 from receipts.enrolment import OPEN
 from receipts.models import Inquiry, Rest, Said, Turn
+from receipts.pace import Pace
 from receipts.questions import Answer
 
 log = logging.getLogger("receipts")
 # Longer than the calls of a round and what is written down after them.
 LEASE = timedelta(seconds=60)
-# Side by side in one round, whatever a bank takes.
-LINES = 32
 # Codes that somebody waits for, and the others.
 LANES = (True, False)
 # In each fourth round those come first that nobody waits for any more.
@@ -34,11 +33,14 @@ LOOKED_AT = 500
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Questions to one bank, which nobody else asks meanwhile."""
+    """Questions to one bank, which nobody else asks meanwhile.
+
+    pause: after the last answer, until the bank may be asked again.
+    """
 
     turn: Turn
     inquiries: list[Inquiry]
-    per_second: float
+    pause: timedelta
 
 
 def lane(bank: str | OuterRef, now: datetime, *, is_fresh: bool) -> "QuerySet[Inquiry]":
@@ -57,24 +59,31 @@ def free_turns(now: datetime) -> "QuerySet[Turn]":
 
 @transaction.atomic
 def begin(now: datetime) -> Round | None:
-    """A bank's turn and as many questions as it takes in a second, leased by the database's clock."""
+    """A bank's turn and as many questions as fit into the calls that it takes in a second, but at least one;
+    leased by the database's clock."""
     turn = free_turns(now).select_for_update(skip_locked=True, of=("self",)).first()
     if turn is None:
         return None
     Turn.objects.filter(pk=turn.pk).update(free_at=Now() + LEASE, rounds=F("rounds") + 1)
     turn.refresh_from_db()
-    per_second = banks.asked()[turn.bank]
-    return Round(turn, _pick(turn, now, limit=min(max(int(per_second), 1), LINES)), per_second)
+    pace = Pace(banks.asked()[turn.bank])
+    inquiries = _pick(turn, now, pace)
+    return Round(turn, inquiries, pace.pause([questions.of(each, now) for each in inquiries]))
 
 
-def _pick(turn: Turn, now: datetime, *, limit: int) -> list[Inquiry]:
+def _pick(turn: Turn, now: datetime, pace: Pace) -> list[Inquiry]:
     """From one lane, and what it leaves from the other; in most rounds first what somebody waits for."""
     resting = set(Rest.objects.filter(bank=turn.bank, until__gt=now).values_list("merchant", flat=True))
     picked: list[Inquiry] = []
+    room = pace.room
     for is_fresh in LANES if turn.rounds % OTHERS_EVERY else reversed(LANES):
         waiting = lane(turn.bank, now, is_fresh=is_fresh)
         ready = _by_merchants_turns(_sort_out(waiting, resting, now))
-        picked += _claim(waiting, ready[: limit - len(picked)])
+        locked = _lock(waiting, ready[:room])
+        costs = pace.fitting([questions.of(each, now) for each in locked], room)
+        picked += locked[: len(costs)]
+        room -= sum(costs)
+    Inquiry.objects.filter(pk__in=[each.pk for each in picked]).update(lease_until=Now() + LEASE)
     return picked
 
 
@@ -110,21 +119,21 @@ def _by_merchants_turns(inquiries: list[Inquiry]) -> list[Inquiry]:
     return [each for nth in zip_longest(*queues.values()) for each in nth if each is not None]
 
 
-def _claim(waiting: "QuerySet[Inquiry]", ready: list[Inquiry]) -> list[Inquiry]:
-    """Leased: those that nobody has touched meanwhile."""
+def _lock(waiting: "QuerySet[Inquiry]", ready: list[Inquiry]) -> list[Inquiry]:
+    """Those that nobody has touched meanwhile, in the same order."""
     ours = waiting.filter(pk__in=[each.pk for each in ready], payment__status__in=OPEN)
     untouched = ours.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
-    claimed = list(untouched)
-    Inquiry.objects.filter(pk__in=[each.pk for each in claimed]).update(lease_until=Now() + LEASE)
-    return claimed
+    locked = untouched.in_bulk()
+    return [locked[each.pk] for each in ready if each.pk in locked]
 
 
-def end(begun: Round, answers: list[Answer], seconds: float, now: datetime) -> None:
+def end(begun: Round, answers: list[Answer], now: datetime) -> None:
     """Give the turn back: when the rate allows, or after a rest if several merchants had nothing but silence.
 
-    A merchant that alone had nothing but silence may have a dead link: only its own questions rest.
+    A merchant that alone had nothing but silence may have a dead link: only its own questions rest. The pause
+    begins only now: a call that waited for a token, or for one before it, may just have been made.
     """
-    turn, wait = begun.turn, timedelta(seconds=max(len(answers) / begun.per_second - seconds, 0))
+    turn, wait = begun.turn, begun.pause
     asked = list(zip((each.payment.merchant_id for each in begun.inquiries), answers, strict=True))
     heard = {merchant for merchant, answer in asked if answer.said != Said.NO_ANSWER}
     silent = {merchant for merchant, _ in asked} - heard

@@ -96,9 +96,9 @@ class ScbStandIn:
     def grants(self, *replies: Reply) -> None:
         self.receiver.on(TOKENS, *replies)
 
-    def knows(self, day: str, *replies: Reply) -> None:
-        """Answer so about one day."""
-        query = f"eventCode=00300100&transactionDate={day}&billerId={BILLER}&reference1={REFERENCE}"
+    def knows(self, day: str, *replies: Reply, reference: str = REFERENCE) -> None:
+        """Answer so about one day of a code."""
+        query = f"eventCode=00300100&transactionDate={day}&billerId={BILLER}&reference1={reference}"
         self.receiver.on(f"{INQUIRY}?{query}", *replies)
 
     @property

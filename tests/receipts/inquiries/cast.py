@@ -14,7 +14,7 @@ from banks import Found, NotAnswered, Notice, Question
 from banks.sandbox import SandboxBank
 from core import clock, ids, thaiqr
 from payments.models import Payment
-from receipts import inquiries
+from receipts import enrolment, inquiries, questions, rounds
 from receipts.models import Inquiry, InquiryAnswer, Turn
 from tests.conftest import Shop
 from tests.factories import PaymentFactory
@@ -26,8 +26,9 @@ Reply = Found | BaseException | Callable[[], Found]
 class AskedBank(SandboxBank):
     """The sandbox bank's door, and behind it one that answers in turn as told, the last reply for ever."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply, per_second: float = 50) -> None:
         super().__init__(settings.SANDBOX_BANK_SECRET)
+        self.calls_per_second = per_second
         self.replies: list[Reply] = list(replies) or [NOTHING]
         self.questions: list[Question] = []
         self.silent_about: set[str | None] = set()  # references of codes
@@ -71,6 +72,32 @@ def sweep(seconds: float = 6, *, since: datetime | None = None) -> int:
     at = clock.to_millisecond((since or clock.now()) + timedelta(seconds=seconds))
     Turn.objects.update(free_at=Now())
     return inquiries.inquire_due(now=lambda: at)
+
+
+def one_round(seconds: float = 6) -> tuple[int, float]:
+    """A round so many seconds from now, when every bank has its turn again.
+
+    Returns how many questions were put, and for how many seconds the bank is left alone after them.
+    """
+    at = clock.to_millisecond(clock.now() + timedelta(seconds=seconds))
+    Turn.objects.update(free_at=Now())
+    enrolment.enrol(now=at)
+    begun = rounds.begin(at)
+    if begun is None:
+        return 0, 0.0
+    answers = [questions.ready(inquiry, at)() for inquiry in begun.inquiries]
+    before = database_now()
+    rounds.end(begun, answers, at)
+    assert before <= Turn.objects.get(pk=begun.turn.pk).free_at - begun.pause <= database_now()
+    return len(answers), begun.pause.total_seconds()
+
+
+def database_now() -> datetime:
+    """By the clock of turns and leases, which no test can set."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
 
 
 def end_leases() -> None:

@@ -30,15 +30,14 @@ def searched_until_now(db: None, around_noon: None) -> None:
 def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
     """Lets a bank, or another than the sandbox bank by its name, answer questions as told."""
     known: dict[str, AskedBank] = {}
-    speeds: dict[str, float] = {}
 
     def get(name: str, link: Any = None) -> banks.Bank:
         return known[name]
 
     def serve(*replies: Reply, name: str = "sandbox", per_second: float = 50) -> AskedBank:
-        known[name], speeds[name] = AskedBank(*replies), per_second
+        known[name] = AskedBank(*replies, per_second=per_second)
         return known[name]
 
     monkeypatch.setattr(banks, "get", get)
-    monkeypatch.setattr(banks, "asked", lambda: speeds)
+    monkeypatch.setattr(banks, "asked", lambda: known)
     return serve

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db.models.functions import Now
 
 from banks import Found, NotAnswered
 from core import clock, thaiqr
@@ -13,7 +12,7 @@ from merchants.models import Merchant
 from receipts import inquiries
 from receipts.models import Inquiry, Turn
 from tests.conftest import BankCaller, Shop, open_shop
-from tests.receipts.inquiries.cast import NOTHING, AskedBank, answers, found, sweep
+from tests.receipts.inquiries.cast import NOTHING, AskedBank, answers, database_now, found, one_round, sweep
 from tests.stack import wait_until
 from tests.threads import at_once
 
@@ -34,19 +33,18 @@ def sweep_on() -> int:
     return inquiries.inquire_due(now=lambda: at)
 
 
-def free_in(bank: str) -> float:
-    """Seconds until the bank may be asked again, by the database's clock."""
-    turn = Turn.objects.annotate(now=Now()).get(pk=bank)
-    return float((turn.free_at - turn.now).total_seconds())
+def is_free_after(rest: float, second: float) -> bool:
+    """Whether the sweep at that second leaves the bank alone for so many seconds, by the database's clock."""
+    before, wait = database_now(), timedelta(seconds=rest)
+    sweep(second)
+    return before + wait <= Turn.objects.get().free_at <= database_now() + wait
 
 
 def test_a_bank_is_asked_as_much_as_it_takes_in_a_second(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
     for _ in range(8):
         shop.qr_code()
-    assert (sweep(), sweep_on()) == (3, 0)
-    assert 0.5 < free_in("sandbox") <= 1
-    assert (sweep(), sweep(), sweep()) == (3, 2, 0)
+    assert [one_round() for _ in range(4)] == [(3, 1.0), (3, 1.0), (2, pytest.approx(2 / 3)), (0, 0.0)]
 
 
 def test_a_bank_that_takes_less_than_one_a_second_is_asked_that_often(
@@ -55,8 +53,14 @@ def test_a_bank_that_takes_less_than_one_a_second_is_asked_that_often(
     served_by(per_second=0.1)
     for _ in range(2):
         shop.qr_code()
-    assert (sweep(), sweep_on()) == (1, 0)
-    assert 9 < free_in("sandbox") <= 10
+    assert one_round() == (1, 10.0)
+
+
+def test_a_bank_is_left_alone_until_its_turn_comes_again(shop: Shop, served_by: Answering) -> None:
+    served_by(per_second=0.001)
+    for _ in range(2):
+        shop.qr_code()
+    assert (sweep(), sweep_on(), sweep(), sweep()) == (1, 0, 1, 0)
 
 
 def test_what_waits_longest_is_asked_first(shop: Shop, served_by: Answering) -> None:
@@ -89,13 +93,10 @@ def test_a_silent_bank_rests_longer_and_longer_until_it_speaks(
     served_by(*[NotAnswered()] * 10, NOTHING)
     shop.qr_code()
     rival.qr_code()
-    rests = []
-    for second in (6, 60, 120, 200, 400):
-        sweep(second)
-        rests.append(round(free_in("sandbox")))
-    assert rests == [1, 2, 5, 15, 15]
-    sweep(900)
-    assert (free_in("sandbox") < 1, Turn.objects.get().silences) == (True, 0)
+    for second, rest in ((6, 1), (60, 2), (120, 5), (200, 15), (400, 15)):
+        assert is_free_after(rest, second)
+    assert is_free_after(2 / 50, 900)
+    assert Turn.objects.get().silences == 0
 
 
 def test_one_silence_among_answers_is_no_silent_bank(shop: Shop, served_by: Answering) -> None:
