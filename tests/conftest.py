@@ -13,6 +13,8 @@ import pytest
 from django.conf import settings
 from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis
 from xdist.scheduler import LoadScopeScheduling
 
 from core import clock, ids, money, redis, thaiqr
@@ -21,6 +23,10 @@ from merchants import services
 from merchants.models import Merchant
 from tests import tables, threads
 from tests.audit import differences
+
+# How long an example takes is the machine's affair.
+hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.load_profile("patient")
 
 SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
@@ -164,6 +170,21 @@ def books_are_right(db: None) -> Iterator[None]:
     assert not differences()
 
 
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Sessions of a test's threads wait for one another as long as it takes."""
+    options = settings.DATABASES["default"]["OPTIONS"]
+    options["options"] += " -c lock_timeout=60000 -c idle_in_transaction_session_timeout=120000"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_redis() -> Iterator[None]:
+    """On a busy machine a call may take longer than a shop should wait for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis, "PATIENCE", 60.0)
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def tables_that_can_be_emptied() -> Iterator[None]:
     """Django empties them by TRUNCATE, which histories refuse, and writes all permissions anew."""
@@ -193,8 +214,9 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def fresh_limits() -> Iterator[None]:
-    """Counters of one test are no business of the next."""
+    """Counters of one test are no business of the next, and neither is a Redis that it could not reach."""
     yield
+    redis._breaker = redis.Breaker()
     redis.attempt(lambda client: client.flushdb())
 
 

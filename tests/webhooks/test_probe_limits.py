@@ -9,7 +9,6 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from core import redis
 from core.rates import Rate
 from tests.conftest import Shop, open_shop
 from tests.receiver import Receiver, Reply
@@ -21,14 +20,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 PATH = "/Thai/v1/webhooks"
 BURST = 3
-
-
-@pytest.fixture(autouse=True)
-def patient_redis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a call may take longer than a shop should wait for it."""
-    monkeypatch.setattr(redis, "_breaker", redis.Breaker())
-    monkeypatch.setattr(redis, "_own", redis._Own())
-    monkeypatch.setattr(redis, "PATIENCE", 5.0)
 
 
 @pytest.fixture
