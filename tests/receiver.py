@@ -62,7 +62,7 @@ class Receiver:
         with self._changed:
             return [request for request in self.requests if request.path == path]
 
-    def wait_for(self, predicate: Callable[[list[Received]], bool], timeout: float = 5.0) -> list[Received]:
+    def wait_for(self, predicate: Callable[[list[Received]], bool], timeout: float = 60.0) -> list[Received]:
         """The requests as soon as `predicate` holds for them. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: predicate(self.requests), timeout):

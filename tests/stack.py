@@ -17,8 +17,8 @@ from config.devstack.instance import wipe
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Thai QR Payments is running."
-START_SECONDS = 90.0
-STOP_SECONDS = 15.0
+START_SECONDS = 180.0
+STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
 # What the test run sets for itself and an instance must find out on its own.
 OURS = ("DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "FIELD_ENCRYPTION_KEYS", "SANDBOX_BANK_SECRET")
@@ -60,7 +60,7 @@ class Stack:
     def is_ready(self) -> bool:
         """Whether `/readyz` says that everything it needs is there."""
         try:
-            return requests.get(f"{self.base_url}/readyz", timeout=5).status_code == 200
+            return requests.get(f"{self.base_url}/readyz", timeout=30).status_code == 200
         except requests.RequestException:
             return False
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from django.db import connection, connections
 
 T = TypeVar("T")
-SECONDS = 30
+SECONDS = 300
 # Threads of one each, which keep their connection: to open it costs more than most races take.
 crew: list[ThreadPoolExecutor] = []
 
