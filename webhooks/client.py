@@ -12,11 +12,11 @@ from threading import local
 import certifi
 import requests
 
+from core.deadlines import Deadline
 from webhooks import targets
 from webhooks.connections import Route
 from webhooks.lookups import Resolver
 from webhooks.networks import Address
-from webhooks.reading import Deadline
 from webhooks.targets import BadTarget, Policy, Reason
 from webhooks.transport import Adapter, Failure, Post, Session
 

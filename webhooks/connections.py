@@ -11,8 +11,9 @@ from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from core.deadlines import Deadline
 from webhooks.networks import Address, unwrap
-from webhooks.reading import Deadline, Incoming
+from webhooks.reading import Incoming
 from webhooks.targets import Target
 
 # A name with many dead addresses may not use up the time for one.

@@ -10,12 +10,12 @@ import requests
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
+from core.watchdog import Watchdog
 from webhooks import connections
 from webhooks.connections import Connection, PeerRefused, Route
 from webhooks.idle import IdleConnections
 from webhooks.networks import Address
 from webhooks.reading import beginning_of
-from webhooks.watchdog import Watchdog
 
 Faults = tuple[tuple[type[Exception], str], ...]
 

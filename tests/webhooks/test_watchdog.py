@@ -9,11 +9,12 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from core.deadlines import Deadline
+from core.watchdog import GRACE_SECONDS, Watchdog
 from tests.webhooks.certificates import Authority
 from tests.webhooks.posting import MARGIN_MS, SHORT, post
 from tests.webhooks.receivers import listening, then_stalls
-from webhooks.reading import Deadline, Incoming
-from webhooks.watchdog import GRACE_SECONDS, Watchdog
+from webhooks.reading import Incoming
 
 HOST = "hooks.shop.test"
 MARGIN = GRACE_SECONDS + MARGIN_MS / 1000

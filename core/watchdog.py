@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from webhooks.reading import Deadline
+from core.deadlines import Deadline
 
 # Reads keep deadlines themselves; this is for those that do not come back.
 GRACE_SECONDS = 0.1
