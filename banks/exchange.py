@@ -1,5 +1,6 @@
 """One question to a bank or an acquirer over HTTP, and what can be known when the answer does not come."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,7 +8,9 @@ import requests
 from requests.exceptions import ConnectTimeout, RequestException
 from urllib3.exceptions import NewConnectionError
 
+from banks.watched import Adapter
 from core import strict_json
+from core.deadlines import Deadline
 from core.errors import InvalidRequest
 
 LONGEST_ANSWER = 1_048_576
@@ -31,14 +34,31 @@ class Answer:
 
 
 def ask(
-    method: str, url: str, *, timeout: tuple[float, float], is_neighbour: bool = False, **how: Any
+    method: str,
+    url: str,
+    *,
+    timeout: tuple[float, float],
+    until: Deadline | None = None,
+    is_neighbour: bool = False,
+    **how: Any,
 ) -> Answer:
-    """Ask once. timeout: seconds to connect, and of silence. Raises NotSent, NoAnswer."""
-    with requests.Session() as session:
+    """Ask once. Raises NotSent, NoAnswer.
+
+    timeout: seconds to connect, and of silence. until: when whatever comes is over; the sum of these if not
+    given.
+    """
+    deadline = until or Deadline.after(sum(timeout))
+    with requests.Session() as session, ExitStack() as held:
         session.trust_env = not is_neighbour  # a proxy of the environment is for the outside
+        session.mount("https://", Adapter(deadline, held))
+        session.mount("http://", Adapter(deadline, held))
         try:
-            answer = session.request(method, url, timeout=timeout, allow_redirects=False, stream=True, **how)
+            answer = held.enter_context(
+                session.request(method, url, timeout=timeout, allow_redirects=False, stream=True, **how)
+            )
             body = _body(answer)
+            if deadline.is_past:
+                raise NoAnswer()  # what looks like the end may be where it was cut off
             return Answer(answer.status_code, strict_json.loads(body), body)
         except RequestException as error:
             raise NotSent() if _never_left(error) else NoAnswer() from None

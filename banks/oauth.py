@@ -1,6 +1,5 @@
 """A bank's API behind an access token, asked within a time that is bounded as a whole."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from banks import exchange, needs
 from banks.exchange import Answer, NoAnswer, NotSent
 from banks.tokens import Token, Tokens
+from core.deadlines import Deadline
 
 CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
 ALL_SECONDS = 9.0  # whoever waits for an adapter gives it ten
@@ -31,17 +31,19 @@ class Errand:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._key = (api.url, api.name, api.secret)
-        self._until = time.monotonic() + ALL_SECONDS
+        self._until = Deadline.after(ALL_SECONDS)
 
     def call(self, method: str, path: str, **how: Any) -> Answer:
         """Ask without a token. Raises NotSent, NoAnswer."""
-        left = self._left()
-        if left <= 0:
-            raise NotSent()
+        try:
+            left = self._until.left()
+        except TimeoutError:
+            raise NotSent() from None
         return exchange.ask(
             method,
             self._api.url + path,
             timeout=(min(CONNECT_SECONDS, left), min(READ_SECONDS, left)),
+            until=self._until,
             is_neighbour=needs.is_loopback(self._api.url),
             **how,
         )
@@ -68,12 +70,9 @@ class Errand:
 
     def _token(self) -> str:
         try:
-            return _tokens.get(self._key, lambda: self._api.fetch(self), patience=self._left())
+            return _tokens.get(self._key, lambda: self._api.fetch(self), patience=self._until.left())
         except (NoAnswer, TimeoutError):
             raise NotSent() from None  # the question itself never left
-
-    def _left(self) -> float:
-        return self._until - time.monotonic()
 
 
 def token(told: Mapping[str, Any], text: str, seconds: str) -> Token:
