@@ -10,10 +10,13 @@ from webhooks.client import Answer, Timeouts
 from webhooks.targets import Policy
 
 LOOPBACK = Policy(allowed_networks=(ip_network("127.0.0.0/8"),), allow_http=True)
-PATIENT = Timeouts(connect=3, total=5)
+# Who ends by itself may take as long as a busy machine needs.
+PATIENT = Timeouts(connect=60, total=60)
 SHORT = Timeouts(connect=0.25, total=0.3)
-# What a busy machine may add to a deadline.
-MARGIN_MS = 300
+# For whoever never ends, but has to be heard before it is left.
+ENDURING = Timeouts(connect=4, total=4)
+# What a busy machine may add to a deadline: together less than any deadline that is not set here.
+MARGIN_MS = 10_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -121,19 +121,22 @@ def listening(
     closing = threading.Event()
     threads: list[threading.Thread] = []
     lines: list[Line] = []
-    with socket.create_server((address, 0)) as server:
-        receiver = Receiver(port=server.getsockname()[1])
+    with socket.create_server((address, 0)) as server, socket.socket() as last:
+        last.bind((address, 0))
+        receiver, end = Receiver(port=server.getsockname()[1]), last.getsockname()
         if tls:
             tls.sni_callback = lambda _sock, name, _context: receiver.names.append(name)
 
         def accept() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    sock, _ = server.accept()
-                    receiver.connections += 1
-                    lines.append(Line(sock, receiver, closing))
-                    threads.append(threading.Thread(target=_serve, args=(lines[-1], script, tls, reads)))
-                    threads[-1].start()
+            while True:
+                sock, peer = server.accept()
+                if peer == end:
+                    sock.close()
+                    return
+                receiver.connections += 1
+                lines.append(Line(sock, receiver, closing))
+                threads.append(threading.Thread(target=_serve, args=(lines[-1], script, tls, reads)))
+                threads[-1].start()
 
         acceptor = threading.Thread(target=accept)
         acceptor.start()
@@ -141,7 +144,8 @@ def listening(
             yield receiver
         finally:
             closing.set()
-            server.shutdown(socket.SHUT_RDWR)
+            # Whoever knocked before is let in: a busy machine may not have come to it.
+            last.connect_ex(server.getsockname())
             acceptor.join()
             for line in lines:
                 with contextlib.suppress(OSError):
@@ -154,7 +158,7 @@ def _serve(line: Line, script: Script, tls: ssl.SSLContext | None, reads: bool) 
     with contextlib.suppress(OSError, ValueError):
         try:
             if tls:
-                line.sock.settimeout(5)
+                line.sock.settimeout(60)
                 line.sock = tls.wrap_socket(line.sock, server_side=True)
             if not reads:
                 script(line)
@@ -192,8 +196,9 @@ def full_backlog() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def unused_port() -> int:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+@contextlib.contextmanager
+def unused_port() -> Iterator[int]:
+    """A port on which nobody listens, and nobody will as long as the block lasts."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]

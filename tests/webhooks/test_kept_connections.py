@@ -1,6 +1,5 @@
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +8,7 @@ import requests
 
 from tests.webhooks.certificates import Authority
 from tests.webhooks.corpus import resolving
-from tests.webhooks.posting import OK, SHORT, post
+from tests.webhooks.posting import ENDURING, OK, PATIENT, post
 from tests.webhooks.receivers import Line, Receiver, in_turn, listening, replies, then_stalls
 from webhooks import client
 from webhooks.client import Answer
@@ -39,7 +38,7 @@ def test_a_connection_is_not_kept_for_another_address_of_the_name() -> None:
         assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
         assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
         assert receiver.connections == 1
-        assert post(url, resolver=resolving("127.0.0.2"), timeouts=SHORT).error == "connect_refused"
+        assert post(url, resolver=resolving("127.0.0.2")).error == "connect_refused"
     assert len(receiver.heads) == 2
 
 
@@ -74,7 +73,8 @@ def test_a_kept_connection_that_began_to_answer_is_not_asked_again() -> None:
 
 def test_a_kept_connection_that_stalls_is_not_asked_again() -> None:
     with listening(in_turn(replies(OK), then_stalls(b""))) as receiver:
-        assert [post(receiver.url(), timeouts=SHORT).error for _ in range(2)] == ["", "timeout"]
+        errors = [post(receiver.url(), timeouts=each).error for each in (PATIENT, ENDURING)]
+    assert errors == ["", "timeout"]
     assert len(receiver.heads) == 2
 
 
@@ -120,10 +120,8 @@ def test_many_threads_post_at_once() -> None:
     answers: list[Answer] = []
     with listening(replies(OK)) as receiver:
         threads = [threading.Thread(target=lambda: answers.append(post(receiver.url()))) for _ in range(32)]
-        started = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert [answer.error for answer in answers] == [""] * 32
-    assert time.monotonic() - started < 5
