@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Q
 
 import banks
-from core import slips
+from core import origin, slips
 from core.slips import Slip, WalletSlip
 from core.tlv import BadPayload
 from receipts import joining
@@ -26,12 +26,13 @@ class NotASlip(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """sending_bank: three digits, or truemoney. receipt: None if we have not heard of the transfer.
+    """id: of the SlipCheck. sending_bank: three digits, or truemoney.
 
-    reversal: the bank's word that it took this money back. before: to whom the slip was shown earlier, newest
-    first, at most BEFORE of them.
+    receipt: None if we have not heard of the transfer. reversal: the bank's word that it took this money
+    back. before: to whom the slip was shown earlier, newest first, at most BEFORE of them.
     """
 
+    id: int
     sending_bank: str
     transaction_id: str
     shown_for: str | None
@@ -43,7 +44,7 @@ class Checked:
 def check(payload: str, *, shown_for: str | None, by: str, now: datetime) -> Checked:
     """Look a slip up and note that `by` of staff was shown it. Raises NotASlip; then nothing is noted."""
     bank, transaction_id = read(payload)
-    receipt = _receipt(bank, transaction_id)
+    receipt = receipt_of(bank, transaction_id)
     # Noted before it is looked up: of two who are shown it at once, one at least is told of the other.
     noted = SlipCheck.objects.create(
         sending_bank=bank,
@@ -52,10 +53,11 @@ def check(payload: str, *, shown_for: str | None, by: str, now: datetime) -> Che
         shown_for=shown_for,
         by=by,
         at=now,
+        request_id=origin.current().request_id,
     )
     others = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id).exclude(pk=noted.pk)
     before = list(others.order_by("-at", "-id")[:BEFORE])
-    return Checked(bank, transaction_id, shown_for, receipt, _reversal(receipt), before)
+    return Checked(noted.pk, bank, transaction_id, shown_for, receipt, _reversal(receipt), before)
 
 
 def read(payload: str) -> tuple[str, str]:
@@ -90,7 +92,7 @@ def _in_words(payload: str, fault: BadPayload) -> str:
     return f"This is not the mini-QR of a Thai slip: {fault}."
 
 
-def _receipt(sending_bank: str, transaction_id: str) -> Receipt | None:
+def receipt_of(sending_bank: str, transaction_id: str) -> Receipt | None:
     """By what the slip calls the transfer, or the bank's own id of it; never one that another bank sent."""
     # Each arm says what its index wants to hear.
     named = Q(slip_reference=transaction_id) & ~Q(slip_reference="")

@@ -27,6 +27,7 @@ def _told(check: SlipCheck, *, is_ours: bool) -> Entry:
         type=Type.SLIP_CHECKED,
         summary=summary,
         actor=f"staff:{check.by}",
+        request_id=check.request_id,
         details={"receipt_id": check.receipt_id} if is_ours else {},
         internal={
             "other_receipt": "" if is_ours else check.receipt_id or "",

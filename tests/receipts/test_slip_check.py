@@ -69,6 +69,14 @@ def test_a_slip_whose_money_came_says_what_it_paid(shop: Shop, bank: BankCaller,
     assert (shown.receipt, shown.shown_for) == (receipt, code["payment_id"])
 
 
+def test_a_check_knows_the_request_that_asked_for_it(shop: Shop, malee: Client) -> None:
+    code = shop.qr_code()
+    answer = malee.post(PAGE, {"text": mini_qr(slip_id()), "shown_for": code["payment_id"]})
+    told = shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()["timeline"]
+    (shown,) = [entry for entry in told if entry["type"] == "staff.slip_checked"]
+    assert shown["request_id"] == SlipCheck.objects.get().request_id == answer["X-Request-Id"]
+
+
 def test_a_slip_of_which_no_bank_spoke_is_no_proof(shop: Shop, bank: BankCaller, malee: Client) -> None:
     told(shop, bank, slip_id())
     slip = slip_id()
