@@ -22,16 +22,18 @@ def test_a_name_without_addresses_is_a_failure_of_dns(resolver: Any) -> None:
 
 @contextmanager
 def dead_resolver(calls: list[str]) -> Iterator[Any]:
-    released = threading.Event()
+    called, released = threading.Event(), threading.Event()
     waiting: list[threading.Thread] = []
 
     def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
         calls.append(host)
         waiting.append(threading.current_thread())
+        called.set()
         released.wait()
         return [(0, 0, 0, "", (PUBLIC, port))]
 
     yield resolver
+    assert called.wait(60)
     released.set()
     for thread in waiting:
         thread.join()

@@ -59,15 +59,17 @@ def test_an_open_connection_is_not_used_once_its_address_is_refused() -> None:
 
 
 def test_a_name_server_that_is_silent_is_a_failure_of_dns() -> None:
-    released = threading.Event()
+    called, released = threading.Event(), threading.Event()
     asked: list[threading.Thread] = []
 
     def silent(*_: Any, **__: Any) -> list[Any]:
         asked.append(threading.current_thread())
+        called.set()
         released.wait()
         return []
 
     answer = post("https://hooks.shop.test/", resolver=silent, timeouts=Timeouts(total=0.1))
+    assert called.wait(60)
     released.set()
     asked[0].join()
     assert (answer.error, answer.status, answer.peer) == ("dns", None, None)
