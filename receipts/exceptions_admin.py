@@ -14,7 +14,8 @@ from django.template.response import TemplateResponse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from core import clock, money
+from core import clock, money, rows
+from merchants.models import Merchant
 from receipts import case_page, cases
 from receipts.acting_admin import ActingAdmin, case_of
 from receipts.cases import Case
@@ -25,6 +26,18 @@ from receipts.sentences import span
 
 OLD = timedelta(days=1)
 """After this an exception is shown in red."""
+OLDEST_FIRST = ("since", "id")
+OFFERED = 100
+"""Merchants, or banks, that a filter offers; a page of thousands helps nobody."""
+# The index is asked for one value after the other, so that nothing else of the list is read.
+VALUES = """
+WITH RECURSIVE found (value) AS (
+    SELECT min({0}) FROM receipts_waiting
+    UNION ALL
+    SELECT (SELECT min({0}) FROM receipts_waiting WHERE {0} > value) FROM found WHERE value IS NOT NULL
+)
+SELECT value FROM found WHERE value IS NOT NULL LIMIT %s
+"""
 AGES = {
     "hour": ("more than an hour", timedelta(hours=1)),
     "day": ("more than a day", OLD),
@@ -43,8 +56,36 @@ class Age(admin.SimpleListFilter):
         return queryset.filter(since__lt=clock.now() - AGES[value][1]) if value in AGES else queryset
 
 
+class Bank(admin.SimpleListFilter):
+    title = parameter_name = "bank"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(bank, bank) for bank in _found("bank")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.filter(bank=self.value()) if self.value() else queryset
+
+
+class Whose(admin.SimpleListFilter):
+    title, parameter_name = "merchant", "merchant__id__exact"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        merchants = Merchant.objects.filter(pk__in=_found("merchant_id"))
+        return [(merchant.id, str(merchant)) for merchant in merchants.order_by("name", "id")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.filter(merchant=self.value()) if self.value() else queryset
+
+
 class Told(ChangeList):
     """Tells of each row on the page what staff want to know, by statements for the page as a whole."""
+
+    def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
+        """As chosen; among equals by age in the same direction, as the indexes are."""
+        ordering: list[Any] = super().get_ordering(request, queryset)
+        # Behind what was chosen Django puts the list's own order.
+        chosen, sign = ordering[: -len(OLDEST_FIRST)], "-" if ordering[0].startswith("-") else ""
+        return list(dict.fromkeys([*chosen, f"{sign}since", f"{sign}id"]))
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -66,15 +107,10 @@ class Pages(Paginator[Any]):
 class ExceptionsAdmin(ActingAdmin):
     list_display = ["age", "baht", "reason", "nearest", "merchant", "bank"]
     list_display_links = ["reason"]
-    list_filter = [
-        "why",
-        Age,
-        ("bank", admin.AllValuesFieldListFilter),
-        ("merchant", admin.RelatedOnlyFieldListFilter),
-    ]
+    list_filter = ["why", Age, Bank, Whose]
     list_select_related = ["merchant"]
-    ordering = ["since", "id"]
-    search_fields = ["reference1", "bank_transaction_id", "=id", "=payment_id"]
+    ordering = OLDEST_FIRST
+    search_fields = ["words"]
     search_help_text = "Reference, the bank's id, amount in baht, or one of our ids."
     paginator = Pages
     show_facets = admin.ShowFacets.NEVER
@@ -86,11 +122,11 @@ class ExceptionsAdmin(ActingAdmin):
         return Told
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        found, may_repeat = super().get_search_results(request, queryset, search_term)
-        amount = _amount(search_term)
-        if amount is None:
-            return found, may_repeat
-        return queryset.filter(Q(amount=amount) | Q(pk__in=found.values("pk"))), may_repeat
+        """What has all of the words in its ids and references, or is over that amount."""
+        meant = Q(*(Q(words__contains=word) for word in search_term.upper().split()))
+        if (amount := _amount(search_term)) is not None:
+            meant |= Q(amount=amount)
+        return queryset.filter(meant), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         shown = super().changelist_view(request, {"title": "What waits for a person"} | (extra_context or {}))
@@ -134,6 +170,11 @@ class ExceptionsAdmin(ActingAdmin):
         if near is None:
             return None
         return format_html("{}<br><small>{}</small>", near.words, near.payment.id)
+
+
+def _found(column: str) -> list[str]:
+    """What stands in a column of the list, each value once."""
+    return [value for (value,) in rows.run(VALUES.format(column), [OFFERED]).fetchall()]
 
 
 def _amount(text: str) -> int | None:

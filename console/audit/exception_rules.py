@@ -4,6 +4,8 @@ from console.audit.rules import WAITED, Rule, posted
 
 # From the money of a refund that came back until somebody gives it to the merchant.
 KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed = 'kept')"
+# What the list tells of its rows.
+LISTED = "concat_ws(' ', why, bank, merchant_id, payment_id, amount, since)"
 RULES = [
     Rule(
         "money that waits was posted to suspense, and nothing else was",
@@ -116,5 +118,10 @@ RULES = [
            FROM receipts_act JOIN receipts_receipt AS receipt ON receipt.id = subject_id
            WHERE resolution NOT IN ('', 'taken_back')
            ORDER BY subject_id, receipts_act.id DESC""",
+    ),
+    Rule(
+        "what is listed for staff is what waits",
+        f"SELECT id, {LISTED} FROM receipts_open",  # noqa: S608
+        f"SELECT id, {LISTED} FROM receipts_waiting",  # noqa: S608
     ),
 ]

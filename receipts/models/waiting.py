@@ -1,4 +1,4 @@
-"""All that waits for a person as one list, a view of the database: money, messages and refunds."""
+"""All that waits for a person as one list, which the database keeps: money, messages and refunds."""
 
 from typing import Any
 
@@ -25,25 +25,44 @@ class Why(models.TextChoices):
 
 
 class Waiting(models.Model):
-    """A receipt, a notice or a refund that waits; its id says which. It leaves when somebody has acted."""
+    """A receipt, a notice or a refund that waits; its id says which. It leaves when somebody has acted.
+
+    Triggers keep it equal to the view `receipts_open`, in the commit of whatever changes that; nobody else
+    writes it.
+    """
 
     id = PublicIdKey()
     why = models.CharField("reason", max_length=16, choices=Why.choices)
     bank = models.CharField(max_length=20)
-    merchant = models.ForeignKey(Merchant, on_delete=models.DO_NOTHING, null=True, related_name="+")
+    merchant = models.ForeignKey(
+        Merchant,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
     payment_id = PublicId(null=True)
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     reference1 = models.CharField(max_length=35)
     bank_transaction_id = models.CharField(max_length=64)
     since = models.DateTimeField()
+    words = models.TextField(
+        db_collation="C", help_text="What it is searched by, in capitals: ids and references."
+    )
 
     objects: Any = models.Manager()
 
     class Meta:
-        managed = False
-        db_table = "receipts_waiting"
         default_permissions = ()
         verbose_name, verbose_name_plural = "exception", "exceptions"
+        indexes = [
+            models.Index(fields=["since", "id"], name="waiting_oldest_first"),
+            models.Index(fields=["why", "since", "id"], name="waiting_by_reason"),
+            models.Index(fields=["amount", "since", "id"], name="waiting_by_amount"),
+            models.Index(fields=["bank", "since", "id"], name="waiting_by_bank"),
+            models.Index(fields=["merchant", "since", "id"], name="waiting_by_merchant"),
+        ]
 
     def __str__(self) -> str:
         return str(self.id)

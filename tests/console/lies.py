@@ -199,6 +199,12 @@ LIES = {
         "UPDATE receipts_act SET deed = 'sent_back' WHERE deed = 'dismissed'",
         f"UPDATE receipts_receipt SET resolution = 'sent_back', resolved_at = now() WHERE id = {WAITS}",
     ],
+    "what is listed for staff is what waits": [
+        f"DELETE FROM receipts_waiting WHERE id = {WAITS}",
+        f"UPDATE receipts_waiting SET amount = amount + 1 WHERE id = {WAITS}",
+        "DELETE FROM receipts_act WHERE deed IN ('dismissed', 'kept')",
+        f"UPDATE receipts_receipt SET resolution = 'taken_back', resolved_at = now() WHERE id = {WAITS}",
+    ],
     "the tallies and what is uncounted are what the history has": [
         "DELETE FROM transactions_uncounted",
         """INSERT INTO transactions_tally (merchant_id, span, begins_at, type, status, count)
