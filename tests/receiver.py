@@ -29,12 +29,13 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """What to do with a request: answer after `delay` seconds, never answer, or close the connection."""
+    """What to do with a request: answer after an event or `delay` seconds, never, or hang up."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b"ok"
     delay: float = 0.0
+    after: threading.Event | None = None
     hangs: bool = False
     closes: bool = False
 
@@ -99,6 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         reply = receiver.take(Received(self.command, self.path, headers, body, time.time()))
+        if reply.after is not None:
+            reply.after.wait()
         receiver.closing.wait(None if reply.hangs else reply.delay)
         self.close_connection = reply.closes or receiver.closing.is_set()
         if not self.close_connection:
