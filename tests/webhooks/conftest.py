@@ -10,7 +10,18 @@ from pytest_django import Settings
 from tests.receiver import Receiver, listening
 from tests.webhooks.cast import NOW
 from tests.webhooks.certificates import Authority
-from webhooks import client
+from webhooks import client, deliveries, probes, targets
+
+SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers by itself may take as long as a busy machine needs."""
+    settings.WEBHOOK_SECONDS = SECONDS
+    monkeypatch.setattr(targets, "LOOKUP_SECONDS", SECONDS)
+    monkeypatch.setattr(deliveries, "CONNECT_SECONDS", SECONDS)
+    monkeypatch.setattr(probes, "TIMEOUTS", client.Timeouts(connect=SECONDS, total=SECONDS))
 
 
 @pytest.fixture(scope="package")
