@@ -65,10 +65,11 @@ def test_a_lease_outlasts_the_post_by_the_clock_of_the_database(shop: Shop, sett
     settings.WEBHOOK_SECONDS = 40
     make_endpoint(shop)
     publish(shop)
+    before = timezone.now()
     claim()
     lease_until = only_delivery().lease_until
     assert lease_until is not None
-    assert timedelta(seconds=50) < lease_until - timezone.now() < timedelta(seconds=56)
+    assert before < lease_until - timedelta(seconds=55) < timezone.now()
 
 
 def test_what_is_leased_is_not_claimed_again(shop: Shop) -> None:
@@ -180,7 +181,7 @@ def test_no_order_among_endpoints_is_favoured(shop: Shop) -> None:
     for _ in range(10):
         make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 4)
-    assert len({claim()[0].endpoint.id for _ in range(20)}) > 4
+    assert len({claim()[0].endpoint.id for _ in range(20)}) > 20 / IN_FLIGHT
 
 
 def test_claims_go_round_however_many_endpoints_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

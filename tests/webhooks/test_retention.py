@@ -88,7 +88,7 @@ def test_nobody_waits_for_a_run_that_is_under_way() -> None:
 
     def others() -> int:
         with connection.cursor() as cursor:
-            cursor.execute("SET lock_timeout = '1s'")
+            cursor.execute("SET lock_timeout = '10s'")
         Delivery.objects.update(attempts=2)
         attempts(delivery, NOW)
         return retention.forget_attempts(now=NOW)
