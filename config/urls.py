@@ -14,7 +14,7 @@ from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from refunds.views import RefundViewSet
-from sandbox.book_views import BookViewSet, OwnStatementViewSet, StatementViewSet
+from sandbox.book_views import BookViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
 from sandbox.order_views import OrderViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
@@ -82,6 +82,7 @@ urlpatterns = [
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
     path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/transactions", BookViewSet.as_view({"get": "list"})),
+    path("sandbox/bank/v1/slips", SlipViewSet.as_view({"get": "list"})),
     path("sandbox/bank/statement", StatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),

@@ -13,11 +13,11 @@ from merchants.api import MerchantViewSet, merchant_of
 from sandbox import books, shapes, statements
 from sandbox import openapi as docs
 from sandbox.errors import InvalidDate
-from sandbox.serializers import BookQuery, Day, FileQuery, StatementQuery
+from sandbox.serializers import BookQuery, Day, FileQuery, SlipQuery, StatementQuery
 from sandbox.signed import SignedViewSet
 from sandbox.views import check_open, check_test_key
 
-BOOK_QUERY, STATEMENT_QUERY, FILE_QUERY = BookQuery(), StatementQuery(), FileQuery()
+BOOK_QUERY, SLIP_QUERY, STATEMENT_QUERY, FILE_QUERY = BookQuery(), SlipQuery(), StatementQuery(), FileQuery()
 DAY = Day()
 
 
@@ -27,6 +27,15 @@ class BookViewSet(SignedViewSet):
     @docs.transactions
     def list(self, request: Request) -> Answer:
         found = books.about(**api.read_query(BOOK_QUERY, request), now=clock.now())
+        return Answer.of({"transactions": [shapes.entry_object(entry) for entry in found]})
+
+
+class SlipViewSet(SignedViewSet):
+    """What happened to the transfer that a slip names."""
+
+    @docs.slip
+    def list(self, request: Request) -> Answer:
+        found = books.of_slip(**api.read_query(SLIP_QUERY, request), now=clock.now())
         return Answer.of({"transactions": [shapes.entry_object(entry) for entry in found]})
 
 

@@ -21,6 +21,12 @@ def about(
     return found.filter(booked_at__lte=until, at__gte=since)[:MOST_FOUND]
 
 
+def of_slip(*, sending_bank: str, reference: str, now: datetime) -> QuerySet[SandboxEntry]:
+    """The entries about the transfer that a payer's slip names; what was declined has no slip."""
+    payer = {"payment__payer_bank_code": sending_bank, "payment__slip_reference": reference}
+    return _shown(now).filter(**payer).exclude(type=EntryType.DECLINE)
+
+
 def of_day(*, biller_id: str, day: date, now: datetime) -> QuerySet[SandboxEntry]:
     """The money that came to a biller or went back on a day in Bangkok."""
     whole = datetime.combine(day, time.min, BANGKOK), datetime.combine(day, time.max, BANGKOK)

@@ -22,6 +22,7 @@ from sandbox.serializers import (
     FileQuery,
     SandboxPaymentObject,
     SandboxPaymentRequest,
+    SlipQuery,
     StatementQuery,
 )
 
@@ -137,6 +138,16 @@ transactions = Operation(
     "holds what a callback would say of each transaction, as soon as it was paid or told of, whichever came "
     "first: so also what no callback tells, or only later.",
     query=BookQuery,
+    contents={200: {"application/json": _FOUND}},
+    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
+)
+slip = Operation(
+    name="look_up_slip_at_sandbox_bank",
+    tag=Tag.BANKS,
+    summary="Ask the sandbox bank about a payer's slip",
+    description="Here staff of the service ask about the transfer that a slip names; signed like an order. "
+    "Nothing is found of a transfer that the bank does not know.",
+    query=SlipQuery,
     contents={200: {"application/json": _FOUND}},
     refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )

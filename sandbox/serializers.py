@@ -91,6 +91,13 @@ class BookQuery(serializers.Serializer[Any]):
         return attrs
 
 
+class SlipQuery(serializers.Serializer[Any]):
+    """What the mini-QR of a slip says."""
+
+    sending_bank = Matching("[0-9]{3}", help_text="The payer's bank.")
+    reference = Matching("[A-Za-z0-9]{1,25}", help_text="What it calls the transfer.")
+
+
 class FileQuery(serializers.Serializer[Any]):
     """How the file is written."""
 

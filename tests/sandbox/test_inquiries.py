@@ -18,6 +18,7 @@ from tests.sandbox.test_orders import error_of, sign
 pytestmark = pytest.mark.django_db
 DOOR = "/sandbox/bank/v1/transactions"
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+SLIPS = "/sandbox/bank/v1/slips"
 CODE = {"biller_id": "010555000000001", "reference1": "ABCDEFGHJ01234567890"}
 WINDOW = {"since": "2026-11-20T00:00:00Z", "until": "2026-11-23T00:00:00+07:00"}
 
@@ -186,6 +187,38 @@ def test_a_question_names_everything_once(name: str) -> None:
         assert error_of(get(f"{DOOR}?{query}")) == (400, "invalid_parameters", name)
 
 
+def of_slip(payment: SandboxPayment, **changes: str) -> Any:
+    named = {"sending_bank": payment.payer_bank_code, "reference": payment.slip_reference}
+    return get(f"{SLIPS}?{urlencode(named | changes)}")
+
+
+def test_a_slip_finds_the_transfer_that_it_names() -> None:
+    payment, other = pay("callback_lost"), pay()
+    told = of_slip(payment).json()["transactions"]
+    assert [(each["transaction_id"], each["type"]) for each in told] == [(payment.id, "credit")]
+    assert of_slip(payment, sending_bank="999").json() == {"transactions": []}
+    assert other.slip_reference != payment.slip_reference
+
+
+def test_a_slip_of_what_is_not_paid_yet_finds_nothing(watch: Any) -> None:
+    payment = pay("callback_lost", paid_at=NOW + timedelta(minutes=5))
+    assert of_slip(payment).json() == {"transactions": []}
+    watch.shift(timedelta(minutes=5))
+    assert len(of_slip(payment).json()["transactions"]) == 1
+
+
+def test_what_was_declined_has_no_slip() -> None:
+    assert of_slip(pay("declined")).json() == {"transactions": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sending_bank", "14"), ("reference", ""), ("reference", "A" * 26), ("reference", "ก")],
+)
+def test_a_malformed_slip_is_refused_by_its_name(name: str, value: str) -> None:
+    assert error_of(of_slip(pay(), **{name: value})) == (400, "invalid_parameters", name)
+
+
 WRONG: dict[str, Callable[[str], str]] = {
     "none": lambda path: " ",
     "another question": lambda path: sign("GET", path.replace("ABC", "XYZ"), b""),
@@ -194,9 +227,10 @@ WRONG: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.parametrize("door", [DOOR, SLIPS])
 @pytest.mark.parametrize("why", WRONG)
-def test_who_does_not_know_the_secret_learns_nothing(why: str) -> None:
-    path = f"{DOOR}?{urlencode(CODE | WINDOW)}"
+def test_who_does_not_know_the_secret_learns_nothing(why: str, door: str) -> None:
+    path = f"{door}?{urlencode(CODE | WINDOW)}"
     assert error_of(get(path, WRONG[why](path))) == (401, "invalid_order_signature", None)
 
 
