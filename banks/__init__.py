@@ -9,6 +9,7 @@ from banks.base import (
     Fate,
     Found,
     Kind,
+    KnowsSlips,
     Link,
     NotAnswered,
     Notice,
@@ -17,6 +18,7 @@ from banks.base import (
     Purpose,
     Question,
     Sender,
+    Transferred,
     UnknownBank,
     Unreadable,
     Word,
@@ -39,6 +41,7 @@ __all__ = [
     "Fate",
     "Found",
     "Kind",
+    "KnowsSlips",
     "Link",
     "Need",
     "NotAnswered",
@@ -49,6 +52,7 @@ __all__ = [
     "Question",
     "Said",
     "Sender",
+    "Transferred",
     "UnknownBank",
     "Unmet",
     "Unreadable",
@@ -57,6 +61,7 @@ __all__ = [
     "asked",
     "code_of",
     "get",
+    "knows_slips",
     "met",
     "sender",
     "voids",
@@ -82,6 +87,12 @@ def get(name: str, link: Link | None = None) -> Bank:
 def asked() -> dict[str, type[Bank]]:
     """The banks that can be asked whether a code was paid."""
     return {name: bank for name, bank in _known().items() if bank.calls_per_second > 0}
+
+
+def knows_slips(name: str) -> bool:
+    """Whether bank `name` can be asked about a payer's slip."""
+    known = _known()
+    return name in known and issubclass(known[name], KnowsSlips)
 
 
 def code_of(name: str) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from core.errors import AuthenticationError, NotFound
+from core.slips import Slip
 
 Kind = Literal["credit", "decline", "reversal"]
 Purpose = Literal["refund", "withdrawal", "return"]
@@ -139,6 +140,31 @@ class Bank(Protocol):
 
     def inquire(self, question: Question) -> Found:
         """Ask what was paid. Takes at most some ten seconds. Raises NotAnswered, Unreadable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """What a bank says of the transfer that a payer's slip names. It is no notice: no money is booked by it.
+
+    amount: satang. at: UTC. payee: who got it, as the bank shows names and cut numbers. biller_id and the
+    references are empty where the bank does not tell them.
+    """
+
+    amount: int
+    at: datetime
+    payee: str
+    biller_id: str
+    reference1: str
+    reference2: str
+    reference3: str
+
+
+@runtime_checkable
+class KnowsSlips(Protocol):
+    """A bank that can be asked about a slip as well."""
+
+    def transfer(self, slip: Slip) -> Transferred | None:
+        """What the bank knows of it; None: no such transfer. One call. Raises NotAnswered, Unreadable."""
 
 
 @dataclass(frozen=True, slots=True)

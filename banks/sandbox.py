@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from banks import sandbox_inquiries, sandbox_orders, texts
-from banks.base import BadSignature, Found, Kind, Notice, OrderNotice, Question, Unreadable
+from banks.base import BadSignature, Found, Kind, Notice, OrderNotice, Question, Transferred, Unreadable
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
+from core.slips import Slip
 
 TOLERANCE = timedelta(minutes=5)
 KINDS: dict[str, Kind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
@@ -71,14 +72,26 @@ class SandboxBank:
         return 1
 
     def inquire(self, question: Question) -> Found:
-        answer = sandbox_inquiries.ask(question, secret=self._secret, base_url=self._base_url)
+        found = self._ask(sandbox_inquiries.TRANSACTIONS, sandbox_inquiries.about(question))
+        asked = (question.biller_id, question.reference1)
+        if any((notice.biller_id, notice.reference1) != asked for notice in found.notices):
+            raise Unreadable("the answer speaks of another code", body=found.body)
+        return found
+
+    def transfer(self, slip: Slip) -> Transferred | None:
+        asked = {"sending_bank": slip.sending_bank, "reference": slip.transaction_id}
+        notices = self._ask(sandbox_inquiries.SLIPS, asked).notices
+        if any([each.payer_bank_code, each.slip_reference] != [*asked.values()] for each in notices):
+            raise Unreadable("the answer speaks of another slip")
+        return next((_transferred(each) for each in notices if each.kind == "credit"), None)
+
+    def _ask(self, door: str, asked: Mapping[str, str]) -> Found:
+        """Raises NotAnswered, Unreadable."""
+        answer = sandbox_inquiries.ask(door, asked, secret=self._secret, base_url=self._base_url)
         try:
             notices = tuple(_notice(told) for told in sandbox_inquiries.transactions(answer))
         except (ValueError, OverflowError) as error:
             raise Unreadable(str(error), body=answer.body) from None
-        asked = (question.biller_id, question.reference1)
-        if any((notice.biller_id, notice.reference1) != asked for notice in notices):
-            raise Unreadable("the answer speaks of another code", body=answer.body)
         return Found(answer.body, notices)
 
 
@@ -97,6 +110,18 @@ def _notice(told: dict[str, Any]) -> Notice:
         payer_bank_code=text["payer_bank_code"],
         payer_account=text["payer_account"],
         slip_reference=text["slip_reference"],
+    )
+
+
+def _transferred(credit: Notice) -> Transferred:
+    return Transferred(
+        amount=credit.amount,
+        at=credit.paid_at,
+        payee=f"biller {credit.biller_id}",
+        biller_id=credit.biller_id,
+        reference1=credit.reference1,
+        reference2=credit.reference2,
+        reference3=credit.reference3,
     )
 
 

@@ -1,6 +1,7 @@
-"""Questions to the sandbox bank over HTTP: which transactions there are for a code."""
+"""Questions to the sandbox bank over HTTP: which transactions there are for a code, or of a slip."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,13 +11,13 @@ from banks.exchange import Answer, NoAnswer, NotSent
 from core import clock
 
 log = logging.getLogger("banks")
-PATH = "/sandbox/bank/v1/transactions"
+TRANSACTIONS, SLIPS = "/sandbox/bank/v1/transactions", "/sandbox/bank/v1/slips"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
 
 
-def ask(question: Question, *, secret: bytes, base_url: str) -> Answer:
+def ask(door: str, asked: Mapping[str, str], *, secret: bytes, base_url: str) -> Answer:
     """What the bank answered with 200. Raises NotAnswered."""
-    path = f"{PATH}?{urlencode(_asked(question))}"
+    path = f"{door}?{urlencode(asked)}"
     headers = {sandbox_orders.SIGNATURE: sandbox_orders.sign(secret, "GET", path, b"")}
     try:
         answer = exchange.ask(
@@ -42,7 +43,7 @@ def transactions(answer: Answer) -> list[dict[str, Any]]:
     return found
 
 
-def _asked(question: Question) -> dict[str, str]:
+def about(question: Question) -> dict[str, str]:
     return {
         "biller_id": question.biller_id,
         "reference1": question.reference1,

@@ -1,6 +1,7 @@
 """Siam Commercial Bank: payment confirmation and inquiry of tag 30 codes that we make ourselves.
 
-Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry and post-oauth-token. Amounts in
+Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions and
+post-oauth-token. Amounts in
 baht, as text or number; times with their offset. The bank signs nothing that it sends: the secret in the
 path, and the networks of the link, are all that proves it.
 """
@@ -11,17 +12,29 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from banks import needs, oauth, reading, texts
-from banks.base import Found, Kind, Link, NotAnswered, Notice, OrderNotice, Question, Unreadable
+from banks import needs, oauth, reading, scb_slips, texts
+from banks.base import (
+    Found,
+    Kind,
+    Link,
+    NotAnswered,
+    Notice,
+    OrderNotice,
+    Question,
+    Transferred,
+    Unreadable,
+)
 from banks.exchange import Answer, NoAnswer, NotSent
 from banks.needs import Need
 from banks.oauth import Api, Errand
 from banks.tokens import Token
 from core.errors import InvalidRequest
+from core.slips import Slip
 
 API_URL = "https://api.partners.scb/partners"
 TAG_30 = "00300100"  # the bank's code for codes that the customer scans
 SUCCESS = 1000
+NO_SUCH_TRANSFER = (404, 1104)
 REVERSED, NOT_REVERSED = "R", ("", "N", None)
 _SHAPES = {
     "transactionId": re.compile("[!-~]{1,64}"),
@@ -95,9 +108,22 @@ class Scb:
         }
         path = "/v1/payment/billpayment/inquiry"
         answer = errand.ask("GET", path, headers=self._headers(), params=asked)
-        if answer.status != 200 or not _is_success(answer):
+        if answer.status != 200 or _code(answer) != SUCCESS:
             raise NotAnswered(f"answered with {answer.status}")
         return answer.body
+
+    def transfer(self, slip: Slip) -> Transferred | None:
+        path = f"/v1/payment/billpayment/transactions/{slip.transaction_id}"
+        asked = {"sendingBank": slip.sending_bank}
+        try:
+            answer = Errand(self._api).ask("GET", path, headers=self._headers(), params=asked)
+        except (NotSent, NoAnswer):
+            raise NotAnswered() from None
+        if (answer.status, _code(answer)) == NO_SUCH_TRANSFER:
+            return None
+        if answer.status != 200 or _code(answer) != SUCCESS:
+            raise NotAnswered(f"answered with {answer.status}")
+        return scb_slips.read(answer.body, slip)
 
     def _fetch_token(self, errand: Errand) -> Token:
         asked = {"applicationKey": self._key, "applicationSecret": self._secret}
@@ -162,6 +188,6 @@ def _transaction_id(told: Mapping[str, Any]) -> str:
     return reading.optional(told, "transactionId", ".{0,140}")
 
 
-def _is_success(answer: Answer) -> bool:
+def _code(answer: Answer) -> object:
     status = answer.told.get("status")
-    return isinstance(status, dict) and status.get("code") == SUCCESS
+    return status.get("code") if isinstance(status, dict) else None

@@ -9,10 +9,15 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from banks import Link
+from core import clock
+from merchants import links
+from merchants.links import Terms
+from tests.conftest import Shop, open_shop
 from tests.receiver import Received, Receiver, Reply, listening
 
 BILLER, REFERENCE = "762342992129431", "ABCDEFGHJ01234567890"
 TOKENS, INQUIRY = "/v1/oauth/token", "/v1/payment/billpayment/inquiry"
+SLIPS = "/v1/payment/billpayment/transactions"
 # As a developer received it, with the numbers of this file.
 CONFIRMATION: dict[str, Any] = {
     "payeeProxyId": BILLER,
@@ -34,6 +39,34 @@ CONFIRMATION: dict[str, Any] = {
     "currencyCode": "764",
     "channelCode": "PMH",
     "transactionType": "Domestic Transfers",
+}
+
+# As its page on slips shows an answer.
+SLIP: dict[str, Any] = {
+    "transRef": "202611219lbqgPbt1Bl3oiA",
+    "sendingBank": "014",
+    "receivingBank": "014",
+    "transDate": "20261121",
+    "transTime": "11:30:58",
+    "sender": {
+        "displayName": "นาง สุศิริณี น",
+        "name": "MRS. SUSIRINEE N",
+        "proxy": {"type": None, "value": None},
+        "account": {"type": "BANKAC", "value": "xxx-x-x6789-x"},
+    },
+    "receiver": {
+        "displayName": "ร้านส้มตำ",
+        "name": "SOMTAM HOUSE",
+        "proxy": {"type": "BILLERID", "value": BILLER},
+        "account": {"type": "BANKAC", "value": "xxx-x-x4321-x"},
+    },
+    "amount": "1500.00",
+    "paidLocalAmount": "1500.00",
+    "paidLocalCurrency": "764",
+    "countryCode": "TH",
+    "ref1": REFERENCE,
+    "ref2": "SHOP7",
+    "ref3": "PTF",
 }
 
 LINK = Link(
@@ -96,6 +129,9 @@ class ScbStandIn:
     def grants(self, *replies: Reply) -> None:
         self.receiver.on(TOKENS, *replies)
 
+    def knows_slip(self, reply: Reply, reference: str = SLIP["transRef"], bank: str = "014") -> None:
+        self.receiver.on(f"{SLIPS}/{reference}?sendingBank={bank}", reply)
+
     def knows(self, day: str, *replies: Reply, reference: str = REFERENCE) -> None:
         """Answer so about one day of a code."""
         query = f"eventCode=00300100&transactionDate={day}&billerId={BILLER}&reference1={reference}"
@@ -112,6 +148,15 @@ class ScbStandIn:
     @property
     def tokens_given(self) -> int:
         return len(self.receiver.to(TOKENS))
+
+
+def shop_at(bank: ScbStandIn, name: str = "Somtam House") -> Shop:
+    """A live merchant that the stand-in serves."""
+    shop = open_shop(name, mode="live")
+    terms = Terms("scb", bank.link.biller_id, reference3="PTF", credentials=bank.link.credentials)
+    links.connect(merchant_id=shop.merchant.id, terms=terms, now=clock.now())
+    shop.merchant.refresh_from_db()
+    return shop
 
 
 @contextmanager

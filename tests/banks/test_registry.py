@@ -36,6 +36,11 @@ def test_a_live_bank_says_what_it_needs_and_how_it_proves_itself(name: str) -> N
         banks.met(bank.needs, {})
 
 
+@pytest.mark.parametrize(("name", "knows"), [("scb", True), ("sandbox", True), ("bbl", False), ("", False)])
+def test_some_banks_know_slips(name: str, knows: bool) -> None:
+    assert banks.knows_slips(name) == knows
+
+
 def test_acquirers_charge_cards_and_send_money_back_to_them(settings: Any) -> None:
     settings.SANDBOX_ACQUIRER_URL, settings.OMISE_SECRET_KEY = "http://127.0.0.1:8100", "skey_test_1"
     assert isinstance(banks.acquirer("sandbox"), SandboxAcquirer)

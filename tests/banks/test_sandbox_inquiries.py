@@ -9,8 +9,18 @@ import orjson
 import pytest
 
 from banks import sandbox_inquiries
-from banks.base import Bank, Found, NotAnswered, Question, Unreadable
+from banks.base import (
+    Bank,
+    Found,
+    KnowsSlips,
+    NotAnswered,
+    Notice,
+    Question,
+    Transferred,
+    Unreadable,
+)
 from banks.sandbox import SandboxBank
+from core.slips import Slip
 from tests import receiver
 from tests.banks.test_sandbox import TOLD
 from tests.receiver import Receiver, Reply
@@ -100,6 +110,40 @@ def test_what_is_not_understood_is_kept_whole(adapter: Bank, bank: Receiver, bod
 def test_a_refusal_is_no_answer(adapter: Bank, bank: Receiver, status: int) -> None:
     with pytest.raises(NotAnswered, match=str(status)):
         found(adapter, bank, PAID, status)
+
+
+SLIP = Slip(TOLD["payer_bank_code"], "202611210000000000000000A")
+SLIP_DOOR = f"/sandbox/bank/v1/slips?sending_bank={SLIP.sending_bank}&reference={SLIP.transaction_id}"
+SHOWN = TOLD | {"slip_reference": SLIP.transaction_id}
+
+
+def of_slip(adapter: Bank, bank: Receiver, *told: Any) -> Transferred | None:
+    bank.on(SLIP_DOOR, Reply(body=orjson.dumps({"transactions": told})))
+    assert isinstance(adapter, KnowsSlips)
+    return adapter.transfer(SLIP)
+
+
+def test_a_slip_names_a_transfer_and_who_got_it(adapter: Bank, bank: Receiver) -> None:
+    told = of_slip(adapter, bank, SHOWN, SHOWN | {"type": "reversal"})
+    credit = adapter.parse_notice(orjson.dumps(SHOWN))
+    assert told is not None
+    assert isinstance(credit, Notice)
+    assert (told.amount, told.at, told.reference1) == (credit.amount, credit.paid_at, credit.reference1)
+    assert (told.biller_id, told.payee) == (credit.biller_id, f"biller {credit.biller_id}")
+
+
+def test_a_slip_of_a_transfer_that_the_bank_does_not_know_is_none(adapter: Bank, bank: Receiver) -> None:
+    assert of_slip(adapter, bank) is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"slip_reference": "A1"}, {"payer_bank_code": "999"}, {"amount": "0.00"}]
+)
+def test_an_answer_about_another_slip_is_not_believed(
+    adapter: Bank, bank: Receiver, changes: dict[str, str]
+) -> None:
+    with pytest.raises(Unreadable):
+        of_slip(adapter, bank, SHOWN | changes)
 
 
 def test_without_a_connection_there_is_no_answer() -> None:

@@ -10,14 +10,11 @@ import banks
 from banks import Question
 from banks.sandbox import SandboxBank
 from banks.scb import Scb
-from core import clock
 from core.clock import BANGKOK
-from merchants import links
-from merchants.links import Terms
 from receipts.pace import LINES, Pace
 from tests.banks import scb_stand_in
 from tests.banks.scb_stand_in import ScbStandIn, success
-from tests.conftest import Shop, open_shop
+from tests.conftest import Shop
 from tests.receipts.inquiries.cast import drawn, one_round
 
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=BANGKOK)
@@ -85,12 +82,7 @@ def bank() -> Iterator[ScbStandIn]:
 
 @pytest.fixture
 def shop(db: None, bank: ScbStandIn) -> Shop:
-    """Served by the stand-in."""
-    shop = open_shop("Somtam House", mode="live")
-    terms = Terms("scb", bank.link.biller_id, reference3="PTF", credentials=bank.link.credentials)
-    links.connect(merchant_id=shop.merchant.id, terms=terms, now=clock.now())
-    shop.merchant.refresh_from_db()
-    return shop
+    return scb_stand_in.shop_at(bank)
 
 
 def test_a_round_makes_no_more_calls_than_the_bank_takes_in_a_second(shop: Shop, bank: ScbStandIn) -> None:

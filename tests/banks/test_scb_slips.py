@@ -1,0 +1,142 @@
+"""Siam Commercial Bank is asked about the slip that a payer shows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banks import NotAnswered, Transferred, Unreadable, scb_slips
+from banks.scb import Scb
+from core.slips import Slip
+from tests.banks.scb_stand_in import BILLER, REFERENCE, SLIP, ScbStandIn, opened, refused, success
+from tests.receiver import Reply
+
+SHOWN = Slip("014", SLIP["transRef"])
+TOLD = Transferred(
+    amount=150_000,
+    at=datetime(2026, 11, 21, 4, 30, 58, tzinfo=UTC),
+    payee=f"ร้านส้มตำ {BILLER} xxx-x-x4321-x",
+    biller_id=BILLER,
+    reference1=REFERENCE,
+    reference2="SHOP7",
+    reference3="PTF",
+)
+
+
+@pytest.fixture
+def bank() -> Iterator[ScbStandIn]:
+    with opened() as stand_in:
+        yield stand_in
+
+
+def ask(bank: ScbStandIn) -> Transferred | None:
+    return Scb(bank.link).transfer(SHOWN)
+
+
+def test_a_transfer_is_told_with_its_payee_and_references(bank: ScbStandIn) -> None:
+    bank.knows_slip(success(SLIP))
+    assert ask(bank) == TOLD
+    fetched, asked = bank.receiver.requests
+    assert fetched.path == "/v1/oauth/token"
+    assert asked.headers["authorization"] == "Bearer token-1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"amount": 1500}, {}),
+        ({"amount": 0.29}, {"amount": 29}),
+        ({"ref1": None, "ref2": "", "ref3": None}, {"reference1": "", "reference2": "", "reference3": ""}),
+        ({"receiver": None}, {"payee": "", "biller_id": ""}),
+        (
+            {
+                "receiver": {
+                    "displayName": None,
+                    "name": "MR. KITKAT G",
+                    "account": {"value": "xxx-x-x7404-x"},
+                }
+            },
+            {"payee": "MR. KITKAT G xxx-x-x7404-x", "biller_id": ""},
+        ),
+        (
+            {"receiver": {"displayName": "ก", "proxy": {"type": "MSISDN", "value": "xxx-xxx-1234"}}},
+            {"payee": "ก xxx-xxx-1234", "biller_id": ""},
+        ),
+    ],
+)
+def test_what_is_not_told_is_empty(
+    bank: ScbStandIn, changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    bank.knows_slip(success(SLIP | changes))
+    assert ask(bank) == replace(TOLD, **expected)
+
+
+def test_a_transfer_that_the_bank_does_not_know_is_none(bank: ScbStandIn) -> None:
+    bank.knows_slip(refused(404, 1104))
+    assert ask(bank) is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refused(404, 9900),
+        refused(400, 1104),
+        refused(429, 9800),
+        refused(500, 9700),
+        Reply(404, body=b"<html>"),
+        Reply(200, body=b"{}"),
+        Reply(closes=True),
+    ],
+)
+def test_any_other_refusal_is_no_answer(bank: ScbStandIn, reply: Reply) -> None:
+    bank.knows_slip(reply)
+    with pytest.raises(NotAnswered):
+        ask(bank)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        [SLIP],
+        SLIP | {"transRef": "202611219lbqgPbt1Bl3oiB"},
+        SLIP | {"sendingBank": "004"},
+        SLIP | {"amount": None},
+        SLIP | {"amount": "0.00"},
+        SLIP | {"transDate": "2026-11-21"},
+        SLIP | {"transDate": "25691121"},
+        SLIP | {"transTime": "25:00:00"},
+        SLIP | {"ref1": "A" * 21},
+        SLIP | {"ref1": ["A"]},
+    ],
+)
+def test_what_does_not_speak_of_the_slip_is_unreadable(bank: ScbStandIn, data: Any) -> None:
+    bank.knows_slip(success(data))
+    with pytest.raises(Unreadable):
+        ask(bank)
+
+
+VALUES = (
+    st.none()
+    | st.integers()
+    | st.text()
+    | st.lists(st.text(), max_size=2)
+    | st.dictionaries(
+        st.sampled_from(["value", "proxy", "account", "name"]), st.none() | st.text() | st.integers()
+    )
+)
+
+
+@given(st.dictionaries(st.sampled_from(list(SLIP)), VALUES))
+def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
+    body = success(SLIP | changes).body
+    try:
+        told = scb_slips.read(body, SHOWN)
+    except Unreadable:
+        return
+    assert told.amount > 0
