@@ -30,5 +30,7 @@ class Pace:
 
     def pause(self, questions: Sequence[Question]) -> timedelta:
         """After the calls of these questions."""
-        calls = sum(self.bank.calls_for(each) for each in questions)
+        return self.pause_after(sum(self.bank.calls_for(each) for each in questions))
+
+    def pause_after(self, calls: int) -> timedelta:
         return timedelta(seconds=calls / self.bank.calls_per_second)

@@ -5,9 +5,11 @@ from typing import Literal
 
 from django.utils.timezone import localtime
 
+from banks import Transferred
 from core import money
 from receipts.case_page import bank_named
 from receipts.models import Receipt, Resolution
+from receipts.slip_asking import Told
 from receipts.slips import WALLET, Checked
 
 Level = Literal["success", "warning", "error"]
@@ -26,6 +28,36 @@ def of(checked: Checked) -> list[Said]:
     if checked.reversal is not None:
         told.append(("error", f"The bank took this money back: {checked.reversal.id}."))
     return [*told, *_shown_before(checked)]
+
+
+def of_bank(told: Told) -> list[Said]:
+    """What a merchant's bank says of a slip of whose transfer we have not heard."""
+    whose = f"The bank of {told.merchant.name}"
+    if told.transfer is None:
+        return [("error", f"{whose} knows no such transfer. The slip is no proof of payment.")]
+    return [("warning", f"{whose} knows it: {_described(told.transfer)}."), _worth(told)]
+
+
+def _described(transfer: Transferred) -> str:
+    at = localtime(transfer.at)
+    given = filter(None, (transfer.reference1, transfer.reference2, transfer.reference3))
+    payee, references = transfer.payee or "nobody named", ", ".join(given) or "none"
+    when = f"on {at:%Y-%m-%d at %H:%M:%S}"
+    return f"{money.display(transfer.amount)} {when} to {payee}, references {references}"
+
+
+def _worth(told: Told) -> Said:
+    payment = told.payment
+    if payment is None:
+        return "error", "It is for no code of ours at that bank: it pays nothing here."
+    whose = f"It is for payment {payment.id} of {payment.merchant.name}"
+    if not told.is_asked_about:
+        status = payment.get_status_display().lower()
+        return "error", f"{whose}, which is {status}: perhaps by this transfer. Compare amount and time."
+    return "warning", (
+        f"{whose}, about which the bank is now asked as always. Check the slip again in some seconds: "
+        "only what has arrived pays."
+    )
 
 
 def sender_of(checked: Checked) -> str:
