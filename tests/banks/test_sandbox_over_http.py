@@ -9,6 +9,7 @@ import banks
 from banks.base import NotAnswered, Notice, Question
 from banks.sandbox import SandboxBank
 from core import clock
+from core.slips import Slip
 from sandbox import services
 from tests.sandbox.conftest import payload
 
@@ -44,6 +45,17 @@ def test_what_no_callback_tells_is_found_by_asking(live_server: Any, settings: A
             slip_reference=payment.slip_reference,
         ),
     )
+
+
+def test_a_slip_is_looked_up_by_asking(live_server: Any, settings: Any) -> None:
+    settings.BASE_URL = live_server.url
+    bank, now = SandboxBank(settings.SANDBOX_BANK_SECRET, live_server.url), clock.now()
+    order = services.order(qr_data=payload(), scenario="callback_lost", now=now)
+    payment = services.carry_out(order, now=now)
+    told = bank.transfer(Slip(payment.payer_bank_code, payment.slip_reference))
+    assert told is not None
+    assert (told.amount, told.at, told.reference1) == (150_000, payment.paid_at, "ABCDEFGHJ01234567890")
+    assert bank.transfer(Slip(payment.payer_bank_code, "A1")) is None
 
 
 def test_a_wrong_secret_opens_no_door(live_server: Any) -> None:

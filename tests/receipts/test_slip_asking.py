@@ -17,10 +17,11 @@ from core.slips import Slip, WalletSlip, slip_payload
 from merchants.models import BankLink, Merchant
 from receipts import inquiries, turns
 from receipts.models import Inquiry, Receipt, SlipCheck, Turn
+from sandbox.models import SandboxPayment
 from tests.banks import scb_stand_in
 from tests.banks.scb_stand_in import BILLER, SLIP, ScbStandIn, refused, success, transaction
 from tests.conftest import BankCaller, Shop
-from tests.receipts.inquiries.cast import database_now
+from tests.receipts.inquiries.cast import database_now, sweep
 from tests.receipts.staff import Odd, staff
 from tests.receiver import Reply
 
@@ -271,3 +272,21 @@ def test_a_link_that_is_not_in_order_is_said(live: Shop, bank: ScbStandIn, malee
     BankLink.objects.update(credentials_sealed="of other keys")
     assert "its link is not in order" in shown(malee, live.merchant.id)
     assert bank.receiver.requests == []
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("books_are_right")
+def test_the_sandbox_bank_is_asked_over_http(
+    shop: Shop, malee: Client, live_server: Any, settings: Any
+) -> None:
+    settings.BASE_URL = live_server.url
+    code = shop.qr_code()
+    asked_for = {"qr_data": code["qr_data"], "scenario": "callback_lost"}
+    assert shop.post("/sandbox/v1/payments", asked_for).status_code == 200
+    paid = SandboxPayment.objects.get()
+    slip = slip_payload(Slip(paid.payer_bank_code, paid.slip_reference))
+    assert BUTTON in malee.post(PAGE, {"text": slip, "shown_for": code["payment_id"]}).content.decode()
+    assert "about which the bank is now asked" in ask(malee, code["payment_id"])
+    assert sweep(0) == 1
+    assert f"It paid payment {code['payment_id']}" in malee.post(PAGE, {"text": slip}).content.decode()
