@@ -1,12 +1,18 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from django.utils.timezone import localtime
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from transfers.models import OPEN, Transfer
+from transfers.models import OPEN, Step, Transfer
 from transfers.schedule import OVERDUE
+
+STEPS_SHOWN = 50
 
 
 class Overdue(admin.SimpleListFilter):
@@ -40,6 +46,27 @@ class TransferAdmin(ReadOnlyAdmin):
     def account_masked(self, transfer: Transfer) -> str | None:
         return vault.masked(transfer.account or None)
 
+    @admin.display(description="what happened")
+    def happened(self, transfer: Transfer) -> SafeString:
+        told = (
+            (f"{localtime(step.at):%Y-%m-%d %H:%M:%S}", step.what, step.said, step.actor, step.request_id)
+            for step in _steps(transfer)
+        )
+        return format_html_join("", "<div>{} {} {} {} {}</div>", told)
+
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = [field.name for field in Transfer._meta.concrete_fields if field.name != "account_sealed"]
-        return [*plain, "account_masked"]
+        return [*plain, "account_masked", "happened"]
+
+
+@admin.register(Step)
+class StepAdmin(ReadOnlyAdmin):
+    list_display = ["transfer_id", "what", "said", "actor", "request_id", "at"]
+    list_filter = ["what"]
+    search_fields = ["=transfer__id", "=request_id"]
+    ordering = ["-id"]
+
+
+def _steps(transfer: Transfer) -> QuerySet[Step]:
+    """The last, the newest first."""
+    return transfer.steps.order_by("-at", "-pk")[:STEPS_SHOWN]

@@ -147,3 +147,42 @@ class Transfer(models.Model):
             account_name=self.account_name,
             charge_id=self.charge_id,
         )
+
+
+class What(models.TextChoices):
+    """A step of a transfer: a state that it came to, or what else happened on its way."""
+
+    QUEUED = "queued"
+    TOLD = "told"
+    UNREACHED = "unreached"  # the bank surely never heard of it: it is told again
+    INQUIRY = "inquiry"  # the bank was asked what became of it
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETURNED = "returned"
+    CANCELED = "canceled"
+
+
+class Step(models.Model):
+    """What happened to a transfer and who caused it, in the commit of what it tells of. Append-only."""
+
+    transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="steps", db_index=False)
+    what = models.CharField(max_length=9, choices=What.choices)
+    said = models.CharField(
+        max_length=10, blank=True, default="", help_text="By the bank that was asked, such as processing."
+    )
+    actor = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["transfer", "what", "at"], name="step_of_transfer")]
+        constraints = [
+            models.CheckConstraint(condition=Q(what__in=What.values), name="step_known"),
+            models.CheckConstraint(
+                condition=Q(what="inquiry") & ~Q(said="") | ~Q(what="inquiry") & Q(said=""),
+                name="step_said_iff_asked",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.transfer_id} {self.what}"

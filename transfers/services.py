@@ -11,9 +11,9 @@ import banks
 from banks import Order, OrderNotice, Purpose, Word, calling
 from core import vault
 from merchants import links
-from transfers import settling
+from transfers import settling, steps
 from transfers.errors import AlreadyTold, NotOverdue
-from transfers.models import OPEN, State, Transfer
+from transfers.models import OPEN, State, Transfer, What
 from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_by_hand
 
 __all__ = [
@@ -43,6 +43,7 @@ def queue(order: Order, *, route: str, at: datetime, merchant_id: str) -> Transf
         due_at=at,
         created_at=at,
     )
+    steps.note(transfer.id, What.QUEUED, at=at)
     return transfer
 
 
@@ -51,7 +52,7 @@ def cancel(order_id: str, *, now: datetime) -> None:
     transfer = Transfer.objects.locked(order_id)
     if transfer.state != State.QUEUED:
         raise AlreadyTold(order_id)
-    transfer.become(State.CANCELED, ended_at=now)
+    steps.move(transfer, State.CANCELED, at=now, ended_at=now)
 
 
 def taking_back(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:

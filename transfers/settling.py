@@ -2,16 +2,16 @@
 
 import logging
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from banks import Fate, Purpose, Word
-from transfers import schedule
+from transfers import schedule, steps
 from transfers.errors import NotOverdue
-from transfers.models import State, Transfer
+from transfers.models import State, Transfer, What
 
 log = logging.getLogger("transfers")
 # Longer than a round of `banks.calling` and what is written down after it.
@@ -62,15 +62,16 @@ def begin(order_id: str, owner: Owner, *, now: datetime) -> bool:
     transfer = Transfer.objects.locked(order_id)
     if transfer.state != State.QUEUED:
         return False
-    transfer.become(
-        State.TOLD, told_at=now, due_at=now + schedule.next_inquiry(0), lease_until=transfer.lease_until
-    )
+    due_at, lease_until = now + schedule.next_inquiry(0), transfer.lease_until
+    steps.move(transfer, State.TOLD, at=now, told_at=now, due_at=due_at, lease_until=lease_until)
     owner.begin(order_id, now=now)
     return True
 
 
 def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: datetime) -> None:
     """Write down what came of a sending, or else of an inquiry."""
+    if not was_sent:
+        steps.note(transfer.id, What.INQUIRY, at=now, said=word.fate)
     if word.fate in ("succeeded", "failed", "returned"):
         settle(transfer.id, word, owner, now=now)
     elif word.fate == "not_sent" and was_sent:
@@ -96,7 +97,7 @@ def conclude(order_id: str, owner: Owner, *, now: datetime) -> None:
     """The bank tells of its own accord that it has done what it was told, or was about to be told."""
     transfer = _locked(order_id, owner)
     if transfer.state == State.QUEUED:
-        transfer.become(State.TOLD, told_at=now, due_at=now)
+        steps.move(transfer, State.TOLD, at=now, told_at=now, due_at=now)
         owner.begin(order_id, now=now)
     for fate in STEPS[State(transfer.state), "succeeded"]:
         _step(transfer, fate, ARRIVED, owner, now=now)
@@ -123,14 +124,17 @@ def _locked(order_id: str, owner: Owner) -> Transfer:
 def _step(transfer: Transfer, fate: Fate, word: Word, owner: Owner, *, now: datetime, **fields: str) -> None:
     code = word.failure_code or DEFAULT_CODES[fate] if fate in DEFAULT_CODES else ""
     reference = word.reference or transfer.bank_reference
-    transfer.become(State(fate), failure_code=code, bank_reference=reference, ended_at=now, **fields)
+    known: dict[str, Any] = {"failure_code": code, "bank_reference": reference, "ended_at": now}
+    steps.move(transfer, State(fate), at=now, **known, **fields)
     owner.settle(transfer.id, Word(fate, reference, code), now=now)
 
 
+@transaction.atomic
 def _give_back(order_id: str, now: datetime) -> None:
     """It surely never reached the bank, and nobody asked there in the meantime: it may be sent again."""
     untouched = Transfer.objects.filter(pk=order_id, state=State.TOLD, inquiries=0)
-    untouched.update(state=State.QUEUED, due_at=now + schedule.next_sending(), lease_until=None)
+    if untouched.update(state=State.QUEUED, due_at=now + schedule.next_sending(), lease_until=None):
+        steps.note(order_id, What.UNREACHED, at=now)
 
 
 def _wait(transfer: Transfer, word: Word, inquiries: int, now: datetime) -> None:

@@ -37,8 +37,11 @@ class Type(StrEnum):
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
     LOST = "staff.lost"
+    REOPENED = "staff.reopened"  # it was dismissed, or booked as lost, by mistake
     SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
     RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
+    RETURN_UNREACHED = "return.unreached"  # the bank could not be told yet
+    RETURN_INQUIRY = "return.inquiry"  # we asked the bank what became of the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
     RETURN_CANCELED = "return.canceled"  # the bank took it back itself before it was told
@@ -46,6 +49,8 @@ class Type(StrEnum):
     REFUND_CREATED = "refund.created"
     REFUND_ADDRESSED = "refund.addressed"  # it waited to know where to
     REFUND_TOLD = "refund.told"
+    REFUND_UNREACHED = "refund.unreached"
+    REFUND_INQUIRY = "refund.inquiry"
     REFUND_COMPLETED = "refund.completed"
     REFUND_FAILED = "refund.failed"
     REFUND_CANCELED = "refund.canceled"

@@ -75,10 +75,11 @@ list_ = Operation(
     name="get_payment_timeline",
     tag=Tag.PAYMENTS,
     summary="What happened to a payment",
-    description="Everything, newest first: what the bank was asked, what it said by which way and what "
-    "became of it, also money that came twice, late or in another amount, and what was decided about it; "
-    "refunds; every attempt to tell your webhooks, who asked for another one, and what is kept while one of "
-    "them is disabled. Entries say who caused them, and by which request.",
+    description="Everything, newest first: what the bank, or the acquirer of a card, was asked, what it said "
+    "by which way and what became of it, also money that came twice, late or in another amount, and what was "
+    "decided about it; refunds, and what the bank was told and asked about each; every attempt to tell your "
+    "webhooks, who asked for another one, and what is kept while one of them is disabled. "
+    "Entries say who caused them, and by which request.",
     query=PageQuery,
     answer=Shown(Timeline, TIMELINE),
     refusals=(PaymentNotFound,),

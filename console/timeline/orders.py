@@ -1,21 +1,77 @@
-"""Orders to send money, for refunds and for money that did not fit: what their bank says unasked."""
+"""Orders to send money, for refunds and for what did not fit: each telling, each question, what banks say."""
+
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from console.timeline.entries import Entry, Moment, Subject, Type
+from core import money
 from receipts.models import Notice, Verdict
+from transfers.models import Step, What
 
-SUMMARIES = {
+STEPS = {
+    What.TOLD: "The bank is told to send {amount}.",
+    What.UNREACHED: "The bank could not be told: it never heard of it, and is told again.",
+    What.INQUIRY: "Asked what became of {amount}, the bank says: {said}.",
+}
+SAID = {
+    "succeeded": "they arrived",
+    "failed": "they never left",
+    "returned": "they came back",
+    "processing": "they are on their way",
+    "unknown": "nothing that can be understood, or nothing at all",
+    "not_sent": "nothing, for it cannot be reached",
+}
+NOTICES = {
     Verdict.NEW: "The bank says what became of an order.",
     Verdict.REPEAT: "The bank says the same of an order again.",
     Verdict.CONFLICT: "The bank says of an order what contradicts what is known of it.",
 }
 
 
+def told(subject: Subject) -> Moment:
+    """Again where the bank could not be reached the time before."""
+    return _steps(subject, What.TOLD)
+
+
+def unreached(subject: Subject) -> Moment:
+    return _steps(subject, What.UNREACHED)
+
+
+def inquiries(subject: Subject) -> Moment:
+    return _steps(subject, What.INQUIRY)
+
+
 def notices(subject: Subject) -> Moment:
-    told = Notice.objects.filter(order_id__in=subject.order_ids)
-    return Moment(told.defer("body_sealed"), "received_at", _noticed)
+    said = Notice.objects.filter(order_id__in=subject.order_ids)
+    return Moment(said.defer("body_sealed"), "received_at", _noticed)
+
+
+def with_step(rows: QuerySet[Any], what: What, *, at: str = "stepped_at") -> QuerySet[Any]:
+    """With a step of the transfer of the same id: when it was, in the column `at`, and who caused it."""
+    of = Step.objects.filter(transfer=OuterRef("pk"), what=what).order_by("-at")
+    when, actor, request_id = (Subquery(of.values(name)[:1]) for name in ("at", "actor", "request_id"))
+    known: QuerySet[Any] = rows.annotate(actor=actor, request_id=request_id, **{at: when})
+    return known
+
+
+def _steps(subject: Subject, what: What) -> Moment:
+    rows = Step.objects.filter(transfer__in=subject.order_ids, what=what)
+    return Moment(rows.select_related("transfer"), "at", _stepped)
+
+
+def _stepped(step: Step) -> Entry:
+    order = step.transfer
+    amount = money.display(order.amount) + (" back" if order.purpose == "return" else "")
+    summary = STEPS[What(step.what)].format(amount=amount, said=SAID.get(step.said, ""))
+    details = {f"{order.purpose}_id": order.id, "amount": order.amount}
+    if step.said:
+        details["said"] = step.said
+    type = Type(f"{order.purpose}.{step.what}")
+    return Entry(step.at, type, summary, step.actor, step.request_id, details)
 
 
 def _noticed(notice: Notice) -> Entry:
-    summary, actor = SUMMARIES[Verdict(notice.verdict)], f"bank:{notice.bank}"
+    summary, actor = NOTICES[Verdict(notice.verdict)], f"bank:{notice.bank}"
     details = {"verdict": notice.verdict, "source": notice.source, "order_id": notice.order_id}
     return Entry(notice.received_at, Type.NOTICE, summary, actor, notice.request_id, details)

@@ -5,11 +5,12 @@ from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
-from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
+from console.timeline import orders
+from console.timeline.entries import Entry, Moment, Subject, Type
 from core import money
 from payments.models import Status as Payments
 from refunds.models import Refund, Status
-from transfers.models import Transfer
+from transfers.models import What
 from webhooks.models import Event
 
 
@@ -21,16 +22,10 @@ def created(subject: Subject) -> Moment:
 
 
 def addressed(subject: Subject) -> Moment:
-    """Of a refund that waited for an account; who named it is not kept."""
-    queued_at = Transfer.objects.filter(pk=OuterRef("pk")).values("created_at")[:1]
-    rows = _of(subject).annotate(queued_at=Subquery(queued_at)).filter(queued_at__gt=F("created_at"))
+    """Of a refund that waited for an account, by whoever named it."""
+    rows = orders.with_step(_of(subject), What.QUEUED, at="queued_at").filter(queued_at__gt=F("created_at"))
     tell = partial(_told, Type.REFUND_ADDRESSED, "queued_at", "It is known where {amount} are to go.")
     return Moment(rows, "queued_at", tell)
-
-
-def orders(subject: Subject) -> Moment:
-    told = Transfer.objects.filter(pk__in=subject.refund_ids, told_at__isnull=False)
-    return Moment(told, "told_at", _ordered)
 
 
 def completed(subject: Subject) -> Moment:
@@ -54,7 +49,8 @@ def canceled(subject: Subject) -> Moment:
 
 def came_back(subject: Subject) -> Moment:
     tell = partial(_told, Type.REFUND_RETURNED, "returned_at", "{amount} that had gone back came back.")
-    return Moment(_of(subject).filter(returned_at__isnull=False), "returned_at", tell)
+    rows = _of(subject).filter(returned_at__isnull=False)
+    return Moment(orders.with_step(rows, What.RETURNED), "returned_at", tell)
 
 
 def whole(subject: Subject) -> Moment:
@@ -94,10 +90,3 @@ def _all_went_back(amount: str, row: Any) -> Entry:
     summary = f"All of it has gone back: {amount}."
     details = {"refund_id": row.id}
     return Entry(row.completed_at, Type.REFUNDED, summary, row.actor or "", row.request_id or "", details)
-
-
-def _ordered(order: Transfer) -> Entry:
-    assert order.told_at is not None
-    summary = f"The bank is told to send {money.display(order.amount)}."
-    details = {"refund_id": order.id, "amount": order.amount}
-    return Entry(order.told_at, Type.REFUND_TOLD, summary, CLOCK, details=details)
