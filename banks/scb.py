@@ -1,9 +1,8 @@
 """Siam Commercial Bank: payment confirmation and inquiry of tag 30 codes that we make ourselves.
 
-Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions and
-post-oauth-token. Amounts in
-baht, as text or number; times with their offset. The bank signs nothing that it sends: the secret in the
-path, and the networks of the link, are all that proves it.
+Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions,
+post-oauth-token and generic-response-codes. Amounts in baht, as text or number; times with their offset. The
+bank signs nothing that it sends: the secret in the path, and the networks of the link, are all that proves it.
 """
 
 import re
@@ -33,8 +32,9 @@ from core.slips import Slip
 
 API_URL = "https://api.partners.scb/partners"
 TAG_30 = "00300100"  # the bank's code for codes that the customer scans
-SUCCESS = 1000
-NO_SUCH_TRANSFER = (404, 1104)
+# Status and code of an answer that tells, and of one that there is nothing to tell: "Requested entity record
+# does not exist".
+FOUND, NOTHING = (200, 1000), (404, 1104)
 REVERSED, NOT_REVERSED = "R", ("", "N", None)
 _SHAPES = {
     "transactionId": re.compile("[!-~]{1,64}"),
@@ -59,7 +59,7 @@ class Scb:
         Need("application_secret", "API secret of the application", needs.text),
         Need("api_url", "Where its API is", needs.url, is_secret=False, default=API_URL),
     )
-    calls_per_second: float = 5.0
+    calls_per_second: float = 5.0  # as it says of each API in its sandbox
 
     def __init__(self, link: Link) -> None:
         self._biller_id = link.biller_id
@@ -108,7 +108,7 @@ class Scb:
         }
         path = "/v1/payment/billpayment/inquiry"
         answer = errand.ask("GET", path, headers=self._headers(), params=asked)
-        if answer.status != 200 or _code(answer) != SUCCESS:
+        if _kind(answer) not in (FOUND, NOTHING):
             raise NotAnswered(f"answered with {answer.status}")
         return answer.body
 
@@ -119,9 +119,9 @@ class Scb:
             answer = Errand(self._api).ask("GET", path, headers=self._headers(), params=asked)
         except (NotSent, NoAnswer):
             raise NotAnswered() from None
-        if (answer.status, _code(answer)) == NO_SUCH_TRANSFER:
+        if _kind(answer) == NOTHING:
             return None
-        if answer.status != 200 or _code(answer) != SUCCESS:
+        if _kind(answer) != FOUND:
             raise NotAnswered(f"answered with {answer.status}")
         return scb_slips.read(answer.body, slip)
 
@@ -188,6 +188,6 @@ def _transaction_id(told: Mapping[str, Any]) -> str:
     return reading.optional(told, "transactionId", ".{0,140}")
 
 
-def _code(answer: Answer) -> object:
+def _kind(answer: Answer) -> tuple[int, object]:
     status = answer.told.get("status")
-    return status.get("code") if isinstance(status, dict) else None
+    return answer.status, status.get("code") if isinstance(status, dict) else None

@@ -198,8 +198,9 @@ def test_a_code_that_nobody_paid_is_answered_with_nothing(bank: ScbStandIn) -> N
     assert json.loads(found.body)["data"] == []
 
 
-def test_no_list_at_all_is_nothing_too(bank: ScbStandIn) -> None:
-    bank.knows("2026-11-21", success(None))
+@pytest.mark.parametrize("reply", [success(None), refused(404, 1104)])
+def test_no_list_at_all_is_nothing_too(bank: ScbStandIn, reply: Reply) -> None:
+    bank.knows("2026-11-21", reply)
     assert ask(bank).notices == ()
 
 
@@ -339,6 +340,8 @@ def test_without_a_token_nothing_is_asked(bank: ScbStandIn, reply: Reply) -> Non
     [
         refused(500, 9700),
         refused(429, 9800),
+        refused(404, 9900),
+        refused(400, 1104),
         Reply(404, body=b"{}"),
         Reply(200, body=b"{}"),
         Reply(200, body=b'{"status": {"code": 4101}, "data": []}'),
