@@ -1,8 +1,8 @@
 """Siam Commercial Bank: payment confirmation and inquiry of tag 30 codes that we make ourselves.
 
 Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions,
-post-oauth-token and generic-response-codes. Amounts in baht, as text or number; times with their offset. The
-bank signs nothing that it sends: the secret in the path, and the networks of the link, are all that proves it.
+post-oauth-token and generic-response-codes. Amounts in baht, as text or number; times with their offset. It
+signs nothing that it sends: the secret in the path, and the networks of the link, are all that proves it.
 """
 
 import re
