@@ -28,6 +28,28 @@ from tests.audit import differences
 hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis.load_profile("patient")
 
+# Seconds after which something is given up, which no test waits for that does not set them.
+LIMITS = [
+    "banks.oauth.CONNECT_SECONDS",
+    "banks.oauth.READ_SECONDS",
+    "banks.omise.CONNECT_SECONDS",
+    "banks.omise.READ_SECONDS",
+    "banks.sandbox_cards.CONNECT_SECONDS",
+    "banks.sandbox_cards.READ_SECONDS",
+    "banks.sandbox_inquiries.CONNECT_SECONDS",
+    "banks.sandbox_inquiries.READ_SECONDS",
+    "banks.sandbox_orders.CONNECT_SECONDS",
+    "banks.sandbox_orders.READ_SECONDS",
+    "core.redis.PATIENCE",
+    "idempotency.services.PATIENCE_SECONDS",
+    "receipts.enrolment.PATIENCE_SECONDS",
+    "receipts.inquiries.PATIENCE_SECONDS",
+    "receipts.turns.PATIENCE_SECONDS",
+    "sandbox.sending.CONNECT_SECONDS",
+    "sandbox.sending.READ_SECONDS",
+    "transfers.services.PATIENCE_SECONDS",
+]
+
 SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
 # Minutes each: whatever is begun last should be short, or one worker waits for the other.
@@ -178,10 +200,11 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patient_redis() -> Iterator[None]:
-    """On a busy machine a call may take longer than a shop should wait for it."""
+def patience() -> Iterator[None]:
+    """On a busy machine anything may take longer than a shop, a bank or beat should wait for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis, "PATIENCE", 60.0)
+        for limit in LIMITS:
+            patch.setattr(limit, 60.0)
         yield
 
 

@@ -1,9 +1,11 @@
 """Asking for card payments, and looking at what they left behind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+import pytest
 from django.db.models.functions import Now
 
 from core import clock
@@ -38,3 +40,12 @@ def inquire(now: Callable[[], datetime] = clock.now) -> int:
     """The sweep, as it will be when everything that waits is due."""
     CardCharge.objects.filter(ended_at__isnull=True).update(due_at=Now())
     return inquiries.inquire_due(now=now)
+
+
+@contextmanager
+def impatience() -> Iterator[None]:
+    """The answer of an acquirer that is slow on purpose never comes in time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("banks.sandbox_cards.READ_SECONDS", 2.0)
+        patch.setattr("sandbox.counter.SILENCE_SECONDS", 60.0)
+        yield

@@ -10,7 +10,7 @@ from payments.models import CardCharge, Payment
 from sandbox.counter import Counter
 from sandbox.models import SandboxCharge
 from tests.conftest import Shop, open_shop
-from tests.payments.card_cast import PATH, error_of, events, inquire, request, rows_of
+from tests.payments.card_cast import PATH, error_of, events, impatience, inquire, request, rows_of
 from tests.tables import count_rows, counting
 from transactions import ledger
 
@@ -173,7 +173,8 @@ def test_a_field_at_fault_is_named_before_anybody_is_asked(
 
 @pytest.mark.slow
 def test_an_acquirer_that_does_not_answer_in_time_leaves_the_payment_pending(till: Shop) -> None:
-    answer = till.post(PATH, request("tok_test_timeout"), key="order-1")
+    with impatience():
+        answer = till.post(PATH, request("tok_test_timeout"), key="order-1")
     pending = answer.json()
     assert (answer.status_code, pending["status"], pending["card"]) == (200, "pending", None)
     assert (events(), rows_of(till)) == (["payment.pending"], [])
