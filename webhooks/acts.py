@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from core import origin
 from webhooks.models import Act, EndpointAct
 
 MERCHANT, SYSTEM = "merchant", "system"
@@ -14,7 +15,16 @@ def staff(username: str) -> str:
 
 def draft(endpoint_id: str, act: Act, *, actor: str, at: datetime, detail: str = "") -> EndpointAct:
     """An act that is not stored yet. `detail` says why, or what was before; never a secret."""
-    return EndpointAct(endpoint_id=endpoint_id, act=act, detail=detail, actor=actor, at=at)
+    cause = origin.current()
+    return EndpointAct(
+        endpoint_id=endpoint_id,
+        act=act,
+        detail=detail,
+        actor=actor,
+        caused_by=cause.actor,
+        request_id=cause.request_id,
+        at=at,
+    )
 
 
 def note(endpoint_id: str, act: Act, *, actor: str, at: datetime, detail: str = "") -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime
 from functools import lru_cache
 from queue import Empty, SimpleQueue
@@ -18,7 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError
 
-from core import clock
+from core import clock, origin
 from webhooks import client, doorbell, notes, posting
 from webhooks.leases import Lane, Lease, Rounds
 from webhooks.notes import Result
@@ -100,7 +101,8 @@ class Dispatcher:
     def _begin(self, lease: Lease, now: Now) -> None:
         self._flying[lease.lease_id] = lease.lane
         try:
-            self._pool.submit(self._post, lease, now)
+            # With the origin of the task that begins it.
+            self._pool.submit(copy_context().run, self._post, lease, now)
         except RuntimeError:  # no thread is to be had: its lease will run out
             del self._flying[lease.lease_id]
             raise
@@ -160,7 +162,7 @@ def _post(lease: Lease, now: Now) -> Result:
         now=began,
         timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_SECONDS),
     )
-    return Result(lease, answer, began=began, ended=now())
+    return Result(lease, answer, began=began, ended=now(), request_id=origin.current().request_id)
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,7 @@ class Result:
     answer: client.Answer
     began: datetime
     ended: datetime
+    request_id: str = ""
 
 
 def note(results: Sequence[Result]) -> set[str]:
@@ -107,6 +108,7 @@ def _attempt(result: Result) -> Attempt:
         error=answer.error,
         peer=answer.peer or "",
         excerpt=answer.excerpt,
+        request_id=result.request_id,
     )
 
 

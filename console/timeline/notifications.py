@@ -44,11 +44,11 @@ def held(subject: Subject) -> Moment:
         reason=Subquery(disabled("detail")[:1]),
         disabled_by=Subquery(disabled("actor")[:1]),
     )
-    return Moment(known, "held_at", _held)
+    return Moment(_with_cause(known, "held_at"), "held_at", _held)
 
 
 def attempts(subject: Subject) -> Moment:
-    """Of a delivery by the schedule the clock is the actor, else whoever asked for it."""
+    """Of a delivery by the schedule the clock is the actor, by a task; else whoever asked for it."""
     made = Attempt.objects.filter(delivery__event__subject_id__in=_about(subject))
     later = Attempt.objects.filter(delivery=OuterRef("delivery"), pk__gt=OuterRef("pk"))
     rows = made.select_related("delivery__event").annotate(is_last=~Exists(later))
@@ -59,7 +59,7 @@ def dropped(subject: Subject) -> Moment:
     """Never sent, or not any more: the webhook was deleted, or disabled before an extra attempt."""
     ended = _deliveries(subject).filter(state=DeliveryState.FAILED)
     rows = ended.filter(Q(endpoint__deleted_at__lte=F("finished_at")) | Q(resend__gt=0, attempts=0))
-    return Moment(rows, "finished_at", _dropped)
+    return Moment(_with_cause(rows, "finished_at"), "finished_at", _dropped)
 
 
 def _about(subject: Subject) -> list[str]:
@@ -79,6 +79,19 @@ def _disabled() -> QuerySet[EndpointAct]:
     return of.filter(~Exists(over), act=Act.DISABLED).order_by("pk")
 
 
+def _with_cause(rows: QuerySet[Any], at: str) -> QuerySet[Any]:
+    """By whoever disabled or deleted the webhook, if that was the moment; else nobody did it then."""
+    acts = EndpointAct.objects.filter(endpoint=OuterRef("endpoint"), act__in=[Act.DISABLED, Act.DELETED])
+    act = acts.filter(at=OuterRef(at)).order_by("-pk")
+    caused_by, request_id = (Subquery(act.values(name)[:1]) for name in ("caused_by", "request_id"))
+    known: QuerySet[Any] = rows.annotate(caused_by=caused_by, caused_request_id=request_id)
+    return known
+
+
+def _cause(delivery: Any) -> tuple[str, str]:
+    return delivery.caused_by or CLOCK, delivery.caused_request_id or ""
+
+
 def _asked(delivery: Any) -> Entry:
     summary, details = f"{delivery.event.type} is to be sent again.", _which(delivery)
     return Entry(
@@ -92,7 +105,7 @@ def _held(delivery: Any) -> Entry:
     summary = f"{delivery.event.type} is kept for a replay: {why}."
     details = {**_which(delivery), "reason": reason}
     internal = {"disabled_by": delivery.disabled_by or ""}
-    return Entry(delivery.held_at, Type.HELD, summary, CLOCK, details=details, internal=internal)
+    return Entry(delivery.held_at, Type.HELD, summary, *_cause(delivery), details, internal)
 
 
 def _tried(attempt: Any) -> Entry:
@@ -106,7 +119,8 @@ def _tried(attempt: Any) -> Entry:
         "next_attempt_at": iso(delivery.due_at) if _is_tried_again(attempt) else None,
     }
     is_manual = attempt.trigger == Trigger.MANUAL
-    actor, request_id = (delivery.asked_by, delivery.asked_request_id) if is_manual else (CLOCK, "")
+    by_schedule = (CLOCK, attempt.request_id)
+    actor, request_id = (delivery.asked_by, delivery.asked_request_id) if is_manual else by_schedule
     return Entry(attempt.started_at, Type.ATTEMPT, _summary(attempt), actor, request_id, details)
 
 
@@ -114,9 +128,8 @@ def _dropped(delivery: Any) -> Entry:
     deleted_at = delivery.endpoint.deleted_at
     reason = "deleted" if deleted_at and deleted_at <= delivery.finished_at else "disabled"
     summary = f"{delivery.event.type} is not sent: the webhook was {reason}."
-    return Entry(
-        delivery.finished_at, Type.DROPPED, summary, CLOCK, details={**_which(delivery), "reason": reason}
-    )
+    details = {**_which(delivery), "reason": reason}
+    return Entry(delivery.finished_at, Type.DROPPED, summary, *_cause(delivery), details)
 
 
 def _which(delivery: Delivery) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import time_machine
 from django.test import Client
 from django.urls import reverse
 
+from config.celery import app
 from core import clock as our_clock
 from tests.conftest import BankCaller, Shop
 from tests.console.timeline_cast import entries, only, types
@@ -16,7 +17,7 @@ from tests.receiver import Receiver, Reply
 from tests.webhooks.asking import listed, path_of, redeliver, replay
 from tests.webhooks.cast import PAID, make_endpoint
 from tests.webhooks.conftest import loopback, receiver
-from webhooks import deliveries
+from webhooks import tasks
 from webhooks.models import Endpoint
 
 __all__ = ["loopback", "receiver"]
@@ -41,10 +42,12 @@ def paid(shop: Shop, bank: BankCaller) -> str:
     return str(code["payment_id"])
 
 
-def drain(clock: Any) -> None:
+def drain(clock: Any) -> str:
+    """What is due is posted; returns the id of the task that did it."""
     clock.shift(1)
-    deliveries.drain(now=our_clock.now)
+    task_id = str(app.tasks[tasks.drain.name].apply(throw=True).id)
     clock.shift(1)
+    return task_id
 
 
 def key_of(shop: Shop) -> str:
@@ -60,12 +63,12 @@ def test_who_asks_for_a_resend_is_named_with_the_request(
     shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
 ) -> None:
     payment_id = paid(shop, bank)
-    drain(clock)
+    task_id = drain(clock)
     (told,) = listed(shop, endpoint)
     asked = redeliver(shop, endpoint, told["delivery_id"], **TILL).json()
     drain(clock)
     assert last(shop, payment_id, 3) == [
-        ("webhook.attempt", "clock", None),
+        ("webhook.attempt", "clock", task_id),
         ("webhook.resend", key_of(shop), "till-3.0042"),
         ("webhook.attempt", key_of(shop), "till-3.0042"),
     ]
@@ -87,14 +90,14 @@ def test_a_replay_is_whose_it_is_and_its_attempts_are_the_clocks(
 ) -> None:
     receiver.on("/hook", Reply(status=410), Reply())
     payment_id = paid(shop, bank)
-    drain(clock)
+    first = drain(clock)
     shop.patch(path_of(endpoint), {"status": "active"})
     assert replay(shop, endpoint, our_clock.now() - timedelta(hours=1), **TILL).json()["replayed"] == 1
-    drain(clock)
+    second = drain(clock)
     assert last(shop, payment_id, 3) == [
-        ("webhook.attempt", "clock", None),
+        ("webhook.attempt", "clock", first),
         ("webhook.resend", key_of(shop), "till-3.0042"),
-        ("webhook.attempt", "clock", None),
+        ("webhook.attempt", "clock", second),
     ]
 
 
@@ -143,23 +146,25 @@ def test_what_was_tried_is_held_from_when_the_webhook_was_disabled(
     payment_id = paid(shop, bank)
     drain(clock)
     clock.shift(60)
-    drain(clock)
+    task_id = drain(clock)
     *_, first, second, held = entries(shop, payment_id)
     assert [each["type"] for each in (first, second, held)] == [*["webhook.attempt"] * 2, "webhook.held"]
     assert first["at"] < second["at"] <= held["at"]
-    assert held["details"]["reason"] == "gone"
+    assert (held["details"]["reason"], held["actor"]) == ("gone", "clock")
+    assert second["request_id"] == held["request_id"] == task_id
 
 
 def test_a_later_disabling_does_not_change_since_when_something_is_held(
     shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
 ) -> None:
     payment_id = paid(shop, bank)
-    disabled_at = []
+    disabled = []
     for status in ("disabled", "active", "disabled"):
         clock.shift(60)
-        disabled_at.append(our_clock.iso(our_clock.now()))
-        shop.patch(path_of(endpoint), {"status": status})
-    assert only(shop, payment_id, "webhook.held")["at"] == disabled_at[0]
+        answer = shop.patch(path_of(endpoint), {"status": status})
+        disabled.append((our_clock.iso(our_clock.now()), key_of(shop), answer.headers["X-Request-Id"]))
+    held = only(shop, payment_id, "webhook.held")
+    assert (held["at"], held["actor"], held["request_id"]) == disabled[0]
 
 
 def test_what_is_replayed_is_held_no_more(
@@ -183,14 +188,15 @@ def test_what_is_not_sent_because_the_webhook_is_gone_is_told(
     redeliver(shop, endpoint, listed(shop, endpoint)[0]["delivery_id"])
     clock.shift(1)
     if reason == "deleted":
-        shop.delete(path_of(endpoint))
+        answer = shop.delete(path_of(endpoint))
     else:
-        shop.patch(path_of(endpoint), {"status": "disabled"})
+        answer = shop.patch(path_of(endpoint), {"status": "disabled"})
         clock.shift(1)
         shop.delete(path_of(endpoint))
     told = only(shop, payment_id, "webhook.dropped")
     assert told["summary"] == f"payment.succeeded is not sent: the webhook was {reason}."
-    assert (told["actor"], told["details"]["reason"]) == ("clock", reason)
+    assert (told["actor"], told["request_id"]) == (key_of(shop), answer.headers["X-Request-Id"])
+    assert told["details"]["reason"] == reason
 
 
 def test_what_a_rival_asks_of_its_webhooks_is_not_ours(

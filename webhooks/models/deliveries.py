@@ -125,6 +125,9 @@ class Attempt(models.Model):
     error = models.CharField(max_length=20, blank=True, default="")
     peer = models.CharField(max_length=45, blank=True, default="")
     excerpt = models.TextField(blank=True, default="")
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the task that posted it."
+    )
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"

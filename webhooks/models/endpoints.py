@@ -147,6 +147,10 @@ class EndpointAct(models.Model):
     act = models.CharField(max_length=14, choices=Act.choices)
     detail = models.TextField(blank=True, default="", help_text="Why, or what was before. Never a secret.")
     actor = models.CharField(max_length=160, help_text="merchant, system or staff:<username>.")
+    caused_by = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.origin has it."
+    )
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     at = models.DateTimeField()
 
     class Meta:
