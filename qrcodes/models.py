@@ -24,6 +24,14 @@ class QrCode(models.Model):
     reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
     created_at = models.DateTimeField()
+    ended_by = models.CharField(
+        max_length=160,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Before its time, as core.origin has it; empty where the clock ended it.",
+    )
+    ended_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     objects: Any = QrCodeQuerySet.as_manager()
 

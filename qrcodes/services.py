@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, rows, thaiqr
+from core import ids, origin, rows, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import services as payments
@@ -101,5 +101,7 @@ def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
     if payment.status_at(now) != Status.PENDING:
         raise QrCodeNotExpirable(status=payment.status_at(now))
     payments.expire(payment, expires_at=now, now=now)
-    qr_code.payment = payment
+    asked = origin.current()
+    qr_code.payment, qr_code.ended_by, qr_code.ended_request_id = payment, asked.actor, asked.request_id
+    qr_code.save(update_fields=["ended_by", "ended_request_id"])
     return qr_code

@@ -36,7 +36,7 @@ def expiries(subject: Subject) -> Moment:
     over = _ended_at(payment) or subject.now
     has_expired = payment.status != Status.FAILED and payment.expires_at is not None
     rows = rows.filter(expires_at__lte=over) if has_expired else rows.none()
-    return Moment(rows, "expires_at", _expired)
+    return Moment(rows.select_related("qr_code"), "expires_at", _expired)
 
 
 def successes(subject: Subject) -> Moment:
@@ -75,11 +75,11 @@ def _ended_at(payment: Payment) -> Any:
 
 
 def _expired(payment: Payment) -> Entry:
-    """By whoever ended it before its time (then it is written down at that instant), else by the clock."""
+    """By whoever ended it before its time, else by the clock."""
     assert payment.expires_at is not None
-    ended = _events(payment, FAILED).filter(created_at=payment.expires_at).first()
-    # Codes live for whole minutes. Where expiry makes no events, who ended one sooner is not kept.
+    code = payment.qr_code
+    # Codes live for whole minutes. Who ended one sooner was not always kept.
     in_time = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
-    by_itself = CLOCK if in_time else ""
-    actor, request_id = (ended.actor, ended.request_id) if ended else (by_itself, "")
-    return Entry(payment.expires_at, Type.EXPIRED, "The code can no longer be paid.", actor, request_id)
+    actor = code.ended_by or (CLOCK if in_time else "")
+    summary = "The code can no longer be paid."
+    return Entry(payment.expires_at, Type.EXPIRED, summary, actor, code.ended_request_id)
