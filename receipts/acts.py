@@ -7,33 +7,26 @@ whom.
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
-from django.utils import timezone
+from django.db import transaction
 
-from core import origin
+from core import ids
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
-from receipts import crediting, inbox, returns, reversals, services
-from receipts.models import HELD, Act, Deed, Kind, Notice, Outcome, Receipt, Resolution, Return
+from receipts import acting, crediting, returns, reversals, services
+from receipts.acting import AlreadyDone, NotPossible
+from receipts.models import HELD, Act, Deed, Kind, Outcome, Receipt, Resolution, Return
+from receipts.reopening import ENDED, reopen
 from receipts.returns import Destination, NoDestination, NoSender
 from refunds.models import Refund
 from transactions import accounts, ledger
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
-    "accept", "attach", "dismiss", "keep", "lose", "possible", "send_back", "send_back_by_hand",
+    "accept", "attach", "dismiss", "keep", "lose", "possible", "reopen", "send_back", "send_back_by_hand",
 ]  # fmt: skip
 
 PAYABLE = (Status.PENDING, Status.EXPIRED)
-
-
-class NotPossible(Exception):
-    """The act cannot be done; the text says why, for staff."""
-
-
-class AlreadyDone(NotPossible):
-    """Somebody has decided already; the text says who, what and when. Nothing changed."""
 
 
 @transaction.atomic
@@ -101,9 +94,9 @@ def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
         if Deed.DISMISSED not in possible(receipt):
             raise NotPossible("Money cannot be dismissed: accept it, attach it or send it back.")
         receipt.resolve(Resolution.DISMISSED, now=now)
-    elif not Notice.objects.filter(pk=subject_id, verdict__in=inbox.FOR_STAFF).exists():
+    elif acting.message(subject_id) is None:
         raise NotPossible("This message does not wait for anybody.")
-    return _end(_act(subject_id, Deed.DISMISSED, by, why, now))
+    return acting.write_down(acting.draft(subject_id, Deed.DISMISSED, by, why, now))
 
 
 def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act:
@@ -121,13 +114,15 @@ def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
         raise NotPossible("The money of this refund has not come back.")
-    act = _end(_act(refund_id, Deed.KEPT, by, why, now, refund.payment_id))
+    act = acting.write_down(acting.draft(refund_id, Deed.KEPT, by, why, now, refund.payment_id))
     ledger.accept(merchant_id=refund.merchant_id, subject_id=refund_id, amount=refund.amount, at=now)
     return act
 
 
 def possible(receipt: Receipt) -> frozenset[Deed]:
     """What can be decided about it now. Whether its bank can send, `returns.check_sender` knows."""
+    if receipt.resolution in ENDED:
+        return frozenset({Deed.REOPENED})
     if receipt.outcome not in HELD or receipt.resolution != Resolution.OPEN:
         return frozenset()
     if receipt.kind == Kind.REVERSAL:
@@ -144,9 +139,12 @@ def _lose(receipt_id: str, by: str, why: str, now: datetime) -> Act:
     if Deed.LOST not in possible(reversal):
         raise NotPossible("Only what a bank took back, and nobody here could give, is a loss.")
     reversal.resolve(Resolution.LOST, now=now)
+    act = acting.draft(receipt_id, Deed.LOST, by, why, now)
+    # The ledger posts a fact once about each subject.
+    act.posted_as = ids.new("los_", now) if act.round else reversal.id
     route = accounts.bank(reversal.bank)
-    ledger.lose(subject_id=reversal.id, amount=reversal.amount, to=route, at=now)
-    return _end(_act(receipt_id, Deed.LOST, by, why, now))
+    ledger.lose(subject_id=act.posted_as, amount=reversal.amount, to=route, at=now)
+    return acting.write_down(act)
 
 
 def _payable(payment_id: str, now: datetime) -> Payment | None:
@@ -163,12 +161,12 @@ def _open(receipt_id: str) -> Receipt:
     if receipt.resolution == Resolution.TAKEN_BACK:
         raise AlreadyDone("The bank has taken this money back: there is nothing to decide.")
     if receipt.resolution != Resolution.OPEN:
-        raise _already(receipt_id)
+        raise acting.already(receipt_id)
     return receipt
 
 
 def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, now: datetime) -> Receipt:
-    crediting.resolve(receipt, payment, _act(receipt.id, deed, by, why, now, payment.id))
+    crediting.resolve(receipt, payment, acting.draft(receipt.id, deed, by, why, now, payment.id))
     # What the bank took back of it while it waited is the merchant's loss from now on.
     reversals.catch_up(receipt, payment, now=now)
     return receipt
@@ -190,33 +188,5 @@ def _return(
         raise NotPossible(
             "Money cannot be sent by this bank from here: send it at the bank, and note that it was."
         ) from None
-    _end(_act(receipt_id, deed, by, why, now, receipt.payment_id))
+    acting.write_down(acting.draft(receipt_id, deed, by, why, now, receipt.payment_id))
     return made
-
-
-def _act(subject_id: str, deed: Deed, by: str, why: str, now: datetime, payment_id: str | None = None) -> Act:
-    return Act(
-        subject_id=subject_id,
-        deed=deed,
-        by=by,
-        why=why,
-        payment_id=payment_id,
-        request_id=origin.current().request_id,
-        at=now,
-    )
-
-
-def _end(act: Act) -> Act:
-    """Write it down. Raises AlreadyDone where the subject is dismissed or kept once and for all."""
-    try:
-        with transaction.atomic():
-            act.save(force_insert=True)
-    except IntegrityError:
-        raise _already(act.subject_id) from None
-    return act
-
-
-def _already(subject_id: str) -> AlreadyDone:
-    last = Act.objects.filter(subject_id=subject_id).latest("id")
-    at = timezone.localtime(last.at)
-    return AlreadyDone(f"{last.by} decided already: {last.get_deed_display().lower()}, {at:%d %b %Y %H:%M}.")

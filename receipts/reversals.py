@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from payments.models import Payment
 from receipts import joining, returns
-from receipts.models import Kind, Outcome, Receipt, Resolution
+from receipts.models import Act, Deed, Kind, Outcome, Receipt, Resolution
 from refunds import reversals as refunds
 from transactions import accounts, ledger
 from transactions.models import Fact
@@ -63,7 +63,7 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     if outcome == reversal.outcome:
         return
     if reversal.resolution != Resolution.OPEN:
-        _reopen(reversal, now)
+        reopen(reversal, now=now)
     reversal.outcome, reversal.judged_at = outcome, now
     if credit is not None and outcome != Outcome.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
@@ -82,11 +82,15 @@ def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime, is_news
         carry_out(reversal, credit, payment, now=now)
 
 
-def _reopen(reversal: Receipt, now: datetime) -> None:
-    """We have now what staff had not when they decided."""
+def reopen(reversal: Receipt, *, now: datetime) -> None:
+    """What staff decided about it is so no more: we have what they had not, or they were wrong.
+
+    The caller holds the reversal's lock.
+    """
     if reversal.resolution == Resolution.LOST:
+        booked = Act.objects.filter(subject_id=reversal.id, deed=Deed.LOST).latest("id")
         route = accounts.bank(reversal.bank)
-        ledger.recover(subject_id=reversal.id, amount=reversal.amount, to=route, at=now)
+        ledger.recover(subject_id=booked.posting, amount=reversal.amount, to=route, at=now)
     reversal.resolve(Resolution.OPEN, now=now)
 
 

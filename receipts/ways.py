@@ -7,11 +7,11 @@ from typing import Any
 
 from core import ids, money, vault
 from payments.models import Payment
-from receipts import acts, returns
+from receipts import acting, acts, returns
 from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
 from receipts.case_page import bank_named
 from receipts.cases import Case
-from receipts.models import Act, Deed, Notice, Receipt, Verdict
+from receipts.models import Deed, Notice, Receipt, Resolution, Verdict
 from refunds.models import Refund
 
 Filled = Mapping[str, Any]
@@ -96,6 +96,16 @@ def _lose_says(case: Case, filled: Filled) -> str:
     )
 
 
+def _reopen_says(case: Case, filled: Filled) -> str:
+    subject = case.subject
+    if isinstance(subject, Receipt) and subject.resolution == Resolution.LOST:
+        return (
+            f"The loss of {money.display(subject.amount)} is taken back out of the books, and it waits for a "
+            "decision again. What was decided before stays written down."
+        )
+    return "It waits for a decision again. What was decided before stays written down."
+
+
 def _keep_says(case: Case, filled: Filled) -> str:
     assert isinstance(case.subject, Refund)
     refund = case.subject
@@ -156,6 +166,7 @@ WAYS = [
     Way("dismiss", "Dismiss", "Dismissed", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
     Way("lose", "Book as our loss", "Booked", Deed.LOST, WhyForm, _lose_says, _plainly(acts.lose)),
     Way("keep", "Give it to the merchant", "Given", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
+    Way("reopen", "Open again", "Opened", Deed.REOPENED, WhyForm, _reopen_says, _plainly(acts.reopen)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
 
@@ -176,12 +187,16 @@ def says(case: Case, way: Way, filled: Filled) -> str:
 def _deeds(subject: Receipt | Notice | Refund) -> frozenset[Deed]:
     if isinstance(subject, Receipt):
         return acts.possible(subject)
-    if Act.objects.filter(subject_id=subject.pk).exists():
-        return frozenset()
+    last = acting.last(subject.pk)
     if isinstance(subject, Notice):
-        waits = subject.verdict in (Verdict.CONFLICT, Verdict.UNREADABLE)
-        return frozenset([Deed.DISMISSED]) if waits else frozenset()
-    return frozenset([Deed.KEPT]) if subject.returned_at else frozenset()
+        return _of_message(subject, is_dismissed=last is not None and last.deed == Deed.DISMISSED)
+    return frozenset([Deed.KEPT]) if subject.returned_at and last is None else frozenset()
+
+
+def _of_message(notice: Notice, *, is_dismissed: bool) -> frozenset[Deed]:
+    if notice.verdict not in (Verdict.CONFLICT, Verdict.UNREADABLE):
+        return frozenset()
+    return frozenset([Deed.REOPENED if is_dismissed else Deed.DISMISSED])
 
 
 def _fits(way: Way, case: Case) -> bool:

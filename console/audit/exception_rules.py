@@ -4,6 +4,9 @@ from console.audit.rules import WAITED, Rule, posted
 
 # From the money of a refund that came back until somebody gives it to the merchant.
 KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed = 'kept')"
+# A reversal may wait again after it was decided about: then because somebody opened it again.
+DECIDED = """(resolution NOT IN ('', 'taken_back') OR resolution = '' AND kind = 'reversal'
+    AND outcome = 'unmatched' AND EXISTS (SELECT FROM receipts_act WHERE subject_id = receipt.id))"""
 # What the list tells of its rows.
 LISTED = "concat_ws(' ', why, bank, merchant_id, payment_id, amount, since)"
 RULES = [
@@ -59,10 +62,14 @@ RULES = [
     ),
     Rule(
         "what is lost was decided, and is so until it can be taken after all",
-        """SELECT concat_ws(' ', receipt.id, fact, account_id), satang::text
-           FROM receipts_receipt AS receipt JOIN receipts_act ON subject_id = receipt.id AND deed = 'lost'
-           JOIN LATERAL (VALUES ('lost', true, amount), ('recovered', resolution = '', -amount))
-               AS step (fact, is_done, gone) ON is_done,
+        """SELECT concat_ws(' ', coalesce(posted_as, receipt.id), fact, account_id), satang::text
+           FROM receipts_receipt AS receipt
+           JOIN receipts_act AS act ON act.subject_id = receipt.id AND act.deed = 'lost'
+           JOIN LATERAL (VALUES
+               ('lost', true, amount),
+               ('recovered', resolution <> 'lost' OR act.round < (
+                   SELECT max(round) FROM receipts_act WHERE subject_id = receipt.id), -amount)
+           ) AS step (fact, is_done, gone) ON is_done,
            LATERAL (VALUES ('losses', -gone), ('bank:' || bank, gone)) AS line (account_id, satang)""",
         posted("fact IN ('lost', 'recovered')"),
     ),
@@ -111,13 +118,13 @@ RULES = [
     ),
     Rule(
         "what was decided says by whom",
-        """SELECT id, CASE resolution WHEN 'sending_back' THEN 'sent_back' ELSE resolution END
-           FROM receipts_receipt WHERE resolution NOT IN ('', 'taken_back')""",
-        """SELECT DISTINCT ON (subject_id) subject_id,
-               CASE deed WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE deed END
-           FROM receipts_act JOIN receipts_receipt AS receipt ON receipt.id = subject_id
-           WHERE resolution NOT IN ('', 'taken_back')
-           ORDER BY subject_id, receipts_act.id DESC""",
+        f"""SELECT id, CASE resolution WHEN 'sending_back' THEN 'sent_back'
+                WHEN '' THEN 'reopened' ELSE resolution END
+            FROM receipts_receipt AS receipt WHERE {DECIDED}""",  # noqa: S608
+        f"""SELECT DISTINCT ON (subject_id) subject_id,
+                CASE deed WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE deed END
+            FROM receipts_act JOIN receipts_receipt AS receipt ON receipt.id = subject_id
+            WHERE {DECIDED} ORDER BY subject_id, receipts_act.id DESC""",  # noqa: S608
     ),
     Rule(
         "what is listed for staff is what waits",

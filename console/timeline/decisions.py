@@ -14,6 +14,7 @@ SUMMARIES = {
     Deed.SENT_BACK_BY_HAND: "The money was sent back to whoever paid it, at the bank's own counter.",
     Deed.DISMISSED: "Looked at: there is nothing to do.",
     Deed.LOST: "The bank took money back that had left already: nobody is charged for it.",
+    Deed.REOPENED: "What was decided was a mistake: it waits for staff again.",
     Deed.KEPT: "A refund came back: its money is available again.",
 }
 

@@ -17,16 +17,23 @@ class Deed(models.TextChoices):
     DISMISSED = "dismissed"  # seen; there is nothing to do
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
     LOST = "lost"  # a bank took back what had left already: the operator bears it
+    REOPENED = "reopened"  # it was dismissed, or booked as a loss, by mistake
 
 
 class Act(models.Model):
-    """One act about a receipt, a notice or a refund. Append-only, and at most one that ends its subject."""
+    """An act about a receipt, a notice or a refund. Append-only. What ended is over until it is reopened."""
 
     subject_id = PublicId(help_text="The receipt, notice or refund.")
     deed = models.CharField(max_length=17, choices=Deed.choices)
     by = models.CharField(max_length=150, help_text="Who of staff, or the policy that decided.")
     why = models.CharField(max_length=500)
     payment_id = PublicId(null=True, help_text="That it was about.")
+    round = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How often its subject was opened again by then."
+    )
+    posted_as = PublicId(
+        null=True, help_text="What the ledger calls a loss; empty where that is its subject."
+    )
     request_id = models.CharField(max_length=64, blank=True, default="")
     at = models.DateTimeField()
 
@@ -39,14 +46,22 @@ class Act(models.Model):
             models.CheckConstraint(condition=Q(deed__in=Deed.values), name="act_deed_known"),
             models.CheckConstraint(condition=~Q(by="") & ~Q(why=""), name="act_says_who_and_why"),
             models.UniqueConstraint(
-                fields=["subject_id"],
+                fields=["subject_id", "round"],
                 condition=Q(deed__in=["dismissed", "kept", "lost"]),
                 name="act_ends_a_subject_once",
+            ),
+            models.UniqueConstraint(
+                fields=["subject_id", "round"], condition=Q(deed="reopened"), name="act_opens_a_subject_once"
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.subject_id} {self.deed} by {self.by}"
+
+    @property
+    def posting(self) -> str:
+        """The subject of what the ledger has of a loss."""
+        return str(self.posted_as or self.subject_id)
 
 
 class ReturnStatus(models.TextChoices):

@@ -166,6 +166,8 @@ LIES = {
         "DELETE FROM receipts_act WHERE deed = 'lost'",
         "UPDATE receipts_receipt SET resolution = '', resolved_at = NULL WHERE resolution = 'lost'",
         "UPDATE receipts_receipt SET amount = amount + 1 WHERE resolution = 'lost'",
+        "UPDATE receipts_act SET posted_as = NULL WHERE posted_as LIKE 'los_%'",
+        "UPDATE receipts_act SET round = round + 10 WHERE deed = 'reopened'",
     ],
     "what a bank took back by our order was ordered": [
         "DELETE FROM transfers_transfer WHERE charge_id <> ''",
@@ -197,12 +199,15 @@ LIES = {
         "DELETE FROM receipts_act WHERE deed = 'attached'",
         "DELETE FROM receipts_act WHERE by = 'policy:late_money'",
         "UPDATE receipts_act SET deed = 'sent_back' WHERE deed = 'dismissed'",
+        "DELETE FROM receipts_act WHERE deed = 'reopened'",
+        "UPDATE receipts_receipt SET resolution = '', resolved_at = NULL WHERE resolution = 'dismissed'",
         f"UPDATE receipts_receipt SET resolution = 'sent_back', resolved_at = now() WHERE id = {WAITS}",
     ],
     "what is listed for staff is what waits": [
         f"DELETE FROM receipts_waiting WHERE id = {WAITS}",
         f"UPDATE receipts_waiting SET amount = amount + 1 WHERE id = {WAITS}",
         "DELETE FROM receipts_act WHERE deed IN ('dismissed', 'kept')",
+        "DELETE FROM receipts_act WHERE deed = 'reopened' AND subject_id LIKE 'ntc_%'",
         f"UPDATE receipts_receipt SET resolution = 'taken_back', resolved_at = now() WHERE id = {WAITS}",
     ],
     "the tallies and what is uncounted are what the history has": [

@@ -8,7 +8,7 @@ from banks import OrderNotice, Word
 from core import clock
 from merchants.models import LateMoney, Merchant
 from receipts import acts
-from receipts.models import Receipt
+from receipts.models import Notice, Receipt
 from receipts.orders import OWNERS
 from refunds.models import Refund
 from tests.conftest import open_shop
@@ -190,6 +190,20 @@ def lose(counter: Counter, serving: Serving) -> None:
     transfers.hear(OrderNotice(return_of(credit).id, "returned"), OWNERS["rtn"], now=clock.now())
 
 
+def reopen(counter: Counter, serving: Serving) -> None:
+    """A dismissal and losses that were mistakes: what waits again, is lost again, is taken after all."""
+    till = _till(counter)
+    for after in ([], ["lose"], ["dismiss"], ["lose", "reopen"], ["lose", "reopen", "lose"]):
+        for first in ("dismiss", "lose"):
+            reversal = till.takes_back(till.sold(), 150_001)
+            for deed in (first, "reopen", *after):
+                decide(deed, reversal)
+    counter.bank.post(b"garbage")
+    message = Notice.objects.filter(verdict="unreadable").latest("id")
+    for act in (acts.dismiss, acts.reopen, acts.dismiss, acts.reopen):
+        act(message.id, by="malee", why=WHY, now=clock.now())
+
+
 def take_back_by_order(counter: Counter, serving: Serving) -> None:
     """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
     till = _till(counter)
@@ -208,5 +222,5 @@ def take_back_by_order(counter: Counter, serving: Serving) -> None:
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
-    lose, take_back_by_order, begin_to_send_back,
+    lose, reopen, take_back_by_order, begin_to_send_back,
 ]  # fmt: skip
