@@ -27,7 +27,7 @@ from tests.threads import at_once
 
 PAGE = "/admin/receipts/slipcheck/check/"
 UNHEARD = "We have not heard of this transfer"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pictures_may_take_long")]
 
 
 @pytest.fixture
