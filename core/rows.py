@@ -68,11 +68,8 @@ def rewrite(rows: Sequence[Model], names: Sequence[str]) -> None:
     if not rows:
         return
     model = type(rows[0])
-    fields = _rewritten(model, tuple(names))
-    columns = (
-        [field.get_db_prep_save(row.__dict__[field.attname], connection) for row in rows] for field in fields
-    )
-    run(_rewrite_sql(model, tuple(names)), list(columns))
+    values = [_held(rows, field) for field in _rewritten(model, tuple(names))]
+    run(_rewrite_sql(model, tuple(names)), values)
 
 
 def new(model: type[M], **fields: Any) -> M:
@@ -99,6 +96,14 @@ def fetch(model: type[M], **where: Any) -> M | None:
     """The one row whose columns equal `where`, or None."""
     found = run(_select_sql(model, tuple(where)), list(where.values())).fetchone()
     return None if found is None else instance(model, found)
+
+
+def find(model: type[M], rest: str, *values: Any) -> list[M]:
+    """The rows of `SELECT ... FROM table t` and this rest, such as `WHERE t.id = ANY(%s)`.
+
+    For many at once: a list is one value here, where the ORM's `IN` has a mark for each of its items.
+    """
+    return [instance(model, found) for found in run(f"{_from(model)} {rest}", values).fetchall()]
 
 
 def instance(model: type[M], values: Sequence[Any]) -> M:
@@ -157,10 +162,16 @@ def _values(row: Model) -> list[Any]:
 
 @lru_cache
 def _writers(model: type[Model]) -> list[tuple[str, Callable[..., Any] | None]]:
-    return [
-        (field.attname, None if isinstance(field, _AS_THEY_ARE) else field.get_db_prep_save)
-        for field in _written(model)
-    ]
+    return [(field.attname, _writer(field)) for field in _written(model)]
+
+
+def _writer(field: Any) -> Callable[..., Any] | None:
+    return None if isinstance(field, _AS_THEY_ARE) else field.get_db_prep_save
+
+
+def _held(rows: Sequence[Model], field: Any) -> list[Any]:
+    values, convert = [row.__dict__[field.attname] for row in rows], _writer(field)
+    return [convert(value, connection) for value in values] if convert else values
 
 
 @lru_cache(maxsize=256)
@@ -212,7 +223,12 @@ def _type_of(field: Any) -> str:
 @lru_cache
 def _select_sql(model: type[Model], where: tuple[str, ...]) -> str:
     wanted = " AND ".join(f"t.{_quoted(_column(model, name))} = %s" for name in where)
-    return f"SELECT {columns(model, 't')} FROM {_quoted(model._meta.db_table)} t WHERE {wanted}"  # noqa: S608
+    return f"{_from(model)} WHERE {wanted}"
+
+
+@lru_cache
+def _from(model: type[Model]) -> str:
+    return f"SELECT {columns(model, 't')} FROM {_quoted(model._meta.db_table)} t"  # noqa: S608
 
 
 def _column(model: type[Model], name: str) -> str:

@@ -177,6 +177,17 @@ def test_rows_are_rewritten_as_save_would_write_them(shop: Shop, noon: datetime)
     )
 
 
+def test_rows_are_found_as_the_orm_would_find_them(shop: Shop, noon: datetime) -> None:
+    first, second, other = sorted((payment(shop, noon) for _ in range(3)), key=lambda row: row.id)
+    rows.copy_in([first, second, other])
+    wanted = [second.id, first.id, "pay_of_nobody"]
+    found = rows.find(Payment, "WHERE t.id = ANY(%s) AND t.amount = %s ORDER BY t.id", wanted, 150_000)
+    assert list(map(columns, found)) == list(
+        map(columns, Payment.objects.filter(pk__in=wanted).order_by("id"))
+    )
+    assert rows.find(Payment, "WHERE t.id = ANY(%s)", []) == []
+
+
 def test_nothing_is_cut_to_fit_when_rows_are_rewritten(shop: Shop, noon: datetime) -> None:
     row = payment(shop, noon)
     rows.copy_in([row])
