@@ -114,7 +114,8 @@ def _event(happening: Happening) -> Event:
 
 def _delivery(event: Event, listener: _Listener) -> Delivery:
     # Pending even where the endpoint is disabled: it may be enabled in this moment, and workers hold it else.
-    return Delivery(
+    return rows.new(
+        Delivery,
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
         endpoint_id=listener.endpoint_id,
