@@ -7,6 +7,7 @@ blocks. Offsets are from 0, ends exclusive; amounts are digits, the last two of 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from banks.base import Kind, Unreadable
 from core import money
@@ -77,7 +78,7 @@ def read(raw: bytes) -> Line:
         reference2=text(cells[104:124], "reference 2", 20),
         reference3=text(cells[124:144], "reference 3", 20),
         amount=_amount(cells[163:176]),
-        paid_at=instant(matching(cells[20:34], "date and time", "[0-9]{14}"), "%d%m%Y%H%M%S"),
+        paid_at=_paid_at(matching(cells[20:34], "date and time", "[0-9]{14}")),
         payer_name=text(cells[34:84], "the payer's name", 50),
         payer_bank_code=matching(cells[243:246], "the payer's bank", "[0-9]{3}|"),
     )
@@ -120,6 +121,10 @@ def _amount(digits: str) -> int:
     if satang == 0:
         raise Unreadable("the amount is zero")
     return satang
+
+
+def _paid_at(told: str) -> datetime:
+    return instant(told, year=told[4:8], month=told[2:4], day=told[:2], time=told[8:])
 
 
 def _length(raw: bytes) -> str:

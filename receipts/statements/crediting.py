@@ -11,13 +11,22 @@ from core import rows
 from payments import services as payments
 from payments.models import Payment
 from payments.services import Paid
-from qrcodes.models import QrCode
 from receipts import crediting, joining, services
 from receipts.judging import judge
 from receipts.models import Kind, Outcome, Receipt
 from receipts.statements.commits import by_index
 from transactions import accounts
 
+GIVEN = """
+SELECT code.biller_id, code.reference1, code.payment_id
+FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
+WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
+"""
+NAMED = """
+SELECT bank_transaction_id FROM receipts_receipt
+WHERE bank_transaction_id = ANY(%s) AND bank = %s AND kind = %s
+"""
+LOCK = "ORDER BY t.id FOR NO KEY UPDATE"
 Pair = tuple[Receipt, Payment]
 
 
@@ -45,26 +54,22 @@ def apply(bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
 
 def _payments(bank: str, receipts: Sequence[Receipt]) -> dict[tuple[str, str], Payment]:
     """By biller and reference, under their locks."""
-    given = QrCode.objects.filter(
-        reference1__in=[receipt.reference1 for receipt in receipts], merchant__bank=bank
-    )
-    codes = list(given.values_list("biller_id", "reference1", "payment_id"))
-    wanted = Payment.objects.filter(pk__in=[payment_id for *_, payment_id in codes]).order_by("pk")
-    locked = {payment.id: payment for payment in wanted.select_for_update(no_key=True)}
+    codes = rows.run(GIVEN, [[receipt.reference1 for receipt in receipts], bank]).fetchall()
+    wanted = [payment_id for *_, payment_id in codes]
+    locked = {payment.id: payment for payment in rows.find(Payment, f"WHERE t.id = ANY(%s) {LOCK}", wanted)}
     return {(biller_id, reference1): locked[payment_id] for biller_id, reference1, payment_id in codes}
 
 
 def _waiting(receipts: Sequence[Receipt]) -> list[Receipt]:
     """Under their locks. Others may have judged some of them."""
-    waiting = Receipt.objects.not_judged().filter(pk__in=[receipt.id for receipt in receipts])
-    return list(waiting.order_by("pk").select_for_update(no_key=True))
+    wanted = [receipt.id for receipt in receipts]
+    return rows.find(Receipt, f"WHERE t.id = ANY(%s) AND t.outcome = %s {LOCK}", wanted, Outcome.WAITING)
 
 
 def _taken_back(bank: str, receipts: Sequence[Receipt]) -> set[str]:
     """Of their names, which are still ours alone, those that a debit was given too."""
     names = [receipt.bank_transaction_id for receipt in receipts]
-    debits = Receipt.objects.filter(bank=bank, kind=Kind.REVERSAL, bank_transaction_id__in=names)
-    return set(debits.values_list("bank_transaction_id", flat=True))
+    return {name for (name,) in rows.run(NAMED, [names, bank, Kind.REVERSAL]).fetchall()}
 
 
 def _is_plain(receipt: Receipt, payment: Payment) -> bool:

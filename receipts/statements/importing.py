@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from banks.base import UnknownBank
-from core import ids, origin
+from core import ids, origin, rows
 from merchants.models import Merchant
 from receipts.models import LineResult, Outcome, Receipt, Statement
 from receipts.statements import owning
@@ -90,8 +90,8 @@ def run(
 ) -> Summary:
     """Import what was begun; `passed` is told of each batch when it is done."""
     summary = Summary(statement)
-    rows = file.rows(summary.complaints)
-    entries = (Entry(row, occurrences.count(row.digest)) for row in rows)
+    told = file.rows(summary.complaints)
+    entries = (Entry(row, occurrences.count(row.digest)) for row in told)
     for batch in _batches(entries):
         stored = store(statement, batch, now=clock())
         judge(statement.bank, _not_judged(stored), now=clock())
@@ -116,7 +116,9 @@ def _not_judged(stored: Sequence[Stored]) -> list[Receipt]:
 @by_index()
 def _results(stored: Sequence[Stored]) -> list[Result]:
     made = [one.receipt.id for one in stored if one.receipt]
-    outcomes = dict(Receipt.objects.filter(pk__in=made).values_list("id", "outcome"))
+    outcomes = dict(
+        rows.run("SELECT id, outcome FROM receipts_receipt WHERE id = ANY(%s)", [made]).fetchall()
+    )
     return [
         Result(one.row.number, one.result, one.receipt.id, outcomes[one.receipt.id])
         if one.receipt

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from qrcodes.models import QrCode
+from core import rows
 from receipts import services
 from receipts.models import Kind, Outcome, Receipt
 from receipts.statements import crediting
@@ -41,7 +41,8 @@ def _together(act: Together, bank: str, receipts: Sequence[Receipt], now: dateti
 def _ours(receipts: Sequence[Receipt]) -> set[str]:
     """The references that we gave."""
     told = [receipt.reference1 for receipt in receipts]
-    return set(QrCode.objects.filter(reference1__in=told).values_list("reference1", flat=True))
+    given = rows.run("SELECT reference1 FROM qrcodes_qrcode WHERE reference1 = ANY(%s)", [told])
+    return {reference1 for (reference1,) in given.fetchall()}
 
 
 @by_index()

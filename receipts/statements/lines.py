@@ -128,10 +128,11 @@ def matching(raw: str, what: str, pattern: str) -> str:
     return found
 
 
-def instant(raw: str, form: str) -> datetime:
-    """The instant of a time in Bangkok that is written like `form`. Raises Unreadable."""
+def instant(raw: str, year: str, month: str, day: str, time: str) -> datetime:
+    """The instant of a time in Bangkok, which `raw` told. time: HHMMSS. Raises Unreadable."""
+    hour, minute, second = int(time[:2]), int(time[2:4]), int(time[4:])
     try:
-        found = datetime.strptime(raw, form).replace(tzinfo=BANGKOK)
+        found = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=BANGKOK)
     except ValueError:
         raise Unreadable(f"there is no time {raw[:40]!r}") from None
     if found.year not in YEARS:

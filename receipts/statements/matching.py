@@ -1,9 +1,7 @@
 """Which receipt a line of a statement belongs to: one that is there and has no line yet, or a new one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-
-from django.db.models import Q
 
 from core import ids, rows
 from receipts import joining
@@ -11,6 +9,12 @@ from receipts.models import Kind, Outcome, Receipt, Source
 from receipts.statements.lines import Line
 
 What = tuple[str, str, int]
+ALIKE = """
+WHERE t.reference1 = ANY(%s) AND t.biller_id = ANY(%s) AND t.bank = %s
+    AND (t.paid_at >= %s AND t.paid_at < %s OR t.kind = %s)
+ORDER BY t.id
+"""
+LINED = "SELECT receipt_id FROM receipts_statementline WHERE receipt_id = ANY(%s)"
 
 
 class Matching:
@@ -20,8 +24,9 @@ class Matching:
         self._bank = bank
         self._free: dict[What, list[Receipt]] = {}
         self._made: list[Receipt] = []
-        self._orphans = _orphans(bank, lines)
-        for receipt in _without_line(bank, lines) if lines else []:
+        alike = _alike(bank, lines) if lines else []
+        self._orphans = _orphans(alike)
+        for receipt in _without_line(alike):
             self._free.setdefault(_what(receipt), []).append(receipt)
 
     def take(self, line: Line) -> Receipt | None:
@@ -104,33 +109,32 @@ class Matching:
         return [made for made in self._made if _what(made) == _what(receipt)]
 
 
-def _without_line(bank: str, lines: Sequence[Line]) -> Iterable[Receipt]:
-    """Receipts without a line that could be one of these, oldest first."""
+def _alike(bank: str, lines: Sequence[Line]) -> list[Receipt]:
+    """Receipts that could be one of these, oldest first, and every reversal of their money."""
     moments = [line.paid_at for line in lines]
-    in_time = Q(paid_at__gte=min(moments), paid_at__lt=max(moments) + joining.SECOND)
-    found: Iterable[Receipt] = Receipt.objects.filter(
-        in_time | Q(kind=Kind.REVERSAL),
-        bank=bank,
-        biller_id__in={line.biller_id for line in lines},
-        reference1__in={line.reference1 for line in lines},
-        statement_line__isnull=True,
-    ).order_by("id")
-    return found
+    billers, references = {line.biller_id for line in lines}, {line.reference1 for line in lines}
+    since, until = min(moments), max(moments) + joining.SECOND
+    return rows.find(Receipt, ALIKE, list(references), list(billers), bank, since, until, Kind.REVERSAL)
 
 
-def _orphans(bank: str, lines: Sequence[Line]) -> list[Receipt]:
+def _without_line(receipts: Sequence[Receipt]) -> list[Receipt]:
+    """Asked for by itself: a join of two tables that the planner does not know may read all of both."""
+    if not receipts:
+        return []
+    wanted = [receipt.id for receipt in receipts]
+    told = {receipt_id for (receipt_id,) in rows.run(LINED, [wanted]).fetchall()}
+    return [receipt for receipt in receipts if receipt.id not in told]
+
+
+def _orphans(receipts: Sequence[Receipt]) -> list[Receipt]:
     """Reversals of credits that the bank took back before anybody told us of them."""
-    reversals = Receipt.objects.filter(
-        bank=bank,
-        biller_id__in={line.biller_id for line in lines},
-        reference1__in={line.reference1 for line in lines},
-        kind=Kind.REVERSAL,
-        outcome=Outcome.UNMATCHED,
-    ).exclude(source=Source.STATEMENT)
     return [
-        reversal
-        for reversal in reversals
-        if not joining.named(bank, reversal.bank_transaction_id, Kind.CREDIT)
+        receipt
+        for receipt in receipts
+        if receipt.kind == Kind.REVERSAL
+        and receipt.outcome == Outcome.UNMATCHED
+        and receipt.source != Source.STATEMENT
+        and not joining.named(receipt.bank, receipt.bank_transaction_id, Kind.CREDIT)
     ]
 
 

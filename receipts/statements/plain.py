@@ -105,4 +105,5 @@ def _amount(baht: str) -> int:
 def _paid_at(day: str, time: str) -> datetime:
     shape = matching(day, "the date", r"\d{4}-\d{2}-\d{2}|\d{2}/\d{2}/\d{4}")
     clock = matching(time, "the time", r"\d{2}:\d{2}:\d{2}")
-    return instant(f"{shape} {clock}", "%Y-%m-%d %H:%M:%S" if "-" in shape else "%d/%m/%Y %H:%M:%S")
+    year, month, date = shape.split("-") if "-" in shape else shape.split("/")[::-1]
+    return instant(f"{shape} {clock}", year, month, date, clock.replace(":", ""))

@@ -15,6 +15,11 @@ from receipts.statements.matching import Matching
 KNOWN = "known"
 """The result of a line that an earlier import stored."""
 LONGEST_WHY = 200
+# By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to read
+# all lines of the day, or all receipts, for each batch.
+STORED = """
+SELECT bank, receipt_id, account, day, digest, occurrence FROM receipts_statementline WHERE digest = ANY(%s)
+"""
 Key = tuple[str, date | None, str, int]
 
 
@@ -64,16 +69,11 @@ def _lock_of(bank: str, entry: Entry) -> str:
 def _known(bank: str, entries: Sequence[Entry]) -> dict[Key, Receipt | None]:
     """Those that are stored already, and their receipts."""
     wanted = {entry.key for entry in entries}
-    # By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to
-    # read all lines of the day, or all receipts, for each batch.
-    stored = StatementLine.objects.filter(digest__in=[entry.row.digest for entry in entries])
-    found = {
-        (line.account, line.day, line.digest, line.occurrence): line.receipt_id
-        for line in stored.defer("line_sealed")
-        if line.bank == bank
-    }
-    receipts = Receipt.objects.in_bulk([known for known in found.values() if known])
-    return {key: receipts.get(known) for key, known in found.items() if key in wanted}
+    stored = rows.run(STORED, [[entry.row.digest for entry in entries]]).fetchall()
+    found = {tuple(key): receipt_id for of, receipt_id, *key in stored if of == bank}
+    receipts = rows.find(Receipt, "WHERE t.id = ANY(%s)", [known for known in found.values() if known])
+    by_id = {receipt.id: receipt for receipt in receipts}
+    return {key: by_id.get(known) for key, known in found.items() if key in wanted}
 
 
 def _joined(

@@ -1,4 +1,5 @@
 import csv
+import gc
 import os
 import shutil
 import sys
@@ -43,6 +44,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         origin.begin(actor=WHO)
+        gc.freeze()  # each full collection would look through all modules: an eighth of the time
         wrong = 0
         if options["results"] and any(_is_same(options["results"], path) for path in options["files"]):
             raise CommandError("--results: this is a file to be imported, and would be overwritten.")
