@@ -32,7 +32,7 @@ def test_an_open_connection_is_kept_without_asking_the_server() -> None:
 def test_a_connection_that_the_server_ended_is_replaced_before_the_next_request() -> None:
     pid = session()
     end(pid)
-    wait_until(lambda: not connection.is_usable(), 5)
+    wait_until(lambda: not connection.is_usable(), 60)
     close_old_connections()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
