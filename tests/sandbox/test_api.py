@@ -1,7 +1,9 @@
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import time_machine
 
 from core import clock, thaiqr
 from sandbox.models import SandboxCall, SandboxPayment
@@ -20,7 +22,8 @@ def test_an_order_is_accepted_with_the_banks_transaction_id(shop: Shop, paying: 
 
 
 def test_times_may_be_given(shop: Shop, paying: Paying) -> None:
-    shop.post(URL, paying(paid_at=clock.iso(clock.now()), report_at="2026-11-21T10:00:00+07:00"))
+    with time_machine.travel(datetime(2026, 11, 21, 3, 0, tzinfo=UTC)):
+        shop.post(URL, paying(paid_at=clock.iso(clock.now()), report_at="2026-11-21T10:00:00+07:00"))
     call = SandboxCall.objects.get()
     assert clock.iso(call.due_at) == "2026-11-21T03:00:00.000Z"
 

@@ -181,7 +181,8 @@ WRONG: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("why", WRONG)
 def test_what_the_service_did_not_sign_is_refused(why: str) -> None:
-    assert error_of(post(BODY, WRONG[why]())) == (401, "invalid_order_signature", None)
+    with time_machine.travel(clock.now(), tick=False):
+        assert error_of(post(BODY, WRONG[why]())) == (401, "invalid_order_signature", None)
     assert not SandboxOrder.objects.exists()
 
 
