@@ -1,10 +1,19 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import time_machine
 
 import banks
+from core import clock
 from tests.transfers.cast import Bank, Recorder
+
+
+@pytest.fixture
+def stopped_clock() -> Iterator[None]:
+    """No time passes but what a test lets pass."""
+    with time_machine.travel(clock.now(), tick=False):
+        yield
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from transfers.errors import AlreadyTold
 from transfers.models import State
 
 Serving = Callable[..., Bank]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 def test_an_order_is_sent_once_and_inquired_until_the_bank_knows(owner: Recorder, served_by: Serving) -> None:

@@ -12,7 +12,7 @@ from transfers import settling
 from transfers.models import State, Transfer
 
 Serving = Callable[..., Bank]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 def work_on(owner: Recorder, rounds: int = 4) -> None:
