@@ -1,5 +1,6 @@
 """The accounts with which the sandbox bank plays each ending, over real HTTP."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def ended(shop: Shop, account: str, status: str) -> dict[str, Any]:
         run_due()
         return bool(now_of(shop, made)["status"] == status)
 
-    wait_until(is_over, 10)
+    wait_until(is_over, 60)
     return now_of(shop, made)
 
 
@@ -60,7 +61,8 @@ def test_0003_is_unknown_until_it_is_inquired_and_sent_once(shop: Shop) -> None:
     assert balance(shop) == (50_000, 0)
 
 
-def test_0004_comes_back_after_it_had_arrived(shop: Shop) -> None:
+def test_0004_comes_back_after_it_had_arrived(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.orders.RETURNS_AFTER", timedelta(hours=1))
     made = ended(shop, "4051230004", "succeeded")
     assert balance(shop) == (50_000, 0)
     SandboxCall.objects.update(due_at=clock.now())
