@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.devstack.wire import Reply
 
-PATIENCE = 25.0  # the server ends a stalled request after 10 s; beyond this it hangs
+PATIENCE = 60.0  # the server ends a stalled request after 10 s; beyond this it hangs
 QUIET = 0.2  # how long to listen for an answer that nobody asked for
 
 

@@ -104,7 +104,7 @@ def test_a_client_that_hangs_up_before_the_answer_finds_its_work_done_once(
 ) -> None:
     before = counter.rows()["payments_payment"]
     abandon(stack.port, order(names).to_bytes())
-    wait_until(lambda: counter.rows()["payments_payment"] > before, 10)
+    wait_until(lambda: counter.rows()["payments_payment"] > before, 60)
     (retry,) = exchange(stack.port, order(names).to_bytes())
     assert (retry.status, retry.headers["idempotent-replayed"]) == (200, "true")
     assert counter.rows()["payments_payment"] == before + 1
