@@ -11,9 +11,9 @@ from django.utils.timezone import localtime
 
 from core import clock, money, thaibanks, vault
 from core.logs import redact
-from receipts import witnesses
+from receipts import joining, witnesses
 from receipts.cases import Case
-from receipts.models import Act, Notice, Receipt, Return, SlipCheck
+from receipts.models import Act, Kind, Notice, Receipt, Return, SlipCheck
 from receipts.nearby import Near
 from receipts.sentences import span
 from refunds.models import Refund
@@ -105,6 +105,7 @@ def _of_receipt(receipt: Receipt) -> Facts:
     payment = receipt.payment
     return [
         ("What the bank says", receipt.get_kind_display()),
+        ("Takes back" if receipt.kind == Kind.REVERSAL else "Taken back by", _counterpart(receipt)),
         ("Outcome", receipt.get_outcome_display()),
         ("Decided", receipt.get_resolution_display() if receipt.resolution else "not yet"),
         ("Amount", money.display(receipt.amount)),
@@ -128,6 +129,18 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Payer's account", vault.masked(receipt.payer_account or None)),
         ("Slip", receipt.slip_reference),
     ]
+
+
+def _counterpart(receipt: Receipt) -> str | None:
+    """The credit that a reversal takes back, or the reversal of a credit, where one was told."""
+    kind = Kind.CREDIT if receipt.kind == Kind.REVERSAL else Kind.REVERSAL
+    found = (joining.named(receipt.bank, name, kind) for name in receipt.names)
+    other = next((each for each in found if each is not None), None)
+    if other is None:
+        return None
+    state = other.get_resolution_display() if other.resolution else other.get_outcome_display()
+    page = reverse("admin:receipts_waiting_change", args=[quote(other.pk)])
+    return format_html('<a href="{}">{}, {}</a>', page, money.display(other.amount), state.lower())
 
 
 def _of_notice(notice: Notice) -> Facts:

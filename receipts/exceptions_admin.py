@@ -111,7 +111,7 @@ class ExceptionsAdmin(ActingAdmin):
     list_select_related = ["merchant"]
     ordering = OLDEST_FIRST
     search_fields = ["words"]
-    search_help_text = "Reference, the bank's id, amount in baht, or one of our ids."
+    search_help_text = "Reference, the merchant's own, the bank's id, amount in baht, or one of our ids."
     paginator = Pages
     show_facets = admin.ShowFacets.NEVER
 

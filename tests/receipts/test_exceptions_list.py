@@ -169,6 +169,15 @@ def test_the_search_knows_references_ids_and_amounts(odd: Odd, onlooker: Client)
     assert listed(onlooker, q="nothing like it") == set()
 
 
+def test_the_search_knows_the_merchants_own_reference(odd: Odd, onlooker: Client) -> None:
+    first, second = odd.shop.qr_code(reference="Order-17"), odd.shop.qr_code(reference="order-18")
+    receipt, stranger = odd.told(first, satang=100), odd.unmatched()
+    assert listed(onlooker, q="order-17") == {receipt.id}
+    acts.attach(stranger.id, payment_id=second["payment_id"], by="malee", why="She called.", now=clock.now())
+    assert listed(onlooker, q="order-18") == set()
+    assert listed(onlooker, q="order") == {receipt.id}
+
+
 def test_a_longer_list_costs_no_more_statements(odd: Odd, onlooker: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(
@@ -224,6 +233,14 @@ def test_a_page_names_payments_by_the_merchants_own_reference(odd: Odd, onlooker
     page = read(onlooker, page_of(odd.told(first, satang=100).id))
     assert page.count("order-17") == 2  # what it named, and what is known of that
     assert "order-18" in read(onlooker, page_of(odd.told(second, reference1="NOBODYKNOWSTHIS00000").id))
+
+
+def test_a_reversal_and_its_credit_lead_to_each_other(odd: Odd, onlooker: Client) -> None:
+    credit = odd.told(odd.shop.qr_code())
+    odd.bank.post(reversal_of(credit, 150_001))
+    reversal = Receipt.objects.get(kind="reversal")
+    assert f'{page_of(credit.id)}">1,500.00 THB, applied</a>' in read(onlooker, page_of(reversal.id))
+    assert f'{page_of(reversal.id)}">1,500.01 THB, unmatched</a>' in read(onlooker, page_of(credit.id))
 
 
 def test_times_are_those_of_bangkok(odd: Odd, noon: datetime) -> None:
