@@ -103,7 +103,7 @@ def test_money_sent_back_at_the_counter_is_the_act_of_whoever_noted_it(
 
 
 def test_money_that_comes_back_does_so_by_the_banks_word(
-    shop: Shop, bank: BankCaller, clock: Any, served_by: Serving
+    admin_client: Client, shop: Shop, bank: BankCaller, clock: Any, served_by: Serving
 ) -> None:
     served_by(sends=[Word("succeeded", "b-1")])
     counter = Counter(shop, bank)
@@ -117,6 +117,8 @@ def test_money_that_comes_back_does_so_by_the_banks_word(
         ("bank.notice", "bank:sandbox", request_id),
         ("refund.returned", "bank:sandbox", request_id),
     ]
+    case = admin_client.get(f"/admin/receipts/waiting/{quote(refund_id)}/change/").content.decode()
+    assert "&quot;status&quot;: &quot;returned&quot;" in case
 
 
 def test_whoever_names_the_account_of_a_refund_is_named(shop: Shop, bank: BankCaller, clock: Any) -> None:
