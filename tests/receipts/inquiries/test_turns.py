@@ -9,7 +9,7 @@ import pytest
 from banks import Found, NotAnswered
 from core import clock, thaiqr
 from merchants.models import Merchant
-from receipts import inquiries
+from receipts import inquiries, turns
 from receipts.models import Inquiry, Turn
 from tests.conftest import BankCaller, Shop, open_shop
 from tests.receipts.inquiries.cast import NOTHING, AskedBank, answers, database_now, found, one_round, sweep
@@ -61,6 +61,20 @@ def test_a_bank_is_left_alone_until_its_turn_comes_again(shop: Shop, served_by: 
     for _ in range(2):
         shop.qr_code()
     assert (sweep(), sweep_on(), sweep(), sweep()) == (1, 0, 1, 0)
+
+
+def test_a_single_call_has_the_turn_to_itself_and_gives_it_back(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.2)
+    served_by(per_second=0.001)
+    shop.qr_code()
+    with turns.of("sandbox"):
+        assert sweep_on() == 0
+        with pytest.raises(turns.Busy), turns.of("sandbox"):
+            pass
+    assert sweep_on() == 0, "nothing of its rate is left"
+    assert sweep() == 1
 
 
 def test_what_waits_longest_is_asked_first(shop: Shop, served_by: Answering) -> None:
