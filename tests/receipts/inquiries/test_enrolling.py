@@ -119,6 +119,7 @@ def test_what_is_not_caught_up_in_time_is_for_the_next_sweep(
 ) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr("receipts.enrolment.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("receipts.enrolment.PATIENCE_SECONDS", 2.0)
     for hour in range(3):
         made(shop, begins + hour * HOUR)
     found = [enrolment.enrol(now=begins + 3 * HOUR) for _ in range(20)]
