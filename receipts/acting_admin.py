@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 
 from core import clock, ids
 from core.admin import ReadOnlyAdmin
@@ -81,7 +82,9 @@ class ActingAdmin(ReadOnlyAdmin):
         except acts.NotPossible as refusal:
             return self._refuse(request, case, refusal)
         self.log_change(request, subject, f"{way.deed}: {filled['why']}")
-        messages.success(request, f"{way.done}: {case.title} ({subject.pk}).")
+        page = add_preserved_filters(self._kept(request), reverse(PAGE, args=[quote(subject.pk)]))
+        said = f"{way.done}: {case.title} ({subject.pk})."
+        messages.success(request, format_html('{} <a href="{}">Show it</a>', said, page))
         return self._redirect(request, reverse(LIST))
 
     def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:

@@ -91,9 +91,14 @@ admin.site.register([Turn, Rest, Enrolment], WatchAdmin)
 
 @admin.register(Act)
 class ActAdmin(ReadOnlyAdmin):
-    list_display = ["id", "at", "subject_id", "deed", "by", "why", "payment_id"]
+    list_display = ["id", "at", "subject", "deed", "by", "why", "payment_id"]
     list_filter = ["deed"]
     search_fields = ["=subject_id", "=payment_id", "=by"]
+
+    @admin.display(ordering="subject_id")
+    def subject(self, act: Act) -> str:
+        page = reverse("admin:receipts_waiting_change", args=[quote(act.subject_id)])
+        return format_html('<a href="{}">{}</a>', page, act.subject_id)
 
 
 @admin.register(Return)

@@ -62,6 +62,16 @@ def test_a_reversal_that_was_dismissed_by_mistake_becomes_a_loss(till: Till, mal
     assert all(word in page for word in ("Dismissed", "Reopened", "the bank insists", "Lost"))
 
 
+def test_what_was_ended_is_found_again_where_it_was_said_and_among_the_acts(
+    till: Till, malee: Client
+) -> None:
+    reversal = orphan(till)
+    posted = {"why": "a mistake", "sure": "yes"}
+    said = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
+    assert f'<a href="{page_of(reversal.id)}">Show it</a>' in said
+    assert f'<a href="{page_of(reversal.id)}">' in read(staff("boss", "view_act"), "/admin/receipts/act/")
+
+
 def test_a_loss_that_was_none_leaves_the_books_and_can_be_one_after_all(till: Till, malee: Client) -> None:
     reversal = orphan(till)
     decide("lose", reversal)
