@@ -61,6 +61,11 @@ DATABASES["default"] |= {
         **GIVEN_OPTIONS,
         "options": f"{SESSION_LIMITS} {GIVEN_OPTIONS.get('options', '')}".strip(),
         "connect_timeout": 5,
+        # No server says that its machine vanished: silence is noticed after 30 seconds, not after hours.
+        "keepalives_idle": 15,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
         # Prepared statements save the planning on hot paths. They need a connection that stays:
         # DATABASE_PREPARE=0 behind pgbouncer in transaction mode.
         **(
