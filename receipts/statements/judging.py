@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from django.db import OperationalError
+
 from core import rows
 from receipts import services
 from receipts.models import Kind, Outcome, Receipt
@@ -12,8 +14,8 @@ from receipts.statements.commits import by_index
 from transactions import accounts, bulk
 
 log = logging.getLogger("receipts")
-
-
+MOST_FAILURES = 3
+"""So many of a batch are tried alone in vain. Each may wait for seconds, and the sweep finds the others."""
 Together = Callable[[str, Sequence[Receipt], datetime], set[str]]
 
 
@@ -25,14 +27,28 @@ def judge(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
     ours = [receipt for receipt in nameless if receipt.reference1 in known]
     alone = {receipt.id for receipt in receipts} - {receipt.id for receipt in nameless}
     alone |= _together(_hold, bank, strange, now) | _together(crediting.apply, bank, ours, now)
-    for receipt_id in sorted(alone):
-        services.try_to_apply(receipt_id=receipt_id, now=now)
+    _one_by_one(sorted(alone), now)
+
+
+def _one_by_one(receipt_ids: Sequence[str], now: datetime) -> None:
+    failures = 0
+    for receipt_id in receipt_ids:
+        failures += not services.try_to_apply(receipt_id=receipt_id, now=now)
+        if failures == MOST_FAILURES:
+            log.error("the receipts of a statement after %s are left to the sweep", receipt_id)
+            return
 
 
 def _together(act: Together, bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
-    """The ids of those that are left to be judged alone: all of them where one stands in the others' way."""
+    """The ids of those that are left to be judged alone: all of them where one stands in the others' way.
+
+    None where the database does: alone each would wait for it as long again, and the sweep finds them.
+    """
     try:
         return act(bank, receipts, now) if receipts else set()
+    except OperationalError:
+        log.exception("%s receipts of a statement are left to the sweep", len(receipts))
+        return set()
     except Exception:
         log.exception("%s receipts of a statement could not be judged together", len(receipts))
         return {receipt.id for receipt in receipts}
