@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from config.bridge import TOO_LARGE, Environ, StartResponse
@@ -13,6 +14,7 @@ def application(environ: Environ, start_response: StartResponse) -> Iterable[byt
     if environ["PATH_INFO"] == "/boom":
         raise ValueError("a fault of the application")
     if environ["PATH_INFO"] == "/slow":
+        Path(environ["QUERY_STRING"]).touch()
         time.sleep(1)
     if environ["PATH_INFO"] == "/empty":
         start_response("204 No Content", [])

@@ -3,6 +3,7 @@
 import os
 import signal
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -112,10 +113,10 @@ def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web
 def test_workers_killed_again_and_again_are_replaced(web: WebServer) -> None:
     seen: set[int] = set()
     for _ in range(4):
-        wait_until(lambda: _answering(web.port) not in {None, *seen}, 5)
+        wait_until(lambda: _answering(web.port) not in {None, *seen}, 60)
         seen.add(gone := ask(web.port, b"GET /").json["pid"])
         os.kill(gone, signal.SIGKILL)
-        wait_until(partial(_is_gone, gone), 5)
+        wait_until(partial(_is_gone, gone), 60)
     assert web.process.poll() is None
 
 
@@ -133,12 +134,14 @@ def _answering(port: int) -> int | None:
 
 
 @pytest.mark.slow
-def test_a_request_in_progress_is_finished_before_the_server_stops() -> None:
+def test_a_request_in_progress_is_finished_before_the_server_stops(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
     with serving() as web, opened(web.port, b"GET /" + HEAD + b"\r\n"):
-        busy = opened(web.port, b"GET /slow" + HEAD + b"\r\n")
+        busy = opened(web.port, f"GET /slow?{begun}".encode() + HEAD + b"\r\n")
+        wait_until(begun.exists, 60)
         web.process.terminate()
         assert reply(busy).status == 200
-        assert web.process.wait(5) == 0
+        assert web.process.wait(60) == 0
 
 
 def test_header_values_arrive_byte_for_byte(web: WebServer) -> None:
