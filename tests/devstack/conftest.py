@@ -32,10 +32,10 @@ def serving() -> Iterator[WebServer]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until(lambda: not ports.is_free(port), 20)
+    wait_until(lambda: not ports.is_free(port), 60)
     yield WebServer(port, process)
     process.terminate()
-    process.wait(20)
+    process.wait(60)
 
 
 @pytest.fixture(scope="module")

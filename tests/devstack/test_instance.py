@@ -50,4 +50,4 @@ def test_settings_of_the_instance_yield_to_the_environment(
 def test_output_that_nobody_reads_stops_nothing() -> None:
     program = f"from config.devstack.console import say\nfor _ in range({LINES}): say('web', 'x' * 100)"
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:
-        assert unread.wait(20) == 0
+        assert unread.wait(60) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from config.devstack.postgres import SHUTDOWN_SECONDS
 from tests.stack import ROOT, Stack, wait_until
 
 pytestmark = pytest.mark.slow
@@ -24,7 +25,7 @@ def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess
 @pytest.mark.parametrize("name", CHILDREN)
 def test_a_killed_child_is_replaced(stack: Stack, name: str) -> None:
     stack.restart(name)
-    wait_until(stack.is_ready, 20)
+    wait_until(stack.is_ready, 60)
 
 
 def test_a_folder_in_use_is_refused(stack: Stack) -> None:
@@ -41,8 +42,8 @@ def test_a_port_in_use_is_refused(stack: Stack, folder: Path) -> None:
 def test_two_instances_live_side_by_side(stack: Stack, folder: Path) -> None:
     with Stack(folder) as other:
         assert other.secret_key != stack.secret_key
-        assert requests.get(f"{other.base_url}/healthz", timeout=5).ok
-        assert requests.get(f"{stack.base_url}/healthz", timeout=5).ok
+        assert requests.get(f"{other.base_url}/healthz", timeout=60).ok
+        assert requests.get(f"{stack.base_url}/healthz", timeout=60).ok
 
 
 def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(spare: Stack) -> None:
@@ -50,7 +51,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(spare: Stack) -> 
     before = spare.demo
     os.kill(spare.process.pid, signal.SIGKILL)
     spare.process.wait()
-    wait_until(lambda: not spare.leftovers(), 10)
+    wait_until(lambda: not spare.leftovers(), 60)
     spare.start()
     assert spare.demo == before
     assert "merchants" in spare.manage("showmigrations", "merchants")
@@ -60,7 +61,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(spare: Stack) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_instance_leaves_nothing(spare: Stack, number: signal.Signals) -> None:
     spare.start()
-    assert spare.stop(number) < 5
+    assert spare.stop(number) < SHUTDOWN_SECONDS
     assert spare.leftovers() == []
     assert not (spare.folder / "pids.json").exists()
 

@@ -25,7 +25,7 @@ class Reply:
 
 def opened(port: int, sent: bytes) -> socket.socket:
     """A connection on which `sent` has been sent."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     connection.sendall(sent)
     return connection
 
