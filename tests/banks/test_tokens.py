@@ -40,7 +40,7 @@ def test_those_who_come_at_once_share_one_token() -> None:
         return Token(f"token-{len(begun)}", 1800.0)
 
     def come(_: int) -> str:
-        line.wait(10)
+        line.wait(60)
         return tokens.get(KEY, fetch, patience=5.0)
 
     with ThreadPoolExecutor(8) as pool:
@@ -83,11 +83,11 @@ def test_nobody_waits_longer_than_they_may_for_a_bank_that_hangs() -> None:
 
     def hang() -> Token:
         has_begun.set()
-        assert may_end.wait(10)
+        assert may_end.wait(60)
         return Token("late", 1800.0)
 
     def come_later() -> str:
-        assert has_begun.wait(10)
+        assert has_begun.wait(60)
         try:
             with pytest.raises(TimeoutError):
                 tokens.get(KEY, Fetching(), patience=0.05)

@@ -10,7 +10,7 @@ from core import uploads
 
 THREADS = 4
 UPLOAD, OTHER = "/admin/receipts/statement/import/", "/v1/payments"
-SECONDS = 10
+SECONDS = 60
 
 
 class Slow:

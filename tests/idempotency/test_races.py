@@ -86,7 +86,7 @@ def test_forgetting_spares_a_key_that_is_taken_over_meanwhile() -> None:
         other.execute("UPDATE idempotency_idempotencykey SET expires_at = now() + interval '1 day'")
         with ThreadPoolExecutor(1) as pool:
             forgotten = pool.submit(forgetting)
-            wait_until(lambda: waiters() == 1, 10)
+            wait_until(lambda: waiters() == 1, 60)
             other.commit()
             assert forgotten.result() == 0
     assert IdempotencyKey.objects.count() == 1

@@ -40,13 +40,13 @@ def held(table: str, row_id: str) -> Iterator[None]:
             with transaction.atomic():
                 rows.run(f"SELECT FROM {table} WHERE id = %s FOR NO KEY UPDATE", [row_id])
                 has_it.set()
-                may_go.wait(timeout=30)
+                may_go.wait(timeout=60)
         finally:
             connection.close()
 
     holder = Thread(target=hold)
     holder.start()
-    assert has_it.wait(timeout=30)
+    assert has_it.wait(timeout=60)
     try:
         yield
     finally:

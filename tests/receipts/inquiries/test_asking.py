@@ -176,7 +176,7 @@ def test_a_bank_that_hangs_costs_its_time_and_is_silent(
 ) -> None:
     monkeypatch.setattr(calling, "CALL_SECONDS", 0.1)
     release = threading.Event()
-    served_by(lambda: release.wait(30) and NOTHING)
+    served_by(lambda: release.wait(60) and NOTHING)
     shop.qr_code()
     sweep()
     release.set()

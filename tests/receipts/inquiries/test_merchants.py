@@ -18,7 +18,7 @@ def test_a_round_goes_round_the_merchants(shop: Shop, rival: Shop, served_by: An
     asked = served_by(per_second=2)
     many, one = drawn(shop, 5), drawn(rival)
     sweep()
-    assert [len(set(asked.asked) & set(drawn)) for drawn in (many, one)] == [1, 1]
+    assert [len(set(asked.asked) & set(theirs)) for theirs in (many, one)] == [1, 1]
 
 
 def test_what_others_leave_of_a_round_one_merchant_may_have(

@@ -89,11 +89,11 @@ def test_what_is_paid_while_its_bank_is_asked_is_not_asked_again(
 
     def answer() -> Found:
         is_asked.set()
-        may_answer.wait(10)
+        may_answer.wait(60)
         return NOTHING
 
     def pay() -> int:
-        is_asked.wait(10)
+        is_asked.wait(60)
         status = caller.tell(code).status_code
         may_answer.set()
         return int(status)
