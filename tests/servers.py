@@ -34,7 +34,7 @@ OPTIONS = [
     *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
     *("-c", "max_connections=200", "-c", "max_wal_size=4GB"),
 ]
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 
 keepers: "list[subprocess.Popen[str]]" = []
 
