@@ -1,5 +1,6 @@
 """The sandbox bank behind its own door, over real HTTP."""
 
+import time
 from typing import Any
 
 import pytest
@@ -30,14 +31,16 @@ def pay(shop: Shop, code: dict[str, Any], scenario: str) -> None:
 def test_what_was_paid_and_never_told_is_found(shop: Shop) -> None:
     code = shop.qr_code()
     pay(shop, code, "callback_lost")
+    began = time.monotonic()
     assert sweep() == 1
+    took_ms = 1000 * (time.monotonic() - began)
     receipt = Receipt.objects.get()
     assert (receipt.source, receipt.outcome, Payment.objects.get().status) == (
         "inquiry",
         "applied",
         "succeeded",
     )
-    assert InquiryAnswer.objects.get().took_ms < 5000
+    assert InquiryAnswer.objects.get().took_ms <= took_ms
 
 
 def test_what_was_not_paid_stays_pending(shop: Shop) -> None:
