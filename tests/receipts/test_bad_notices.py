@@ -188,7 +188,10 @@ JSON = st.recursive(
 )
 
 
-@effort(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@effort(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     body=st.binary(max_size=300)
     | JSON.map(lambda told: json.dumps(told).encode())
