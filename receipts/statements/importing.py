@@ -22,7 +22,7 @@ from receipts.statements.owning import Billers
 from receipts.statements.reading import File, Occurrences
 from receipts.statements.storing import KNOWN, Entry, Stored, store
 
-BATCH = 250
+BATCH = 500
 """Lines of a commit. Each takes a lock of PostgreSQL's shared table, which has some thousands of them."""
 LONGEST_NAME = 255
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, KNOWN, LineResult.UNREADABLE)

@@ -1,11 +1,11 @@
 """Statement files byte by byte, as the published layout says, and how they are imported."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from core import clock, thaiqr
+from core import clock, rows, thaiqr
 from core.clock import BANGKOK
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
@@ -13,6 +13,29 @@ from tests.conftest import Shop, open_shop
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
+
+# Payments, their codes and what was told of them: copies, numbered from 1, of what the API made.
+COPIES = [
+    """
+INSERT INTO payments_payment SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'pay_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0'),
+    'qr_code_id', 'qr_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0')
+))).* FROM payments_payment AS old, generate_series(1, %(count)s) AS n WHERE old.id = %(payment)s
+""",
+    """
+INSERT INTO qrcodes_qrcode SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'qr_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
+    'payment_id', 'pay_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
+    'reference1', 'LOST' || lpad(n::text, 16, '0')
+))).* FROM qrcodes_qrcode AS old, generate_series(1, %(count)s) AS n WHERE old.payment_id = %(payment)s
+""",
+    """
+INSERT INTO webhooks_event SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'evt_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0'),
+    'subject_id', 'pay_' || substr(old.subject_id, 5, 8) || lpad(n::text, 19, '0')
+))).* FROM webhooks_event AS old, generate_series(1, %(count)s) AS n WHERE old.subject_id = %(payment)s
+""",
+]
 
 
 def open_billed(name: str) -> Shop:
@@ -77,6 +100,16 @@ def line_of(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> bytes
         "account": str(code.biller_id)[-10:], "amount": qr_code["amount"],
     }  # fmt: skip
     return detail(**told | changes)
+
+
+def lost_by(shop: Shop, count: int) -> Iterator[bytes]:
+    """The lines of so many pending payments, all paid in the next quarter of an hour."""
+    payment_id, at = shop.qr_code(expiry_minutes=60)["payment_id"], clock.now().astimezone(BANGKOK)
+    for sql in COPIES:
+        rows.run(sql, {"payment": payment_id, "count": count})
+    for number in range(1, count + 1):
+        paid = at + timedelta(seconds=900 * number // count)
+        yield detail(date=f"{paid:%d%m%Y}", time=f"{paid:%H%M%S}", ref1=f"LOST{number:016d}")
 
 
 def load(body: bytes, *, bank: str = "sandbox", passed: Callable[[Any], None] | None = None) -> Summary:

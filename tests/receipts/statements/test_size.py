@@ -103,4 +103,4 @@ def test_a_thousand_lines_take_few_statements() -> None:
     reset_queries()
     with CaptureQueriesContext(connection) as asked:
         load(bot(*map(detail_of, range(1_000))))
-    assert len(asked) <= 4 * 25
+    assert len(asked) <= 2 * 25
