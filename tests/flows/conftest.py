@@ -20,7 +20,7 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
     with Stack(folder, RATE_LIMIT="0", WEBHOOK_PACE="1") as running:
-        wait_until(running.is_ready, 60)
+        wait_until(running.is_ready, 180)
         yield running
 
 
@@ -54,14 +54,14 @@ class Till:
     secret_key: str
 
     def get(self, path: str) -> Any:
-        return self._answer(requests.get(self.base_url + path, headers=self._headers(), timeout=10))
+        return self._answer(requests.get(self.base_url + path, headers=self._headers(), timeout=60))
 
     def post(self, path: str, body: Any, **headers: str) -> Any:
-        sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=10)
+        sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=60)
         return self._answer(sent)
 
     def delete(self, path: str) -> None:
-        answer = requests.delete(self.base_url + path, headers=self._headers(), timeout=10)
+        answer = requests.delete(self.base_url + path, headers=self._headers(), timeout=60)
         assert answer.status_code == 204, answer.text
 
     def qr_code(self, **fields: Any) -> Any:

@@ -22,7 +22,7 @@ def main() -> int:
         headers["Content-Type"] = "application/json"
     method = asked.method or ("GET" if asked.body is None else "POST")
     body = None if asked.body is None else asked.body.encode()
-    answer = requests.request(method, asked.url, headers=headers, data=body, timeout=10)
+    answer = requests.request(method, asked.url, headers=headers, data=body, timeout=60)
     sys.stdout.write(answer.text + "\n")
     return 0 if answer.ok else 22
 

@@ -20,14 +20,14 @@ class Desk:
         self.submit("/admin/login/", {"username": user, "password": password, "next": "/admin/"})
 
     def read(self, path: str, query: dict[str, str] | None = None) -> str:
-        return self._page(self._session.get(self._base_url + path, params=query, timeout=10))
+        return self._page(self._session.get(self._base_url + path, params=query, timeout=60))
 
     def submit(self, path: str, filled: dict[str, str]) -> str:
         """Open a page and send its form; the page that follows."""
         token = TOKEN.search(self.read(path))
         assert token, "a page without a form"
         told = {"csrfmiddlewaretoken": token[1], **filled}
-        return self._page(self._session.post(self._base_url + path, told, timeout=10))
+        return self._page(self._session.post(self._base_url + path, told, timeout=60))
 
     def waiting(self, search: str = "") -> list[str]:
         """The ids of what waits for a person, the oldest first."""

@@ -22,7 +22,7 @@ from tests.stack import ROOT, wait_until
 FOLDER = ROOT / "docs" / "examples"
 # Everybody has these; PHP and Go take part where they are installed.
 RECEIVERS = ["python", "node", *(name for name in ("php", "go") if shutil.which(name))]
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
 BODY = '{"event":"payment.succeeded","event_id":"evt_1","data":{"reference":"ใบสั่ง 7"}}'.encode()
 
@@ -48,7 +48,7 @@ class Listening:
 
     def accepts(self, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether it takes the message. Fails on anything but a clear yes or no."""
-        answer = requests.post(self.url, data=body, headers=dict(headers), timeout=10)
+        answer = requests.post(self.url, data=body, headers=dict(headers), timeout=60)
         assert answer.status_code in {204, 400}, (answer.status_code, self.log.read_text())
         return answer.status_code == 204
 
@@ -123,7 +123,7 @@ class Examples:
 
 def _answers(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
     except OSError:
         return False
     return True

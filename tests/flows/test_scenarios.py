@@ -59,11 +59,11 @@ class Scene:
         """The shop is told these of the payment."""
         expected = Counter((code["payment_id"], event) for event in events)
         self.told |= expected
-        self.receiver.wait_for(lambda received: expected <= heard(received), 20)
+        self.receiver.wait_for(lambda received: expected <= heard(received), 60)
 
     def sees(self, search: str) -> str:
         """The one exception that staff find, as soon as it is there."""
-        wait_until(lambda: bool(self.desk.waiting(search)), 20)
+        wait_until(lambda: bool(self.desk.waiting(search)), 60)
         (found,) = self.desk.waiting(search)
         return found
 
@@ -137,7 +137,7 @@ def test_the_bank_tells_once_or_often_or_only_when_asked(
     code, before = scene.till.qr_code(), scene.balance()
     scene.play(code, scenario)
     scene.till.wait_for_status(code, status, seconds=20)
-    wait_until(lambda: scene.notices(code) == ways, 20)
+    wait_until(lambda: scene.notices(code) == ways, 60)
     scene.hears(code, PENDING, event)
     assert scene.history(code) == [(row, status, AMOUNT)]
     assert scene.balance() - before == (AMOUNT if status == "succeeded" else 0)
@@ -178,7 +178,7 @@ def test_the_second_of_two_payments_goes_back_to_its_payer(scene: Scene) -> None
     second = scene.sees(code["payment_id"])
     assert scene.suspense() - suspense == AMOUNT
     scene.desk.decide(second, "send-back")
-    wait_until(lambda: "It was sent back." in scene.desk.case(second), 30)
+    wait_until(lambda: "It was sent back." in scene.desk.case(second), 60)
     scene.hears(code, PENDING, SUCCEEDED)
     assert (scene.suspense(), scene.balance() - before) == (suspense, AMOUNT)
     assert scene.history(code) == [("payment", "succeeded", AMOUNT)]
@@ -189,7 +189,7 @@ def test_what_the_payers_bank_does_not_take_back_waits_again(scene: Scene) -> No
     scene.play(code, "twice")
     second = scene.sees(code["payment_id"])
     scene.desk.decide(second, "send-to", **CLOSED)
-    wait_until(lambda: "rejected_by_bank" in scene.desk.case(second), 30)
+    wait_until(lambda: "rejected_by_bank" in scene.desk.case(second), 60)
     assert scene.desk.waiting(code["payment_id"]) == [second]
     scene.left.add(second)
     scene.hears(code, PENDING, SUCCEEDED)

@@ -13,7 +13,7 @@ from tests.flows.faults.hooks import Hook
 from tests.receiver import Receiver
 from tests.stack import Stack, wait_until
 
-WEBHOOK_SECONDS = 4
+WEBHOOK_SECONDS = 10
 # How long nobody takes over from a worker that is gone: a post's time and 15 seconds.
 LEASE_SECONDS = WEBHOOK_SECONDS + 15
 
@@ -29,7 +29,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture
 def till(stack: Stack) -> Till:
     """A new merchant's, in an instance that has got over the test before."""
-    wait_until(stack.is_ready, 60)
+    wait_until(stack.is_ready, 180)
     made = json.loads(stack.manage("create_merchant", "--name", "Frail", "--mode", "test", "--json"))
     return Till(stack.base_url, made["secret_key"])
 

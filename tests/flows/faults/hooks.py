@@ -42,11 +42,11 @@ class Hook:
         """Return when each of them has arrived. Raises TimeoutError."""
         wait_until(lambda: event_ids <= self.told().keys(), seconds)
 
-    def wait_for_none_waiting(self, seconds: float = 20) -> None:
+    def wait_for_none_waiting(self, seconds: float = 60) -> None:
         """Return when no delivery is waiting or under way. Raises TimeoutError."""
         wait_until(lambda: self.count("pending") == 0, seconds)
 
-    def wait_for_success(self, deliveries: int, seconds: float = 20) -> None:
+    def wait_for_success(self, deliveries: int, seconds: float = 60) -> None:
         """Return when so many deliveries have succeeded. Raises TimeoutError."""
         wait_until(lambda: self.count("succeeded") == deliveries, seconds)
 
@@ -75,7 +75,7 @@ class Hook:
             f"{self.till.base_url}/v1/webhooks/{self.id}",
             json={"status": status},
             headers={"Authorization": f"Bearer {self.till.secret_key}"},
-            timeout=10,
+            timeout=60,
         )
         assert answer.json()["status"] == status, answer.text
 

@@ -14,7 +14,7 @@ import requests
 from tests.flows.conftest import Till
 from tests.stack import wait_until
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 RETRY_PAUSE = 0.1
 LOST = 0
 

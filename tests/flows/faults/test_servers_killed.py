@@ -14,7 +14,7 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.slow
 # A post whose outcome could not be written down is made again when its lease has ended.
-TAKEOVER_SECONDS = LEASE_SECONDS + 10
+TAKEOVER_SECONDS = LEASE_SECONDS + 60
 
 
 def test_every_acknowledged_code_survives_and_is_told(
