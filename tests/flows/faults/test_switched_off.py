@@ -23,7 +23,8 @@ def test_what_was_held_by_the_merchants_wish_arrives_once(till: Till, hook: Hook
         codes.wait_for_more(20)
         hook.switch("disabled")
         codes.wait_for_more(20)
-        wait_until(lambda: hook.count("held") > 0, 10)
+        wait_until(lambda: hook.count("held") > 0, 60)
+        hook.wait_for_none_waiting()
         quiet = hook.told()
         codes.wait_for_more(20)
         assert hook.told() == quiet
@@ -34,7 +35,7 @@ def test_what_was_held_by_the_merchants_wish_arrives_once(till: Till, hook: Hook
     told, held = events_by_payment(till), hook.count("held")
     assert held > 0
     assert hook.replay(first_instant(till)) == held
-    hook.wait_for(set(told.values()), 20)
+    hook.wait_for(set(told.values()), 60)
     hook.wait_for_none_waiting()
     assert hook.told() == Counter(told.values())
 
@@ -42,7 +43,7 @@ def test_what_was_held_by_the_merchants_wish_arrives_once(till: Till, hook: Hook
 def test_what_was_held_after_a_410_arrives(till: Till, endpoint: Receiver, hook: Hook) -> None:
     endpoint.on("/hook", Reply(status=410))
     refused = till.qr_code()
-    wait_until(lambda: hook.status == "disabled", 20)
+    wait_until(lambda: hook.status == "disabled", 60)
     for _ in range(5):
         till.qr_code()
     hook.wait_for_none_waiting()
@@ -52,6 +53,6 @@ def test_what_was_held_after_a_410_arrives(till: Till, endpoint: Receiver, hook:
     endpoint.on("/hook", Reply())
     hook.switch("active")
     assert hook.replay(first_instant(till)) == 6
-    hook.wait_for(set(told.values()), 20)
+    hook.wait_for(set(told.values()), 60)
     hook.wait_for_success(6)
     assert hook.told() == Counter(told.values()) + Counter([told[refused["payment_id"]]])
