@@ -47,10 +47,10 @@ def test_a_registered_receiver_takes_what_is_really_sent(
 ) -> None:
     with examples.receiver(language, secret) as receiver, registered(till, receiver.url, secret) as path:
         till.pay(till.qr_code(reference="ใบสั่ง 7", metadata={"table": 4}))
-        wait_until(lambda: set(EVENTS) <= set(receiver.genuine), 20)
+        wait_until(lambda: set(EVENTS) <= set(receiver.genuine), 60)
         told = till.get(f"{path}/deliveries")["deliveries"]
         till.post(f"{path}/deliveries/{told[0]['delivery_id']}/redeliver", {})
-        wait_until(lambda: answers_to(till, path) == [204, 204, 204], 20)
+        wait_until(lambda: answers_to(till, path) == [204, 204, 204], 60)
         assert sorted(receiver.genuine) == sorted([*EVENTS, "webhook.ping"]), "a repeat is no news"
 
 
@@ -66,7 +66,7 @@ def test_after_a_renewal_the_old_and_the_new_secret_verify_what_is_really_sent(
     with registered(till, endpoint.url(), OLD) as path:
         till.post(f"{path}/secret/rotate", {"secret": NEW})
         till.qr_code()
-        _ping, sent = endpoint.wait_for(lambda found: len(found) == 2, 20)
+        _ping, sent = endpoint.wait_for(lambda found: len(found) == 2, 60)
     for secret in (OLD, NEW):
         Webhook(secret).verify(sent.body, sent.headers)
         for language in LANGUAGES:
@@ -80,8 +80,8 @@ def signature_of(sent: Received) -> dict[str, str]:
 
 def test_a_genuine_message_is_accepted(accepts: Accepts) -> None:
     assert accepts(signed(), BODY)
-    assert accepts(signed(late=290), BODY)
-    assert accepts(signed(late=-290), BODY)
+    assert accepts(signed(late=240), BODY)
+    assert accepts(signed(late=-240), BODY)
 
 
 def test_any_of_several_signatures_will_do(accepts: Accepts) -> None:
@@ -100,7 +100,7 @@ def test_a_tampered_body_is_refused(accepts: Accepts, body: bytes) -> None:
     assert not accepts(signed(), body)
 
 
-@pytest.mark.parametrize("late", [310, -310, 86_400])
+@pytest.mark.parametrize("late", [360, -360, 86_400])
 def test_a_stale_message_is_refused(accepts: Accepts, late: float) -> None:
     assert not accepts(signed(late=late), BODY)
 
