@@ -90,10 +90,10 @@ def weigh(notice: OrderNotice, *, bank: str) -> Literal["new", "repeat", "confli
     """What a notice of `bank` would change. An order that this bank was not told of is a conflict."""
     told = Transfer.objects.filter(pk=notice.order_id, route__in=[f"bank:{bank}", f"acquirer:{bank}"])
     transfer = told.first()
-    steps = None if transfer is None else settling.STEPS.get((State(transfer.state), notice.fate))
-    if steps is None:
+    fates = None if transfer is None else settling.FATES.get((State(transfer.state), notice.fate))
+    if fates is None:
         return "conflict"
-    return "new" if steps else "repeat"
+    return "new" if fates else "repeat"
 
 
 def exists(order_id: str) -> bool:

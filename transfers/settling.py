@@ -19,8 +19,8 @@ LEASE = timedelta(seconds=60)
 DEFAULT_CODES: dict[Fate, str] = {"failed": "rejected_by_bank", "returned": "returned_by_bank"}
 # What staff may find when they ask a silent bank: it has no such order and takes none, or the money arrived.
 NEVER_ARRIVED, ARRIVED = Word("failed", failure_code="never_arrived"), Word("succeeded")
-# What a last word does to a transfer, step by step. What is not here contradicts what we know.
-STEPS: dict[tuple[State, Fate], tuple[Fate, ...]] = {
+# What a last word does to a transfer, one after the other. What is not here contradicts what we know.
+FATES: dict[tuple[State, Fate], tuple[Fate, ...]] = {
     (State.TOLD, "succeeded"): ("succeeded",),
     (State.TOLD, "failed"): ("failed",),
     (State.TOLD, "returned"): ("succeeded", "returned"),  # it came back before we heard that it had arrived
@@ -84,11 +84,11 @@ def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: d
 def settle(order_id: str, word: Word, owner: Owner, *, now: datetime) -> None:
     """The bank's last word. The same again changes nothing; one that contradicts is logged for staff."""
     transfer = _locked(order_id, owner)
-    steps = STEPS.get((State(transfer.state), word.fate))
-    if steps is None:
+    fates = FATES.get((State(transfer.state), word.fate))
+    if fates is None:
         log.error("transfer %s is %s and its bank says %s", order_id, transfer.state, word.fate)
         return
-    for fate in steps:
+    for fate in fates:
         _step(transfer, fate, word, owner, now=now)
 
 
@@ -99,7 +99,7 @@ def conclude(order_id: str, owner: Owner, *, now: datetime) -> None:
     if transfer.state == State.QUEUED:
         steps.move(transfer, State.TOLD, at=now, told_at=now, due_at=now)
         owner.begin(order_id, now=now)
-    for fate in STEPS[State(transfer.state), "succeeded"]:
+    for fate in FATES[State(transfer.state), "succeeded"]:
         _step(transfer, fate, ARRIVED, owner, now=now)
 
 
