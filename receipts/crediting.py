@@ -41,7 +41,7 @@ def by_policy(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
 def learn_payer(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
     """What a later message told of the payer: a refund of the payment may wait for it, or need it one day."""
     payments.learn_payer(payment, payer_of(receipt))
-    refunds.address_left(payment, now=now)
+    refunds.address_waiting(payment, now=now)
 
 
 def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) -> None:

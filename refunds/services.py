@@ -24,7 +24,7 @@ from transactions import ledger
 from transactions.models import Fact
 from transfers import services as transfers
 
-__all__ = ["OWNER", "address", "address_left", "cancel", "create", "find"]
+__all__ = ["OWNER", "address", "address_waiting", "cancel", "create", "find"]
 
 
 @transaction.atomic
@@ -75,8 +75,8 @@ def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination:
     return refund
 
 
-def address_left(payment: Payment, *, now: datetime) -> None:
-    """The bank has said more of who paid: refunds that wait to know where to go as if asked for now.
+def address_waiting(payment: Payment, *, now: datetime) -> None:
+    """The bank has said more of who paid: refunds that wait for an account go as if they were asked for now.
 
     The caller holds the payment's lock.
     """
