@@ -22,9 +22,10 @@ SELECT code.biller_id, code.reference1, code.payment_id
 FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
 WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
 """
+# A join, or the planner may prefer to read all receipts of the bank.
 NAMED = """
-SELECT bank_transaction_id FROM receipts_receipt
-WHERE bank_transaction_id = ANY(%s) AND bank = %s AND kind = %s
+SELECT name FROM unnest(%s::text[]) AS name JOIN receipts_receipt AS debit
+    ON debit.bank_transaction_id = name AND debit.bank = %s AND debit.kind = %s
 """
 LOCK = "ORDER BY t.id FOR NO KEY UPDATE"
 Pair = tuple[Receipt, Payment]
