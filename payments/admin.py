@@ -77,7 +77,8 @@ class CardChargeAdmin(ReadOnlyAdmin):
 
 @admin.register(ChargeAnswer)
 class ChargeAnswerAdmin(ReadOnlyAdmin):
-    list_display = ["charge_id", "said", "took_ms", "at", "request_id"]
+    list_display = ["charge", "said", "took_ms", "at", "request_id"]
     list_filter = ["said"]
-    search_fields = ["=charge__payment__id", "=request_id"]
+    list_select_related = ["charge"]
+    search_fields = ["=charge__payment__id"]
     ordering = ["-id"]

@@ -21,7 +21,7 @@ class InquiryAdmin(ReadOnlyAdmin):
 class InquiryAnswerAdmin(ReadOnlyAdmin):
     list_display = ["payment_id", "said", "found", "took_ms", "at", "request_id"]
     list_filter = ["said"]
-    search_fields = ["=payment__id", "=request_id"]
+    search_fields = ["=payment__id"]
     ordering = ["-id"]
 
 

@@ -63,7 +63,7 @@ class TransferAdmin(ReadOnlyAdmin):
 class StepAdmin(ReadOnlyAdmin):
     list_display = ["transfer_id", "what", "said", "actor", "request_id", "at"]
     list_filter = ["what"]
-    search_fields = ["=transfer__id", "=request_id"]
+    search_fields = ["=transfer__id"]
     ordering = ["-id"]
 
 
