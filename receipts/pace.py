@@ -23,8 +23,10 @@ class Pace:
         return min(max(int(self.bank.calls_per_second), 1), LINES)
 
     def fitting(self, questions: Sequence[Question], room: int) -> list[int]:
-        """What the first questions take of the room, as far as they fit. One fits always into a whole room,
-        however many calls it takes."""
+        """How many calls of the room each of the first questions takes, as far as they fit.
+
+        One always fits into a whole room, however many calls it takes.
+        """
         costs = [min(self.bank.calls_for(each), self.room) for each in questions]
         return [cost for cost, total in zip(costs, accumulate(costs), strict=True) if total <= room]
 

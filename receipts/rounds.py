@@ -59,8 +59,10 @@ def free_turns(now: datetime) -> "QuerySet[Turn]":
 
 @transaction.atomic
 def begin(now: datetime) -> Round | None:
-    """A bank's turn and as many questions as fit into the calls that it takes in a second, but at least one;
-    leased by the database's clock."""
+    """A bank's turn and as many questions as fit into the calls that it takes in a second, but at least one.
+
+    Leased by the database's clock.
+    """
     turn = free_turns(now).select_for_update(skip_locked=True, of=("self",)).first()
     if turn is None:
         return None
