@@ -8,7 +8,7 @@ KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed =
 DECIDED = """(resolution NOT IN ('', 'taken_back') OR resolution = '' AND kind = 'reversal'
     AND outcome = 'unmatched' AND EXISTS (SELECT FROM receipts_act WHERE subject_id = receipt.id))"""
 # What the list tells of its rows.
-LISTED = "concat_ws(' ', why, bank, merchant_id, payment_id, amount, since)"
+LISTED = "concat_ws(' ', why, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, since)"
 RULES = [
     Rule(
         "money that waits was posted to suspense, and nothing else was",

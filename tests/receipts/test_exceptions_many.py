@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
-from core import clock, ids
+from core import clock, ids, rows
 from merchants.models import Merchant
 from receipts import acts, exceptions_admin
 from receipts.models import Act, Deed, Kind, Notice, Outcome, Receipt, Waiting
@@ -18,6 +19,7 @@ from tests.audit import differences
 from tests.conftest import BankCaller, Shop, new_client, open_shop
 from tests.receipts.cast import WHY, Till, decide
 from tests.receipts.staff import LIST, page_of, read, staff
+from tests.stack import wait_until
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -161,6 +163,10 @@ def test_a_message_that_contradicts_is_listed_with_the_payment_that_its_money_ge
 
 races = pytest.mark.django_db(transaction=True)
 ROUNDS = 10
+# Whether anybody waits to change the list.
+LISTING = """
+SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'receipts_waiting'::regclass AND NOT granted)
+"""
 
 
 def dismissing(notice: Notice) -> Callable[[], Any]:
@@ -195,3 +201,35 @@ def test_money_is_decided_about_as_its_biller_is_connected_and_is_listed_no_more
         at_once(later.save, partial(decide, "send_back_by_hand", odd, bank_reference="b"))
         assert not Waiting.objects.exists()
     assert not differences()
+
+
+@races
+def test_messages_that_contradict_each_other_at_once_are_listed_with_what_the_money_is_for() -> None:
+    till = Till(open_shop("Race"), BankCaller(new_client()))
+    for _ in range(ROUNDS):
+        notice = till.bank.notice(till.shop.qr_code())
+        at_once(*(partial(till.bank.post, notice | {"amount": f"{baht}.00"}) for baht in range(1, 5)))
+        assert not differences()
+
+
+@races
+def test_money_that_comes_as_its_biller_is_connected_is_listed_with_the_merchant() -> None:
+    till = Till(open_shop("Race"), BankCaller(new_client()))
+    later = open_shop("Later").merchant
+    later.biller_id = "099400016550300"
+    notice = till.bank.notice(till.shop.qr_code(), biller_id=later.biller_id)
+    saved, told = Event(), Event()
+
+    def connect() -> None:
+        with transaction.atomic():
+            later.save()
+            saved.set()
+            wait_until(lambda: told.is_set() or rows.run(LISTING, []).fetchone() == (True,), 60)
+
+    def tell() -> None:
+        assert saved.wait(60)
+        till.bank.post(notice)
+        told.set()
+
+    at_once(connect, tell)
+    assert Waiting.objects.get().merchant == later
