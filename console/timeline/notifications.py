@@ -89,7 +89,8 @@ def _with_cause(rows: QuerySet[Any], at: str) -> QuerySet[Any]:
 
 
 def _cause(delivery: Any) -> tuple[str, str]:
-    return delivery.caused_by or CLOCK, delivery.caused_request_id or ""
+    """The clock where nobody did it; empty where somebody did, and it was not kept who."""
+    return CLOCK if delivery.caused_by is None else delivery.caused_by, delivery.caused_request_id or ""
 
 
 def _asked(delivery: Any) -> Entry:

@@ -11,14 +11,15 @@ from django.urls import reverse
 
 from config.celery import app
 from core import clock as our_clock
+from core import origin
 from tests.conftest import BankCaller, Shop
 from tests.console.timeline_cast import entries, only, types
 from tests.receiver import Receiver, Reply
 from tests.webhooks.asking import listed, path_of, redeliver, replay
 from tests.webhooks.cast import PAID, make_endpoint
 from tests.webhooks.conftest import loopback, receiver
-from webhooks import tasks
-from webhooks.models import Endpoint
+from webhooks import endpoints, tasks
+from webhooks.models import DisabledReason, Endpoint
 
 __all__ = ["loopback", "receiver"]
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -165,6 +166,17 @@ def test_a_later_disabling_does_not_change_since_when_something_is_held(
         disabled.append((our_clock.iso(our_clock.now()), key_of(shop), answer.headers["X-Request-Id"]))
     held = only(shop, payment_id, "webhook.held")
     assert (held["at"], held["actor"], held["request_id"]) == disabled[0]
+
+
+def test_the_clock_is_not_blamed_where_nobody_kept_who_disabled_a_webhook(
+    shop: Shop, bank: BankCaller, endpoint: Endpoint, clock: Any
+) -> None:
+    payment_id = paid(shop, bank)
+    clock.shift(60)
+    origin.begin()  # as in the time before
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.MERCHANT, now=our_clock.now())
+    held = only(shop, payment_id, "webhook.held")
+    assert (held["actor"], held["request_id"]) == (None, None)
 
 
 def test_what_is_replayed_is_held_no_more(
