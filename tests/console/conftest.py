@@ -1,3 +1,17 @@
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+import time_machine
+
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]
+
+
+@pytest.fixture
+def clock(noon: datetime) -> Iterator[Any]:
+    """It is noon in Bangkok, and no time passes but what a test lets pass."""
+    with time_machine.travel(noon, tick=False) as clock:
+        yield clock

@@ -1,11 +1,10 @@
 """A merchant reads all that happened to a payment: complete, in order, and of nobody else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
@@ -40,12 +39,6 @@ from webhooks import deliveries
 
 __all__ = ["loopback", "receiver"]
 Clock = Any
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Clock]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """What banks say and are asked, in the timeline: by which request, and who brought it in."""
 
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import time_machine
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
@@ -23,12 +20,6 @@ from tests.receipts.statements.cast import bot, line_of
 
 __all__ = ["answered_by"]
 IMPORT = "/admin/receipts/statement/import/"
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Any]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Money that did not fit, in the timeline of the payment that it named: what was done, what came of it."""
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import time_machine
 
 from banks import Word
 from core import clock as our_clock
@@ -20,12 +18,6 @@ from transfers import services as transfers
 
 Serving = Callable[..., Any]
 BY: dict[str, Any] = {"by": CLERK, "why": WHY}
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Any]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Whom the merchant's webhooks were told, in a payment's timeline: also on request, also what is kept."""
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.test import Client
 from django.urls import reverse
 
@@ -24,12 +22,6 @@ from webhooks.models import DisabledReason, Endpoint
 __all__ = ["loopback", "receiver"]
 pytestmark = pytest.mark.usefixtures("loopback")
 TILL = {"X-Request-Id": "till-3.0042"}
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Any]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Orders to send money, in the timeline: who gave them, each telling and question, what the bank says."""
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.admin.utils import quote
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
@@ -27,12 +25,6 @@ from transfers.models import Step
 
 Serving = Callable[..., Any]
 BY: dict[str, Any] = {"by": CLERK, "why": WHY}
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Any]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Every state that a payment, its refunds and its money go through stands in the timeline."""
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import time_machine
 
 from banks import Word
 from tests.conftest import BankCaller, Shop
@@ -19,12 +17,6 @@ from tests.refunds.cast import NOBODY, PAYEE, Counter, carry_out
 
 __all__ = ["acquirer", "till"]
 TILL_ID = {"X-Request-Id": "till-3.0042"}
-
-
-@pytest.fixture
-def clock(noon: datetime) -> Iterator[Any]:
-    with time_machine.travel(noon, tick=False) as clock:
-        yield clock
 
 
 def key_of(shop: Shop) -> str:
