@@ -63,7 +63,7 @@ def _outcome(receipt: Receipt, credited: Receipt | None) -> str:
     if receipt.resolution == Resolution.ATTACHED:
         return f"It was attached to payment {receipt.payment_id}."
     if receipt.kind == Kind.REVERSAL:
-        return "The bank took money back, and so much of it is not here to take."
+        return "The bank took money back, and there is not enough of it here to take."
     return _held(receipt, receipt.payment, credited)
 
 

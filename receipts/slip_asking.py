@@ -59,7 +59,7 @@ def ask(shown: SlipCheck, *, of: str, now: Callable[[], datetime]) -> Told:
     """
     merchant = merchant_of(of)
     if merchant is None or not can_be_asked(shown.sending_bank):
-        raise NotAsked("Nobody can be asked: say a payment or a merchant whose bank knows slips.")
+        raise NotAsked("Nobody can be asked: name a payment or a merchant whose bank knows slips.")
     if slips.receipt_of(shown.sending_bank, shown.transaction_id) is not None:
         raise NotAsked("The bank has told of this transfer meanwhile: check the slip again.")
     transfer = _asked(merchant, Slip(shown.sending_bank, shown.transaction_id))

@@ -53,10 +53,12 @@ def _worth(told: Told) -> Said:
     whose = f"It is for payment {payment.id} of {payment.merchant.name}"
     if not told.is_asked_about:
         status = payment.get_status_display().lower()
-        return "error", f"{whose}, which is {status}: perhaps by this transfer. Compare amount and time."
+        return "error", (
+            f"{whose}, whose status is {status}. Perhaps this transfer paid it: compare amount and time."
+        )
     return "warning", (
-        f"{whose}, about which the bank is now asked as always. Check the slip again in some seconds: "
-        "only what has arrived pays."
+        f"{whose}, and the bank is being asked about it now. Check the slip again in a few seconds: "
+        "only money that has arrived pays."
     )
 
 

@@ -72,7 +72,7 @@ def test_each_says_in_a_sentence_why_it_waits(odd: Odd, onlooker: Client) -> Non
         "1.00 THB too little: 1,500.00 THB were asked for.",
         "0.01 THB too much: 1,500.00 THB were asked for.",
         "Paid 4 minutes after the code expired.",
-        "The bank took money back, and so much of it is not here to take.",
+        "The bank took money back, and there is not enough of it here to take.",
     ):
         assert sentence in page
 

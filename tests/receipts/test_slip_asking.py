@@ -122,7 +122,9 @@ def test_money_for_a_code_of_ours_comes_in_by_the_usual_door(
     assert f'value="{code["payment_id"]}"' in page
     page = ask(malee, code["payment_id"])
     assert "The bank of Somtam House knows it: 1,500.00 THB on 2026-11-21 at 11:30:58 to ร้านส้มตำ" in page
-    assert f"for payment {code['payment_id']} of Somtam House, about which the bank is now asked" in page
+    assert (
+        f"for payment {code['payment_id']} of Somtam House, and the bank is being asked about it now" in page
+    )
     assert (Receipt.objects.count(), Inquiry.objects.get().payment_id) == (0, code["payment_id"])
 
     arrives(live, bank, code)
@@ -184,7 +186,7 @@ def test_late_money_is_asked_about_too(live: Shop, bank: ScbStandIn, malee: Clie
     code = live.qr_code()
     live.post(f"/v1/qr-codes/{code['qr_code_id']}/expire")
     knows(bank, code)
-    assert "about which the bank is now asked" in shown(malee, code["payment_id"])
+    assert "the bank is being asked about it now" in shown(malee, code["payment_id"])
 
 
 def test_a_payment_that_is_paid_is_not_asked_about(live: Shop, bank: ScbStandIn, malee: Client) -> None:
@@ -192,7 +194,7 @@ def test_a_payment_that_is_paid_is_not_asked_about(live: Shop, bank: ScbStandIn,
     knows(bank, code)
     shown(malee, code["payment_id"])
     arrives(live, bank, code, transactionId="of-another-slip")
-    assert "which is succeeded: perhaps by this transfer." in shown(malee, code["payment_id"])
+    assert "whose status is succeeded. Perhaps this transfer paid it" in shown(malee, code["payment_id"])
     assert Inquiry.objects.get().due_at is None
 
 
@@ -287,6 +289,6 @@ def test_the_sandbox_bank_is_asked_over_http(
     paid = SandboxPayment.objects.get()
     slip = slip_payload(Slip(paid.payer_bank_code, paid.slip_reference))
     assert BUTTON in malee.post(PAGE, {"text": slip, "shown_for": code["payment_id"]}).content.decode()
-    assert "about which the bank is now asked" in ask(malee, code["payment_id"])
+    assert "the bank is being asked about it now" in ask(malee, code["payment_id"])
     assert sweep(0) == 1
     assert f"It paid payment {code['payment_id']}" in malee.post(PAGE, {"text": slip}).content.decode()
