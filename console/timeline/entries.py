@@ -40,7 +40,7 @@ class Type(StrEnum):
     REOPENED = "staff.reopened"  # it was dismissed, or booked as lost, by mistake
     SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
     RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
-    RETURN_UNREACHED = "return.unreached"  # the bank could not be told yet
+    RETURN_UNREACHED = "return.unreached"  # the order never arrived at the bank, and is sent again
     RETURN_INQUIRY = "return.inquiry"  # we asked the bank what became of the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"

@@ -11,7 +11,7 @@ from transfers.models import Step, What
 
 STEPS = {
     What.TOLD: "The bank is told to send {amount}.",
-    What.UNREACHED: "The bank could not be told: it never heard of it, and is told again.",
+    What.UNREACHED: "The bank could not be reached: the order never arrived there, and is sent again.",
     What.INQUIRY: "Asked what became of {amount}, the bank says: {said}.",
 }
 SAID = {
