@@ -6,8 +6,8 @@ from django.conf import settings
 
 # Seconds to the first inquiry, from it to the second and so on; then the last one for ever.
 WAITS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
-# A bank that could not be reached is told again after so many seconds.
-RESEND_SECONDS = 5
+# Seconds until a bank that could not be reached is told again: a tenth of the order's age, between these.
+SOONEST, LATEST = 5.0, 600.0
 # After so long without a last word it is for people to ask.
 OVERDUE = timedelta(minutes=15)
 
@@ -17,8 +17,9 @@ def next_inquiry(inquiries: int) -> timedelta:
     return _paced(WAITS[min(inquiries, len(WAITS) - 1)])
 
 
-def next_sending() -> timedelta:
-    return _paced(RESEND_SECONDS)
+def next_sending(age: timedelta) -> timedelta:
+    """How long to wait with an order of that age, of which its bank has never heard."""
+    return _paced(min(max(age.total_seconds() / 10, SOONEST), LATEST))
 
 
 def _paced(seconds: float) -> timedelta:

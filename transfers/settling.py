@@ -75,7 +75,7 @@ def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: d
     if word.fate in ("succeeded", "failed", "returned"):
         settle(transfer.id, word, owner, now=now)
     elif word.fate == "not_sent" and was_sent:
-        _give_back(transfer.id, now)
+        _give_back(transfer, now)
     else:
         _wait(transfer, word, 0 if was_sent else transfer.inquiries + 1, now)
 
@@ -130,11 +130,12 @@ def _step(transfer: Transfer, fate: Fate, word: Word, owner: Owner, *, now: date
 
 
 @transaction.atomic
-def _give_back(order_id: str, now: datetime) -> None:
+def _give_back(transfer: Transfer, now: datetime) -> None:
     """It surely never reached the bank, and nobody asked there in the meantime: it may be sent again."""
-    untouched = Transfer.objects.filter(pk=order_id, state=State.TOLD, inquiries=0)
-    if untouched.update(state=State.QUEUED, due_at=now + schedule.next_sending(), lease_until=None):
-        steps.note(order_id, What.UNREACHED, at=now)
+    untouched = Transfer.objects.filter(pk=transfer.id, state=State.TOLD, inquiries=0)
+    due_at = now + schedule.next_sending(now - transfer.created_at)
+    if untouched.update(state=State.QUEUED, due_at=due_at, lease_until=None):
+        steps.note(transfer.id, What.UNREACHED, at=now)
 
 
 def _wait(transfer: Transfer, word: Word, inquiries: int, now: datetime) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from banks import Purpose
 from tests.books.things import Money, Order, Payment
-from transfers.schedule import RESEND_SECONDS, WAITS
+from transfers.schedule import WAITS, next_sending
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
 # What the sandbox bank does with an account that ends like this.
@@ -209,7 +209,7 @@ class Books:
         """An order that was not sent is sent later; one that was is asked about later."""
         order.has_begun = True
         if order.state == "queued":
-            order.due_at = now + timedelta(seconds=RESEND_SECONDS)
+            order.due_at = now + next_sending(now - order.ordered_at)
         else:
             order.inquiries += 1
             order.due_at = now + timedelta(seconds=WAITS[min(order.inquiries, len(WAITS) - 1)])

@@ -87,6 +87,10 @@ class Order:
     has_begun: bool = False
     inquiries: int = 0
     sent_at: datetime | None = None
+    ordered_at: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ordered_at = self.due_at
 
     @property
     def status(self) -> str:

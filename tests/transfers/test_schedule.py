@@ -35,7 +35,20 @@ def test_the_waits_grow_to_an_hour_and_stay(owner: Recorder, served_by: Serving)
 def test_tests_may_go_faster(settings: Any) -> None:
     settings.TRANSFER_PACE = 100
     assert schedule.next_inquiry(5) == timedelta(seconds=0.6)
-    assert schedule.next_sending() == timedelta(seconds=0.05)
+    assert schedule.next_sending(timedelta(0)) == timedelta(seconds=0.05)
+
+
+@pytest.mark.parametrize(("age", "wait"), [(0, 5), (50, 5), (600, 60), (6_000, 600), (10**6, 600)])
+def test_a_bank_that_cannot_be_reached_is_told_less_and_less_often(age: int, wait: int) -> None:
+    assert schedule.next_sending(timedelta(seconds=age)) == timedelta(seconds=wait)
+
+
+def test_an_order_that_never_arrived_waits_by_its_age(owner: Recorder, served_by: Serving) -> None:
+    served_by(sends=[Word("not_sent")])
+    transfer = queued(at=clock.now() - timedelta(hours=1))
+    work(owner)
+    transfer.refresh_from_db()
+    assert (transfer.state, transfer.due_at - clock.now()) == ("queued", timedelta(minutes=6))
 
 
 def test_a_bank_that_hangs_is_left_after_its_time_and_its_order_is_unknown(
