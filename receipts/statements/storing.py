@@ -1,11 +1,11 @@
 """Lines of a statement become rows, each joined to the receipt of its money: a batch is one commit."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from core import rows, vault
-from core.logs import redact
 from receipts import inbox, joining
 from receipts.models import LineResult, Receipt, Source, Statement, StatementLine, Verdict
 from receipts.statements.commits import by_index
@@ -15,6 +15,8 @@ from receipts.statements.matching import Matching
 KNOWN = "known"
 """The result of a line that an earlier import stored."""
 LONGEST_WHY = 200
+# Words of the line, which stay sealed with it: where columns have shifted they name a payer.
+_QUOTED = re.compile(r"""(['"]).*\1""", re.DOTALL)
 # By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to read
 # all lines of the day, or all receipts, for each batch.
 STORED = """
@@ -107,7 +109,7 @@ def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Recei
         digest=row.digest,
         occurrence=entry.occurrence,
         result=result,
-        why=redact(row.why)[:LONGEST_WHY],
+        why=_QUOTED.sub("'…'", row.why)[:LONGEST_WHY],
         kind=row.line.kind if row.line else "",
         amount=row.line.amount if row.line else None,
         paid_at=row.line.paid_at if row.line else None,
