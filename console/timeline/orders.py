@@ -7,7 +7,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from console.timeline.entries import Entry, Moment, Subject, Type
 from core import money
 from receipts.models import Notice, Verdict
-from transfers.models import Step, What
+from transfers.models import Step, Transfer, What
 
 STEPS = {
     What.TOLD: "The bank is told to send {amount}.",
@@ -43,7 +43,10 @@ def inquiries(subject: Subject) -> Moment:
 
 
 def notices(subject: Subject) -> Moment:
-    said = Notice.objects.filter(order_id__in=subject.order_ids)
+    of = Transfer.objects.filter(pk=OuterRef("order_id"))
+    said = Notice.objects.filter(order_id__in=subject.order_ids).annotate(
+        purpose=Subquery(of.values("purpose")[:1])
+    )
     return Moment(said.defer("body_sealed"), "received_at", _noticed)
 
 
@@ -71,7 +74,7 @@ def _stepped(step: Step) -> Entry:
     return Entry(step.at, type, summary, step.actor, step.request_id, details)
 
 
-def _noticed(notice: Notice) -> Entry:
+def _noticed(notice: Any) -> Entry:
     summary, actor = NOTICES[Verdict(notice.verdict)], f"bank:{notice.bank}"
-    details = {"verdict": notice.verdict, "source": notice.source, "order_id": notice.order_id}
+    details = {"verdict": notice.verdict, "source": notice.source, f"{notice.purpose}_id": notice.order_id}
     return Entry(notice.received_at, Type.NOTICE, summary, actor, notice.request_id, details)

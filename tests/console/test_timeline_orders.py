@@ -159,10 +159,10 @@ def test_what_the_bank_tells_of_a_refund_of_its_own_accord_is_quoted(
     carry_out()
     for status in ("succeeded", "succeeded", "failed"):
         bank.post(word_of(refund_id, status))
-    told = [each for each in entries(shop, paid) if "order_id" in each["details"]]
+    told = [each for each in entries(shop, paid) if {"verdict", "refund_id"} <= each["details"].keys()]
     assert [each["details"]["verdict"] for each in told] == ["new", "repeat", "conflict"]
     assert {(each["type"], each["actor"]) for each in told} == {("bank.notice", "bank:sandbox")}
-    assert {each["details"]["order_id"] for each in told} == {refund_id}
+    assert {each["details"]["refund_id"] for each in told} == {refund_id}
     assert told[0]["request_id"] == only(shop, paid, "refund.completed")["request_id"]
     first = Notice.objects.get(order_id=refund_id, verdict="new")
     order = admin_client.get(f"/admin/transfers/transfer/{refund_id}/change/").content.decode()
@@ -187,7 +187,7 @@ def test_what_the_bank_tells_of_money_sent_back_stands_before_what_came_of_it(
         "bank.notice",
         "return.completed",
     ]
-    assert notice["details"]["order_id"] == made.id
+    assert notice["details"]["return_id"] == made.id
 
 
 def test_staff_who_dismiss_a_contradiction_about_a_refund_are_told(
