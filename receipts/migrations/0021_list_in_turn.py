@@ -17,7 +17,8 @@ BILLED_BEFORE = (
 IN_TURN = f"""
 CREATE OR REPLACE {BILLED} SET enable_seqscan = off AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND (NEW.bank, NEW.biller_id) IS NOT DISTINCT FROM (OLD.bank, OLD.biller_id) THEN
+    IF TG_OP = 'UPDATE' AND (NEW.bank, NEW.biller_id) IS NOT DISTINCT FROM (OLD.bank, OLD.biller_id)
+       OR TG_OP = 'INSERT' AND NEW.biller_id = '' THEN
         RETURN NULL;
     END IF;
     LOCK TABLE receipts_waiting IN SHARE ROW EXCLUSIVE MODE;
