@@ -73,8 +73,7 @@ def ask(shown: SlipCheck, *, of: str, now: Callable[[], datetime]) -> Told:
 def _asked(merchant: Merchant, slip: Slip) -> Transferred | None:
     try:
         adapter = banks.get(merchant.bank, links.of(merchant.id))
-        if not isinstance(adapter, KnowsSlips):
-            raise UnknownBank(name=merchant.bank)
+        assert isinstance(adapter, KnowsSlips), "merchant_of has looked"
         with turns.of(merchant.bank):
             return adapter.transfer(slip)
     except (UnknownBank, CannotOpen):
