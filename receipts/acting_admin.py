@@ -46,8 +46,8 @@ class ActingAdmin(ReadOnlyAdmin):
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
         if not request.user.has_perm(RESOLVE):
             raise PermissionDenied
-        case, way = case_of(object_id), ways.BY_SLUG.get(slug)
-        if way is None:
+        case = case_of(object_id)
+        if (way := ways.find(slug, case)) is None:
             raise Http404
         if request.method != "POST":
             return self._ask(request, case, way, _unfilled(way, request))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Model
+
 from core import ids, money, vault
 from payments.models import Payment
 from receipts import acting, acts, returns
@@ -169,6 +171,18 @@ WAYS = [
     Way("reopen", "Open again", "Opened", Deed.REOPENED, WhyForm, _reopen_says, _plainly(acts.reopen)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
+# What is not named here is about money.
+SUBJECTS: dict[Deed, tuple[type[Model], ...]] = {
+    Deed.DISMISSED: (Receipt, Notice),
+    Deed.REOPENED: (Receipt, Notice),
+    Deed.KEPT: (Refund,),
+}
+
+
+def find(slug: str, case: Case) -> Way | None:
+    """What can be done about such a subject, now or at another time."""
+    way = BY_SLUG.get(slug)
+    return way if way and isinstance(case.subject, SUBJECTS.get(way.deed, (Receipt,))) else None
 
 
 def possible(case: Case) -> list[Way]:

@@ -14,6 +14,7 @@ from django.test import Client
 from banks import OrderNotice, Word
 from core import clock
 from payments.models import Payment
+from receipts import ways
 from receipts.models import Act, Notice, Receipt, Return
 from receipts.orders import OWNERS
 from tests.conftest import BankCaller, Shop, open_shop
@@ -331,6 +332,17 @@ def test_what_does_not_exist_is_not_found(odd: Odd, malee: Client, subject: str 
     path = act_page(subject or odd.mismatch().id, slug)
     assert malee.get(path).status_code == 404
     assert malee.post(path, {"why": WHY}).status_code == 404
+
+
+def test_what_can_be_done_about_something_else_is_not_found(odd: Odd, malee: Client) -> None:
+    odd.bank.post(b"garbage")
+    message, money = Notice.objects.get().id, odd.mismatch().id
+    wrong = [(money, "keep"), *((message, slug) for slug in set(ways.BY_SLUG) - {"dismiss", "reopen"})]
+    filled = {"why": WHY, "payment": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    for subject, slug in wrong:
+        assert malee.get(act_page(subject, slug)).status_code == 404, slug
+        assert malee.post(act_page(subject, slug), filled).status_code == 404, slug
+    assert not Act.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
