@@ -7,6 +7,9 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.db.models import Model
 from django.http import HttpRequest
 
+# What a person may write into the address of a list, and PostgreSQL or Python may fail at.
+REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
+
 
 class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     """Shows and asks; rows change through services, never through a form."""
@@ -22,6 +25,10 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        is_refused = not REFUSED_LOOKUPS.isdisjoint(lookup.split("__"))
+        return not is_refused and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Raises IncorrectLookupParameters also for what PostgreSQL takes in no text."""

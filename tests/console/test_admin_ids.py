@@ -5,9 +5,12 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+from payments.models import Payment
 from receipts import ways
+from receipts.models import Receipt
 from tests.conftest import BankCaller, Shop
 from tests.receipts.staff import LIST, Odd
+from webhooks.models import Delivery
 
 ODD = [
     "%00", "_00", "a%00b", "rcp_%00", "pay_" + "0" * 26 + "%00", "%E0%B8%AA%E0%B8%A1", "%F0%9F%92%A9", "..",
@@ -56,3 +59,10 @@ def test_no_list_fails_at_an_odd_id(admin_client: Client, odd: str) -> None:
         for listed in ("slipcheck", "statementline", "waiting"):
             answer = admin_client.get(f"/admin/receipts/{listed}/?{query}={odd}", follow=True)
             assert answer.status_code == 200, (listed, query)
+
+
+@pytest.mark.parametrize("lookup", ["{}__year=99999", "{}__year=0", "id__regex=(", "id__iregex=("])
+def test_a_lookup_that_would_fail_is_refused(admin_client: Client, lookup: str) -> None:
+    for model, when in ((Receipt, "received_at"), (Payment, "created_at"), (Delivery, "created_at")):
+        listed = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        assert admin_client.get(f"{listed}?{lookup.format(when)}").status_code == 400
