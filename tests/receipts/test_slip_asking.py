@@ -1,6 +1,7 @@
 """Staff ask a bank about a slip of whose transfer we have not heard."""
 
 import logging
+import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -244,6 +245,16 @@ def test_a_bank_that_is_being_asked_is_not_asked_meanwhile(
     Turn.objects.create(bank="scb", free_at=Now() + timedelta(minutes=1))
     assert "is being asked about other money" in shown(malee, live.merchant.id)
     assert bank.receiver.requests == []
+
+
+def test_while_somebody_asks_nobody_else_waits(
+    live: Shop, bank: ScbStandIn, malee: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "PATIENCE_SECONDS", math.inf)
+    with turns.of("scb"):
+        assert "is being asked about other money" in shown(malee, live.merchant.id)
+    assert bank.receiver.requests == []
+    assert "is being asked" not in shown(malee, live.merchant.id)
 
 
 def test_who_asked_is_noted_and_nothing_of_the_answer_is_logged(
