@@ -36,6 +36,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Of each transfer that ever was, which takes longer than a request may.
+        migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Step",
             fields=[
