@@ -43,9 +43,8 @@ bench: $(VENV)/.dev ## Measure load, floors and peers
 schema: $(VENV)/.dev ## Write docs/openapi.json and docs/errors.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
 
-migrations: $(VENV)/.dev ## Make the migrations that models ask for, and list them
+migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks
-	$(PY) -m tests.migrations
 
 lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock
