@@ -191,5 +191,9 @@ LOGGING = {
         "stdout": {"class": "core.logs.Gathering", "stream": "ext://sys.stdout", "formatter": "json"}
     },
     "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
-    "loggers": {"django.request": {"level": "CRITICAL"}, "celery": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "CRITICAL"},
+        "celery": {"level": "WARNING"},
+        "security": {"level": "INFO"},  # whatever LOG_LEVEL says
+    },
 }

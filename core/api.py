@@ -91,7 +91,9 @@ def refusal(error: Exception, request: HttpRequest | Request) -> HttpResponse:
         log.error(
             "%s %s failed", request.method, request.path, exc_info=error, extra={"request_id": request_id}
         )
-    return http.respond(http.error_answer(api_error, request_id))
+    response = http.respond(http.error_answer(api_error, request_id))
+    response.error_code = api_error.code  # type: ignore[attr-defined]
+    return response
 
 
 _FRAMEWORK_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ApiError]]] = [

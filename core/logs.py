@@ -11,6 +11,8 @@ from typing import TextIO
 from core import origin
 
 GATHER_SECONDS = 0.1
+READY_MADE = {"access", "security"}  # loggers whose messages are JSON objects already
+MOST_NAMES = 4096
 _SECRETS = re.compile(
     r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(door_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
 )
@@ -27,7 +29,7 @@ def redact(text: str) -> str:
 
 class JsonLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        if record.name == "access":
+        if record.name in READY_MADE:
             return record.getMessage()
         line = {
             "at": record.created,
@@ -76,3 +78,27 @@ class Gathering(logging.StreamHandler[TextIO]):
             self._some.clear()
             with suppress(OSError, ValueError):  # nobody reads any more
                 self.flush()
+
+
+class LineLimit:
+    """Lets `per_second` lines of one name pass in each second, and counts the others."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._names: dict[str, tuple[int, int, int]] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, name: str) -> int | None:
+        """How many lines of this name were left out since the last one that passed; None leaves it out."""
+        second = int(time.time())
+        with self._lock:
+            # Strangers choose the names: forget them all before they fill the memory.
+            if name not in self._names and len(self._names) >= MOST_NAMES:
+                self._names.clear()
+            began, passed, left_out = self._names.get(name, (second, 0, 0))
+            passed = passed if began == second else 0
+            if passed >= self._per_second:
+                self._names[name] = (second, passed, left_out + 1)
+                return None
+            self._names[name] = (second, passed + 1, 0)
+            return left_out

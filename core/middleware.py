@@ -16,10 +16,11 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import errors, http, origin, uploads
+from core import addresses, errors, http, origin, security_log, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_REFUSALS = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 Handler = Callable[[HttpRequest], HttpResponse]
 access_log = logging.getLogger("access")
@@ -34,9 +35,11 @@ class Access:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
-        origin.begin(request_id=request_id_of(request))
+        origin.begin(request_id=request_id_of(request), address=addresses.address_of(request))
         response = _too_large(request) or self.get_response(request)
         _harden(request, response)
+        if response.status_code in _REFUSALS:
+            security_log.record_refusal(status=response.status_code, code=getattr(response, "error_code", ""))
         if access_log.isEnabledFor(logging.INFO):
             access_log.info(_line(request, response, time.perf_counter() - started))
         return response
@@ -82,6 +85,7 @@ def _line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
             "status": response.status_code,
             "ms": round(seconds * 1000, 2),
             "merchant": getattr(request, "merchant_id", None),
+            "address": origin.current().address or None,
         }
     ).decode()
 

@@ -10,10 +10,12 @@ class Origin:
 
     actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
     request_id: as `X-Request-Id` says; of a task its id.
+    address: the IP address of the client.
     """
 
     actor: str = ""
     request_id: str = ""
+    address: str = ""
 
 
 _current: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (it is frozen)
@@ -23,9 +25,9 @@ def current() -> Origin:
     return _current.get()
 
 
-def begin(*, actor: str = "", request_id: str = "") -> None:
+def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
     """Something new begins, such as a request or a task: nothing of what was before holds."""
-    _current.set(Origin(actor, request_id))
+    _current.set(Origin(actor, request_id, address))
 
 
 def act_as(actor: str) -> None:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 import banks
-from core import ids, vault
+from core import addresses, ids, vault
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankLink, Merchant, Mode
 
@@ -81,7 +81,7 @@ def by_door(bank: str, secret: str) -> BankLink:
 
 def admit(link: BankLink, address: str) -> None:
     """Whether a caller from `address` may knock. Raises CallerNotAllowed, also for what is no address."""
-    if link.callers and not _is_among(address, link.callers):
+    if link.callers and not addresses.is_among(address, link.callers):
         raise CallerNotAllowed()
 
 
@@ -158,16 +158,6 @@ def _assign(merchant: Merchant, terms: Terms) -> None:
         if KEEP_BANK not in str(error):
             raise
         raise ValidationError({field: KEPT}) from None
-
-
-def _is_among(address: str, networks: Sequence[str]) -> bool:
-    try:
-        caller = ip_address(address)
-    except ValueError:
-        return False
-    # A socket for both families tells an IPv4 caller as ::ffff:203.0.113.7.
-    caller = getattr(caller, "ipv4_mapped", None) or caller
-    return any(caller in ip_network(network) for network in networks)
 
 
 def _digest(secret: str) -> bytes:

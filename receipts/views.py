@@ -3,11 +3,11 @@
 from rest_framework.request import Request
 
 import banks
-from core import clock, origin
+from core import addresses, clock, origin
 from core.api import ApiViewSet
 from core.http import Answer
 from merchants import links
-from receipts import callers, inbox, orders, services
+from receipts import inbox, orders, services
 from receipts import openapi as docs
 
 
@@ -23,7 +23,7 @@ class NoticeViewSet(ApiViewSet):
     @docs.knock
     def knock(self, request: Request, bank: str, secret: str) -> Answer:
         link = links.by_door(bank, secret)
-        links.admit(link, callers.address_of(request._request))
+        links.admit(link, addresses.address_of(request._request))
         return _take(bank, banks.get(bank, links.opened(link)), request)
 
 

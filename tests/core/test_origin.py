@@ -61,7 +61,7 @@ def test_a_ping_names_who_asked_for_it(shop: Shop) -> None:
 def test_a_request_begins_with_nothing_of_the_one_before() -> None:
     origin.begin(actor="key:ab12cd34", request_id="before")
     seen = seen_by(RequestFactory().get("/v1/payments", headers={"X-Request-Id": "after"}))
-    assert seen == Origin("", "after")
+    assert seen == Origin("", "after", "127.0.0.1")
 
 
 @pytest.mark.parametrize(("path", "actor"), [("/admin/", "staff:somsri"), ("/docs", "")])

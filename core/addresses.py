@@ -1,0 +1,57 @@
+"""The address of a client, as far as it can be believed, and the network that it belongs to."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def address_of(request: HttpRequest) -> str:
+    """The other end of the connection; behind `PROXY_HOPS` proxies of ours, the client of the outermost one.
+
+    Each proxy appends the address of its client to `X-Forwarded-For`. A client may have written the entries
+    before these. Returns "" if the header has fewer entries, or if the entry is no IP address.
+    """
+    if settings.PROXY_HOPS == 0:
+        return _normalized(str(request.META.get("REMOTE_ADDR", "")))
+    entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    return _normalized(entries[-settings.PROXY_HOPS].strip()) if len(entries) >= settings.PROXY_HOPS else ""
+
+
+def network_of(address: str, *, ipv6_bits: int, ipv4_bits: int = 32) -> str:
+    """The network of `address` with a prefix of that many bits, such as `203.0.113.0/24`. "" for ""."""
+    return _network(address, ipv4_bits, ipv6_bits)
+
+
+def is_among(address: str, networks: Iterable[str]) -> bool:
+    """Whether `address` is in one of the networks (CIDR)."""
+    caller = _parsed(address)
+    return caller is not None and any(caller in ip_network(network) for network in networks)
+
+
+@lru_cache(maxsize=4096)
+def _normalized(text: str) -> str:
+    address = _parsed(text)
+    return "" if address is None else str(address)
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str, ipv4_bits: int, ipv6_bits: int) -> str:
+    parsed = _parsed(address)
+    if parsed is None:
+        return ""
+    bits = ipv4_bits if parsed.version == 4 else ipv6_bits
+    return str(ip_network((parsed, bits), strict=False))
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv4Address):
+        return address
+    # A socket for both families reports an IPv4 client as ::ffff:203.0.113.7. A zone id is free text.
+    return address.ipv4_mapped or IPv6Address(int(address))

@@ -1,0 +1,84 @@
+"""The security log: who logged in, which key came from where, what was refused, who saw what.
+
+One JSON object a line, as of every other log, with `"log": "security"`. docs/operations.md lists the fields.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+
+import orjson
+
+from core import origin
+from core.logs import LineLimit, redact
+
+log = logging.getLogger("security")
+LONGEST_VALUE = 200
+REFUSALS_PER_SECOND = 20  # lines for one address and error code; the rest is only counted
+_refusals = LineLimit(REFUSALS_PER_SECOND)
+
+
+class SecurityEvent(StrEnum):
+    LOGIN = "login"
+    LOGIN_FAILED = "login_failed"
+    LOGOUT = "logout"
+    LOCK_OUT = "lock_out"
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105 (the name of an event)
+    ROLE_CHANGED = "role_changed"
+    KEY_ISSUED = "key_issued"
+    KEY_ROLLED = "key_rolled"
+    KEY_REVOKED = "key_revoked"
+    KEY_USED_FROM_NEW_NETWORK = "key_used_from_new_network"
+    REQUEST_REFUSED = "request_refused"
+    SECRET_REVEALED = "secret_revealed"  # noqa: S105
+    SECRET_ROTATED = "secret_rotated"  # noqa: S105
+    PERSONAL_DATA_VIEWED = "personal_data_viewed"
+
+
+def record(
+    event: SecurityEvent,
+    *,
+    subject: str = "",
+    merchant_id: str = "",
+    code: str = "",
+    status: int | None = None,
+    network: str = "",
+    changes: Sequence[str] = (),
+    left_out: int = 0,
+) -> None:
+    """Write one line. Actor, address and request id come from `core.origin`.
+
+    The parameters are all that a line may hold besides: never a secret, a name or an account number.
+    subject: what the event is about, such as `staff:somsri`, `key:ab12cd34` or an id of ours.
+    code: the reason or the kind, such as an error code. changes: what is different now, such as `+is_staff`.
+    left_out: how many lines of this kind were not written before this one.
+    """
+    now = origin.current()
+    known = {"actor": now.actor, "address": now.address, "request_id": now.request_id}
+    given = {
+        "subject": subject,
+        "merchant": merchant_id,
+        "code": code,
+        "status": status,
+        "network": network,
+        "changes": [_safe(change) for change in changes],
+        "left_out": left_out,
+    }
+    line = {"at": time.time(), "log": "security", "event": event.value}
+    line |= {name: _safe(text) or None for name, text in known.items()}
+    line |= {
+        name: _safe(value) if isinstance(value, str) else value for name, value in given.items() if value
+    }
+    log.info(orjson.dumps(line).decode())
+
+
+def record_refusal(*, status: int, code: str) -> None:
+    """Write a line for a request that was refused. One client cannot flood the log."""
+    left_out = _refusals.admit(f"{origin.current().address} {code}")
+    if left_out is not None:
+        record(SecurityEvent.REQUEST_REFUSED, status=status, code=code, left_out=left_out)
+
+
+def _safe(text: str) -> str:
+    return redact(text)[:LONGEST_VALUE]

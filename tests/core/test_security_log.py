@@ -1,0 +1,106 @@
+"""The security log: one line an event, with actor, address and request id, and without secrets."""
+
+import json
+import logging
+import time
+
+import pytest
+import time_machine
+
+from core import origin, security_log
+from core.logs import JsonLine, LineLimit
+from core.security_log import SecurityEvent
+from tests.conftest import Shop, new_client
+from tests.security_lines import security_lines
+
+KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
+
+
+def test_line_names_actor_address_and_request(caplog: pytest.LogCaptureFixture) -> None:
+    origin.begin(actor="staff:somsri", request_id="req_1", address="203.0.113.7")
+    security_log.record(SecurityEvent.KEY_ISSUED, subject="key:ab12cd34", merchant_id="mch_1")
+    [line] = security_lines(caplog)
+    assert line.pop("at") == pytest.approx(time.time(), abs=60)
+    assert line == {
+        "log": "security",
+        "event": "key_issued",
+        "actor": "staff:somsri",
+        "address": "203.0.113.7",
+        "request_id": "req_1",
+        "subject": "key:ab12cd34",
+        "merchant": "mch_1",
+    }
+
+
+def test_unknown_actor_is_null(caplog: pytest.LogCaptureFixture) -> None:
+    origin.begin()
+    security_log.record(SecurityEvent.LOGIN_FAILED)
+    [line] = security_lines(caplog)
+    assert set(line) == {"at", "log", "event", "actor", "address", "request_id"}
+    assert (line["actor"], line["address"], line["request_id"]) == (None, None, None)
+
+
+def test_secrets_are_redacted_and_long_values_are_cut(caplog: pytest.LogCaptureFixture) -> None:
+    security_log.record(
+        SecurityEvent.LOGIN_FAILED, subject=f"staff:{KEY}", changes=["x" * 5000, "1234567890"]
+    )
+    [line] = security_lines(caplog)
+    assert line["subject"] == "staff:tq_live_Ab3dE6gH[redacted]"
+    assert (len(line["changes"][0]), line["changes"][1]) == (security_log.LONGEST_VALUE, "...7890")
+
+
+def test_security_line_is_written_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    security_log.record(SecurityEvent.LOGIN)
+    [record] = [record for record in caplog.records if record.name == "security"]
+    assert json.loads(JsonLine().format(record))["event"] == "login"
+
+
+def test_log_level_does_not_silence_security_events() -> None:
+    assert logging.getLogger("security").isEnabledFor(logging.INFO)
+    assert logging.getLogger("security").level == logging.INFO
+
+
+@pytest.mark.django_db
+def test_refused_request_is_recorded_with_its_address(caplog: pytest.LogCaptureFixture) -> None:
+    answer = new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
+    [line] = security_lines(caplog)
+    assert (line["event"], line["status"], line["code"]) == ("request_refused", 401, "authentication_failed")
+    assert (line["address"], line["request_id"]) == ("203.0.113.7", answer.headers["X-Request-Id"])
+
+
+def test_served_request_and_bad_input_are_not_refusals(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    statuses = [shop.get("/v1/payments").status_code, shop.post("/v1/qr-codes", {"amount": 1}).status_code]
+    assert statuses == [200, 400]
+    assert security_lines(caplog, "request_refused") == []
+
+
+@pytest.mark.django_db
+def test_refusals_of_one_client_cannot_flood_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = security_log.REFUSALS_PER_SECOND
+    monkeypatch.setattr(security_log, "_refusals", LineLimit(most))
+    with time_machine.travel(0, tick=False) as clock:
+        for _ in range(most + 5):
+            new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
+        new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.8")
+        assert len(security_lines(caplog)) == most + 1
+        clock.shift(1)
+        new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
+    assert security_lines(caplog)[-1]["left_out"] == 5
+
+
+def test_line_limit_forgets_names_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.logs.MOST_NAMES", 10)
+    limit = LineLimit(1)
+    for number in range(100):
+        assert limit.admit(str(number)) == 0
+    assert len(limit._names) <= 10
+
+
+@pytest.mark.django_db
+def test_access_line_has_the_client_address(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="access")
+    new_client().get("/healthz", REMOTE_ADDR="203.0.113.7")
+    [line] = [json.loads(record.getMessage()) for record in caplog.records if record.name == "access"]
+    assert line["address"] == "203.0.113.7"
