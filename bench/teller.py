@@ -61,7 +61,7 @@ def _registered(url: str) -> str:
     now = clock.now()
     merchant, _ = services.create_merchant(name="Bench", mode="test", now=now)
     types = [EventType.PAYMENT_SUCCEEDED, EventType.PAYMENT_FAILED]
-    endpoints.draft(merchant=merchant, url=url, events=types, now=now).save(force_insert=True)
+    endpoints.store(endpoints.draft(merchant=merchant, url=url, events=types, now=now))
     return str(merchant.id)
 
 

@@ -95,6 +95,14 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """How many webhooks a merchant may have."""
+    if settings.WEBHOOKS_PER_MERCHANT >= 1:
+        return []
+    return [_error(60, "WEBHOOKS_PER_MERCHANT admits none.", "20 by default; at least 1.")]
+
+
+@register()
 def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Where cards are charged."""
     found = []

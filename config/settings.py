@@ -39,6 +39,7 @@ WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between
 TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
 INQUIRY_PACE = read("INQUIRY_PACE", env.float, 1.0)  # divides the waits between inquiries of money in
 WITHDRAWAL_APPROVAL_ABOVE = read("WITHDRAWAL_APPROVAL_ABOVE", env.int, 0)  # satang; 0: none waits for staff
+WEBHOOKS_PER_MERCHANT = read("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
 WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For

@@ -34,6 +34,7 @@ SAMPLES = {
     "method": "PUT",
     "retry_after": "1",
     "name": "somebank",
+    "limit": "20",
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",

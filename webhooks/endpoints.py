@@ -3,17 +3,17 @@
 from copy import copy
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 
-from core import ids, vault
+from core import ids, rows, vault
 from merchants.models import Merchant
 from webhooks import acts, probes, settling, signing
-from webhooks.errors import InvalidSecret, WebhookNotFound
+from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
 from webhooks.models import (
     Act,
     DisabledReason,
     Endpoint,
-    EndpointAct,
     EndpointStatus,
     Health,
 )
@@ -27,9 +27,10 @@ def draft(
 ) -> Endpoint:
     """A new endpoint, probed and not stored yet; call it outside any transaction.
 
-    A type that is named twice counts once. Raises InvalidSecret, InvalidUrl, RateLimitExceeded,
-    ServiceUnavailable.
+    A type that is named twice counts once. A merchant at its limit gets no probe. Raises InvalidSecret,
+    TooManyWebhooks, InvalidUrl, RateLimitExceeded, ServiceUnavailable.
     """
+    _refuse_one_too_many(merchant)
     endpoint_id = ids.new("wh_", now)
     endpoint = Endpoint(
         id=endpoint_id,
@@ -44,9 +45,21 @@ def draft(
     return endpoint
 
 
-def first_act(endpoint: Endpoint) -> EndpointAct:
-    """What is stored together with a new endpoint."""
-    return acts.draft(endpoint.id, Act.CREATED, actor=acts.MERCHANT, at=endpoint.created_at)
+@transaction.atomic
+def store(endpoint: Endpoint) -> None:
+    """Insert a drafted endpoint. The lock on its merchant lets one creation at a time count, so that two at
+    once cannot pass the limit. Raises TooManyWebhooks.
+    """
+    Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
+    _refuse_one_too_many(endpoint.merchant)
+    created = acts.draft(endpoint.id, Act.CREATED, actor=acts.MERCHANT, at=endpoint.created_at)
+    rows.insert_together([endpoint, created])
+
+
+def _refuse_one_too_many(merchant: Merchant) -> None:
+    limit = settings.WEBHOOKS_PER_MERCHANT
+    if Endpoint.objects.of(merchant).count() >= limit:
+        raise TooManyWebhooks(limit=limit)
 
 
 def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:

@@ -40,6 +40,12 @@ class InvalidUrl(Invalid):
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
 
 
+class TooManyWebhooks(Invalid):
+    status = 422
+    code = "too_many_webhooks"
+    message = "A merchant has at most {limit} webhooks. Delete one before you create another."
+
+
 InvalidSince = invalid_field("since", "since is a date or an instant with its offset.")
 InvalidStatus = invalid_field("status", "status is active or disabled.")
 InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")

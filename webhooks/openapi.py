@@ -2,7 +2,7 @@
 
 from core.openapi import Link, Operation, Shown, Tag
 from core.paging import PageQuery
-from webhooks.errors import WebhookNotFound
+from webhooks.errors import TooManyWebhooks, WebhookNotFound
 from webhooks.serializers import (
     SecretRequest,
     WebhookChangeRequest,
@@ -44,6 +44,7 @@ create = Operation(
     "will do. The secret is never part of the object.",
     body=Shown(WebhookRequest, _GIVEN),
     answer=Shown(WebhookObject, WEBHOOK),
+    refusals=(TooManyWebhooks,),
     links=(
         Link("get_webhook", _BY_ID),
         Link("get_webhook_secret", _BY_ID),

@@ -2,7 +2,7 @@ from rest_framework.request import Request
 
 from core import api, clock, paging
 from core.http import Answer
-from idempotency.services import Draft, Job
+from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from webhooks import endpoints
@@ -22,7 +22,12 @@ class WebhookViewSet(MerchantViewSet):
     def create(self, request: Request) -> Job:
         asked = api.read_body(WEBHOOK_REQUEST, request)
         endpoint = endpoints.draft(merchant=merchant_of(request), now=clock.now(), **asked)
-        return Draft(Answer.of(webhook_object(endpoint)), [endpoint, endpoints.first_act(endpoint)])
+
+        def work() -> Answer:
+            endpoints.store(endpoint)
+            return Answer.of(webhook_object(endpoint))
+
+        return work
 
     @docs.list_
     def list(self, request: Request) -> Answer:

@@ -54,6 +54,12 @@ def test_a_number_of_proxies_that_nobody_has_is_refused(
     assert [error.id for error in checks.proxy_settings(None)] == (["qr.E022"] if is_refused else [])
 
 
+@pytest.mark.parametrize(("limit", "is_refused"), [(-1, True), (0, True), (1, False)])
+def test_a_limit_that_admits_no_webhook_is_refused(settings: Settings, limit: int, is_refused: bool) -> None:
+    settings.WEBHOOKS_PER_MERCHANT = limit
+    assert [error.id for error in checks.webhook_settings(None)] == (["qr.E060"] if is_refused else [])
+
+
 @pytest.mark.django_db
 def test_a_database_that_may_lose_commits_is_refused() -> None:
     """The servers of the tests are fast and forgetful: exactly what must not run a shop."""
