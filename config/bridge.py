@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
+from config.places import ConsolePlaces, NoPlaceError
 from core import errors, http, uploads
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Bridge:
         self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Answer]]] = queue.SimpleQueue()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.uploads = asyncio.Semaphore(uploads.AT_ONCE)
+        self.console = ConsolePlaces(threads)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         loop = self.loop or self._start()
@@ -68,6 +70,12 @@ class Bridge:
             except BrokenBody:
                 await _send(send, _refused(errors.InvalidRequest("The request body broke off.")))
                 return
+        try:
+            await self.console.take(environ, answered)
+        except NoPlaceError:
+            environ["wsgi.input"].close()
+            await _send(send, _own_answer(errors.ServiceUnavailable(retry_after=2)))
+            return
         self.work.put((environ, answered))
         # Whoever hangs up does not end what a thread is doing: an upload keeps its place until then.
         await _send(send, await asyncio.shield(answered))
@@ -205,7 +213,8 @@ def _own_answer(error: errors.ApiError) -> Answer:
     """Where the application cannot answer."""
     request_id = f"req_{secrets.token_hex(12)}"
     answer = http.error_answer(error, request_id)
-    return answer.status, [("Content-Type", http.JSON), ("X-Request-Id", request_id)], answer.body
+    own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
+    return answer.status, [*own.items(), *answer.headers.items()], answer.body
 
 
 def answer_of(application: WsgiApplication, environ: Environ) -> Answer:

@@ -111,6 +111,7 @@ MIDDLEWARE = [
     "core.middleware.Users",
     "core.middleware.Messages",
     "core.middleware.Framing",
+    "console.limits.ConsoleLimits",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -137,6 +138,9 @@ APPEND_SLASH = False
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
 ]
+AUTHENTICATION_BACKENDS = ["console.login.LimitedBackend"]
+PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
+DEVICE_COOKIE_NAME = "device"  # marks a browser in which somebody logged in before
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"

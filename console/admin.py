@@ -1,9 +1,11 @@
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from console.models import Heartbeat
+from console import lockouts
+from console.models import Heartbeat, LoginFailures
 from console.timeline import staff
 from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
@@ -17,6 +19,22 @@ admin.site.site_url = "/docs"
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ReadOnlyAdmin):
     list_display = ["name", "at"]
+
+
+@admin.register(LoginFailures)
+class LoginFailuresAdmin(ReadOnlyAdmin):
+    list_display = ["subject", "failures", "ends_at"]
+    actions = ["lift"]
+
+    @admin.action(description="Lift the lock-out", permissions=["lift"])
+    def lift(self, request: HttpRequest, chosen: QuerySet[LoginFailures]) -> None:
+        for row in chosen:
+            lockouts.lift(row.subject)
+            self.log_change(request, row, "lock-out lifted")
+        messages.success(request, "Lifted.")
+
+    def has_lift_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("console.lift_lockout")
 
 
 @admin.register(Payment)

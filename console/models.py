@@ -1,4 +1,4 @@
-"""Signs of life, for readiness."""
+"""Signs of life, for readiness, and failed logins."""
 
 from django.db import models
 
@@ -11,3 +11,23 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class LoginFailures(models.Model):
+    """How many logins failed for one subject; see `console.lockouts`."""
+
+    # address:203.0.113.7, user:somsri, name:<digest of an unknown name> or device:<id>
+    subject = models.CharField(max_length=200, primary_key=True)
+    failures = models.IntegerField()
+    ends_at = models.DateTimeField(db_index=True, verbose_name="counted until")
+
+    class Meta:
+        verbose_name = verbose_name_plural = "failed logins"
+        default_permissions = ("view",)
+        permissions = [("lift_lockout", "Can lift a lock-out")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(failures__gte=0), name="login_failures_not_negative")
+        ]
+
+    def __str__(self) -> str:
+        return self.subject

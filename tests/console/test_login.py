@@ -1,0 +1,215 @@
+"""Login to the console: failures are limited before any password is hashed, and a lock-out ends."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.hashers import get_hashers
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client, override_settings
+
+from console import lockouts
+from console.lockouts import LOCKOUT, LockedOutError, Subject
+from console.login import FAILURES_PER_ADDRESS, FAILURES_PER_USER
+from console.models import LoginFailures
+from core import clock, passwords
+from core.passwords import HashingBusyError, OneAtATimeHasher
+from tests.security_lines import security_lines
+from tests.threads import at_once
+
+LOGIN = "/admin/login/"
+RIGHT, WRONG = "three-elephants-crossing", "not-the-password"
+
+
+@pytest.fixture
+def somsri(db: None) -> User:
+    return User.objects.create_user("somsri", password=RIGHT, is_staff=True)
+
+
+def log_in(
+    password: str, name: str = "somsri", *, browser: Client | None = None, address: str = "203.0.113.7"
+) -> Any:
+    client = browser or Client(raise_request_exception=False)
+    return client.post(LOGIN, {"username": name, "password": password}, REMOTE_ADDR=address)
+
+
+def fail(times: int, name: str = "somsri", address: str = "203.0.113.7") -> list[int]:
+    return [log_in(WRONG, name, address=address).status_code for _ in range(times)]
+
+
+def test_login_with_the_right_password_succeeds(somsri: User) -> None:
+    fail(FAILURES_PER_USER - 1)
+    assert log_in(RIGHT).status_code == 302
+    assert not LoginFailures.objects.filter(subject="user:somsri").exists()
+
+
+def test_too_many_failed_logins_lock_the_user_out_at_any_address(somsri: User) -> None:
+    assert fail(FAILURES_PER_USER) == [200] * FAILURES_PER_USER
+    answer = log_in(RIGHT, address="198.51.100.9")
+    assert (answer.status_code, int(answer.headers["Retry-After"])) == (429, LOCKOUT.total_seconds())
+    assert "Try again in 15 minutes" in answer.content.decode()
+
+
+def test_a_lock_out_ends_by_itself_although_the_attacker_goes_on(somsri: User, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as now:
+        fail(FAILURES_PER_USER)
+        now.shift(LOCKOUT / 2)
+        assert set(fail(5)) == {429}
+        now.shift(LOCKOUT / 2)
+        assert log_in(RIGHT).status_code == 302
+
+
+def test_too_many_failed_logins_lock_the_address_out_for_all_users(somsri: User) -> None:
+    for number in range(FAILURES_PER_ADDRESS):
+        assert fail(1, f"guess-{number}") == [200]
+    assert log_in(RIGHT).status_code == 429
+    assert log_in(RIGHT, address="198.51.100.9").status_code == 302
+
+
+def test_addresses_of_one_ipv6_network_count_as_one(somsri: User) -> None:
+    for number in range(FAILURES_PER_ADDRESS):
+        fail(1, f"guess-{number}", f"2001:db8::{number:x}")
+    assert log_in(RIGHT, address="2001:db8::ffff:1").status_code == 429
+    assert log_in(RIGHT, address="2001:db8:0:1::1").status_code == 302
+
+
+def test_a_login_gives_back_its_own_attempt_of_the_address_only(somsri: User) -> None:
+    fail(3, "guess")
+    log_in(RIGHT)
+    assert LoginFailures.objects.get(subject="address:203.0.113.7/32").failures == 3
+
+
+def test_unknown_users_are_counted_and_their_names_are_not_kept(somsri: User) -> None:
+    assert fail(FAILURES_PER_USER, "my-password-by-mistake") == [200] * FAILURES_PER_USER
+    assert log_in(WRONG, "my-password-by-mistake", address="198.51.100.9").status_code == 429
+    assert not LoginFailures.objects.filter(subject__contains="mistake").exists()
+
+
+def test_unknown_users_cost_one_hash_like_known_ones(somsri: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = []
+
+    class Counting(OneAtATimeHasher):
+        def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+            hashed.append(password)
+            return super().encode(password, salt, 1)
+
+    hasher = Counting()
+    monkeypatch.setattr("django.contrib.auth.hashers.get_hashers", lambda: [hasher])
+    monkeypatch.setattr(
+        "django.contrib.auth.hashers.get_hashers_by_algorithm", lambda: {hasher.algorithm: hasher}
+    )
+    monkeypatch.setattr("django.contrib.auth.hashers.PBKDF2PasswordHasher.iterations", 1)
+    somsri.set_password(RIGHT)
+    somsri.save()
+    for name in ("somsri", "nobody"):
+        hashed.clear()
+        log_in(WRONG, name)
+        assert len(hashed) == 1, name
+
+
+def test_staff_on_a_known_device_are_not_locked_out_by_an_attacker_elsewhere(somsri: User) -> None:
+    browser = Client()
+    log_in(RIGHT, browser=browser)
+    browser.cookies.pop("sessionid")
+    fail(FAILURES_PER_USER, address="198.51.100.9")
+    assert log_in(RIGHT, address="192.0.2.1").status_code == 429
+    assert log_in(RIGHT, browser=browser).status_code == 302
+
+
+def test_failures_on_a_known_device_are_limited_too(somsri: User) -> None:
+    browser = Client()
+    log_in(RIGHT, browser=browser)
+    statuses = [log_in(WRONG, browser=browser).status_code for _ in range(FAILURES_PER_USER + 1)]
+    assert statuses == [200] * FAILURES_PER_USER + [429]
+    assert log_in(RIGHT, address="192.0.2.1").status_code == 302
+
+
+@pytest.mark.parametrize("name", ["somsri", "malee"])
+def test_a_device_cookie_of_somebody_else_or_forged_is_not_believed(somsri: User, name: str) -> None:
+    User.objects.create_user("malee", password=RIGHT, is_staff=True)
+    browser = Client()
+    log_in(RIGHT, "malee", browser=browser)
+    if name == "malee":
+        browser.cookies["device"] = browser.cookies["device"].value[:-1] + "x"
+    fail(FAILURES_PER_USER, name, "198.51.100.9")
+    assert log_in(RIGHT, name, browser=browser, address="192.0.2.1").status_code == 429
+
+
+def test_a_login_while_another_is_hashed_is_refused_at_once_and_not_counted(somsri: User) -> None:
+    with ThreadPoolExecutor(1) as other, passwords.hashing_slot(), pytest.raises(HashingBusyError):
+        other.submit(OneAtATimeHasher().encode, "x", "salt", 1).result()
+    with ThreadPoolExecutor(1) as other:
+        slot = passwords.hashing_slot()
+        other.submit(slot.__enter__).result()
+        answer = log_in(RIGHT)
+        other.submit(slot.__exit__, None, None, None).result()
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert not LoginFailures.objects.exists()
+    assert log_in(RIGHT).status_code == 302
+
+
+def test_every_password_is_hashed_by_the_limited_hasher() -> None:
+    from config import settings
+
+    with override_settings(PASSWORD_HASHERS=settings.PASSWORD_HASHERS):
+        assert [type(hasher) for hasher in get_hashers()] == [OneAtATimeHasher]
+    hasher = OneAtATimeHasher()
+    assert hasher.verify(RIGHT, hasher.encode(RIGHT, "salt", 10))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_attempts_at_the_same_moment_do_not_exceed_the_limit() -> None:
+    subject, now = Subject("user:somsri", 3), clock.now()
+
+    def attempt() -> bool:
+        try:
+            lockouts.count_attempt([subject, Subject("address:x", 100)], now=now)
+        except LockedOutError:
+            return False
+        return True
+
+    assert sorted(at_once(*[attempt] * 8)) == [False] * 5 + [True] * 3
+
+
+def test_failures_that_ended_are_removed(somsri: User, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as now:
+        fail(1, "guess", "198.51.100.9")
+        now.shift(LOCKOUT)
+        fail(1)
+    assert set(LoginFailures.objects.values_list("subject", flat=True)) == {
+        "user:somsri", "address:203.0.113.7/32",
+    }  # fmt: skip
+
+
+def test_a_lock_out_is_in_the_security_log_once(somsri: User, caplog: pytest.LogCaptureFixture) -> None:
+    fail(FAILURES_PER_USER + 3)
+    (line,) = security_lines(caplog, "lock_out")
+    assert (line["subject"], line["address"]) == ("user:somsri", "203.0.113.7")
+
+
+def test_staff_with_the_permission_lift_a_lock_out(somsri: User, admin_client: Client) -> None:
+    fail(FAILURES_PER_USER)
+    admin_client.post(
+        "/admin/console/loginfailures/", {"action": "lift", "_selected_action": ["user:somsri"]}
+    )
+    assert log_in(RIGHT).status_code == 302
+    assert LogEntry.objects.get().get_change_message() == "lock-out lifted"
+
+
+@pytest.mark.parametrize("subject", ["somsri", "203.0.113.7/32"])
+def test_a_command_lifts_a_lock_out(somsri: User, subject: str) -> None:
+    fail(FAILURES_PER_USER)
+    for number in range(FAILURES_PER_ADDRESS - FAILURES_PER_USER):
+        fail(1, f"guess-{number}")
+    call_command("lift_lockout", "somsri")
+    call_command("lift_lockout", "203.0.113.7/32")
+    assert log_in(RIGHT).status_code == 302
+
+
+def test_a_command_says_when_there_is_nothing_to_lift(db: None) -> None:
+    with pytest.raises(CommandError, match="No failed logins"):
+        call_command("lift_lockout", "somsri")
