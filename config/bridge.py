@@ -20,6 +20,9 @@ from functools import lru_cache
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
+from django.db import connections
+
+from config import lanes
 from config.places import ConsolePlaces, NoPlaceError
 from core import errors, http, uploads
 
@@ -47,12 +50,16 @@ class BrokenBody(Exception):
 
 
 class Bridge:
-    """The ASGI application: bodies on the event loop, the WSGI application in `threads` threads."""
+    """The ASGI application: bodies on the event loop, the WSGI application in `threads` threads.
 
-    def __init__(self, application: WsgiApplication, threads: int) -> None:
-        self.application = application
-        self.threads = threads
-        self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Answer]]] = queue.SimpleQueue()
+    Requests that wait for an acquirer have `card_threads` of their own.
+    """
+
+    def __init__(self, application: WsgiApplication, threads: int, card_threads: int = 0) -> None:
+        self.lanes = {
+            lanes.WEB: Lane(lanes.WEB, application, threads),
+            lanes.CARDS: Lane(lanes.CARDS, application, card_threads),
+        }
         self.loop: asyncio.AbstractEventLoop | None = None
         self.uploads = asyncio.Semaphore(uploads.AT_ONCE)
         self.console = ConsolePlaces(threads)
@@ -76,7 +83,7 @@ class Bridge:
             environ["wsgi.input"].close()
             await _send(send, _own_answer(errors.ServiceUnavailable(retry_after=2)))
             return
-        self.work.put((environ, answered))
+        self._lane_of(environ).work.put((environ, answered))
         # Whoever hangs up does not end what a thread is doing: an upload keeps its place until then.
         await _send(send, await asyncio.shield(answered))
 
@@ -98,16 +105,43 @@ class Bridge:
     def _start(self) -> asyncio.AbstractEventLoop:
         """At the first request, on the event loop: nothing can race with it."""
         self.loop = asyncio.get_running_loop()
-        for number in range(self.threads):
-            threading.Thread(target=self._run, name=f"web-{number}", daemon=True).start()
+        for lane in self.lanes.values():
+            lane.start()
         return self.loop
+
+    def _lane_of(self, environ: Environ) -> "Lane":
+        lane = self.lanes[lanes.of(environ)]
+        return lane if lane.threads else self.lanes[lanes.WEB]
+
+
+class Lane:
+    """Requests of one kind and the threads that answer them. One lane never waits for another."""
+
+    def __init__(self, name: str, application: WsgiApplication, threads: int) -> None:
+        self.name = name
+        self.application = application
+        self.threads = threads
+        self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Answer]]] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        for number in range(self.threads):
+            threading.Thread(target=self._run, name=f"{self.name}-{number}", daemon=True).start()
 
     def _run(self) -> None:
         while True:
-            environ, answered = self.work.get()
+            environ, answered = self._next()
             with closing(environ["wsgi.input"]):
                 answer = answer_of(self.application, environ)
             answered.get_loop().call_soon_threadsafe(_settle, answered, answer)
+
+    def _next(self) -> "tuple[Environ, asyncio.Future[Answer]]":
+        """Threads for peaks give their database connection back when the peak is over."""
+        if self.name == lanes.CARDS:
+            try:
+                return self.work.get(timeout=lanes.IDLE_SECONDS)
+            except queue.Empty:
+                connections.close_all()
+        return self.work.get()
 
 
 def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:

@@ -18,6 +18,7 @@ LONGEST_TTL_HOURS = 8784
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 LONGEST_ATTEMPT_DAYS = 3653
 MOST_PROXY_HOPS = 10
+MOST_CARD_CALLS = 64
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -113,6 +114,9 @@ def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(19, "SANDBOX_ACQUIRER_URL is malformed.", hint))
     if not re.fullmatch(r"https://[^/\s?#@]+", settings.OMISE_API_URL):
         found.append(_error(20, "OMISE_API_URL is malformed.", "https://api.omise.co, or leave it out."))
+    if not 1 <= settings.CARD_CALLS <= MOST_CARD_CALLS:
+        hint = f"8 by default; 1 to {MOST_CARD_CALLS} card payments that wait for their acquirer at once."
+        found.append(_error(41, "CARD_CALLS is out of range.", hint))
     return found
 
 

@@ -17,6 +17,7 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.server.mp import MPServer
 
+from config import lanes
 from config.bridge import Bridge, WsgiApplication
 from config.tether import tether
 
@@ -47,9 +48,10 @@ class WebServer(MPServer):
 class Loader:
     """Makes the application in a worker, from what the parent imported if the worker is a fork."""
 
-    def __init__(self, target: str, threads: int) -> None:
+    def __init__(self, target: str, threads: int, card_threads: int) -> None:
         self.target = target
         self.threads = threads
+        self.card_threads = card_threads
         self.parent = os.getpid()
 
     def __call__(self, processor: int | None) -> Any:
@@ -65,7 +67,7 @@ class Loader:
         application = load(self.target)
         # What is loaded stays; the collector would walk all of it again and again, 50 ms at a time.
         gc.freeze()
-        return Bridge(application, self.threads)
+        return Bridge(application, self.threads, self.card_threads)
 
 
 def processor_of(worker: int, workers: int) -> int | None:
@@ -113,7 +115,8 @@ def serve(target: str) -> None:
         workers_kill_timeout=STOP_SECONDS,
     )
     threads = int(os.environ.get("WEB_THREADS", "4"))
-    server.serve(target_loader=Loader(target, threads), wrap_loader=False)
+    card_threads = settings.CARD_CALLS * lanes.THREADS_PER_CALL if settings.configured else 0
+    server.serve(target_loader=Loader(target, threads, card_threads), wrap_loader=False)
 
 
 def _raise_file_limit() -> None:

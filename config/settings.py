@@ -29,6 +29,7 @@ SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox ba
 SANDBOX_ACQUIRER_URL = env.str("SANDBOX_ACQUIRER_URL", "").rstrip("/")  # empty: no test cards
 OMISE_SECRET_KEY = env.str("OMISE_SECRET_KEY", "")  # empty: no card payments of live merchants
 OMISE_API_URL = env.str("OMISE_API_URL", "https://api.omise.co").rstrip("/")
+CARD_CALLS = read("CARD_CALLS", env.int, 8)  # card payments that wait for their acquirer, in a web process
 WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
 WEBHOOK_PORTS = read("WEBHOOK_PORTS", ports, [443, 8443])
 WEBHOOK_ALLOWED_NETWORKS: list[Network] = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])

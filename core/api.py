@@ -87,7 +87,9 @@ def on_exception(error: Exception, context: dict[str, Any]) -> HttpResponse:
 def refusal(error: Exception, request: HttpRequest | Request) -> HttpResponse:
     api_error = _translate(error, request)
     request_id = request_id_of(request)
-    if api_error.status >= 500:
+    if isinstance(api_error, errors.Busy):
+        log.warning("%s refused: %s", request.path, api_error.code, extra={"request_id": request_id})
+    elif api_error.status >= 500:
         log.error(
             "%s %s failed", request.method, request.path, exc_info=error, extra={"request_id": request_id}
         )

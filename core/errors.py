@@ -76,6 +76,12 @@ class Fault(ApiError):
     type = "api_error"
 
 
+class Busy(Fault):
+    """Too much of one kind is under way, or a third party is down: expected, and the caller may try again."""
+
+    status = 503
+
+
 class InvalidRequest(Invalid):
     code = "invalid_request"
     message = "The request body is not valid JSON."

@@ -8,6 +8,7 @@ asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for t
 import hmac
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,6 +22,7 @@ from django.db.models import Model
 from core import clock, rows
 from core.errors import ServiceUnavailable
 from core.http import Answer
+from core.slots import NoFreeSlot, Slots
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.keys import Claim
@@ -31,6 +33,11 @@ TRIES = 3
 # A duplicate of a request that is asking somebody outside: how long it waits, how often it looks.
 PATIENCE_SECONDS = 5.0
 LOOK_SECONDS = 0.1
+# So many duplicates of one process wait that long, and so many of one merchant; the others wait this long.
+# Each holds a thread of the web server.
+WAITING, WAITING_OF_MERCHANT = 8, 4
+SHORT_PATIENCE_SECONDS = 0.5
+_waiting = Slots()
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -48,7 +55,9 @@ class Draft:
 class TwoPhases(Generic[S]):
     """A job that asks somebody outside, between two commits of its own.
 
-    prepare: the work of the first, which also commits the key. perform: the call, with no transaction open.
+    admit: take the slot that the call needs and give it back when the stack ends, or raise the refusal; then
+    nothing is stored. prepare: the work of the first commit, which also commits the key. perform: the call,
+    with no transaction open.
     finish: the work of the second, with what `perform` said; its answer is stored if it is a 2xx or a 402,
     and any other leaves the key free. resume: after a crash in between, the answer from how the subject
     stands. seconds: how long `perform` takes at most; a request that is older has crashed.
@@ -56,6 +65,7 @@ class TwoPhases(Generic[S]):
 
     subject_id: str
     seconds: float
+    admit: Callable[[ExitStack], object]
     prepare: Callable[[], object]
     perform: Callable[[], S]
     finish: Callable[[S], Answer]
@@ -88,9 +98,11 @@ def run_without_key(job: Job) -> Answer:
         _insert(job.rows, job)
         return job.answer
     if isinstance(job, TwoPhases):
-        _in_one_commit(job.prepare)
-        said = job.perform()
-        return _in_one_commit(lambda: job.finish(said))
+        with ExitStack() as held:
+            job.admit(held)
+            _in_one_commit(job.prepare)
+            said = job.perform()
+            return _in_one_commit(lambda: job.finish(said))
     return _in_one_commit(job)
 
 
@@ -160,11 +172,12 @@ def _work_once(claim: Claim, work: Callable[[], Answer]) -> Answer:
 
 def _call_once(claim: Claim, job: TwoPhases[S]) -> Answer:
     """Each turn begins with the key free: a request whose answer is not kept lets go of it."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    began = time.monotonic()
     while True:
-        if _patiently(partial(_begin, claim, job)):
-            return _patiently(partial(_end, claim, job, job.perform()))
-        answer = _answer_of_another(claim, job, deadline)
+        with ExitStack() as held:
+            if _patiently(partial(_begin, claim, job, held)):
+                return _patiently(partial(_end, claim, job, job.perform()))
+        answer = _wait_for_another(claim, job, began)
         if answer is not None:
             return answer
         # Whoever waits for us judges by the key's age whether we have crashed.
@@ -172,9 +185,12 @@ def _call_once(claim: Claim, job: TwoPhases[S]) -> Answer:
 
 
 @transaction.atomic
-def _begin(claim: Claim, job: TwoPhases[S]) -> bool:
+def _begin(claim: Claim, job: TwoPhases[S], held: ExitStack) -> bool:
+    """Admission comes after the key: a duplicate needs no slot, and a refusal rolls the key back."""
+    held.close()  # what an attempt that the database refused has taken
     is_ours = keys.take(claim, job.subject_id)
     if is_ours:
+        job.admit(held)
         job.prepare()
     return is_ours
 
@@ -189,6 +205,15 @@ def _end(claim: Claim, job: TwoPhases[S], said: S) -> Answer:
     elif is_ours:
         keys.free(claim)
     return answer
+
+
+def _wait_for_another(claim: Claim, job: TwoPhases[S], began: float) -> Answer | None:
+    """As `_answer_of_another`. Raises IdempotencyKeyInProgress early where many wait already."""
+    try:
+        with _waiting.held(claim.merchant.id, total=WAITING, share=WAITING_OF_MERCHANT):
+            return _answer_of_another(claim, job, began + PATIENCE_SECONDS)
+    except NoFreeSlot:
+        return _answer_of_another(claim, job, began + SHORT_PATIENCE_SECONDS)
 
 
 def _answer_of_another(claim: Claim, job: TwoPhases[S], deadline: float) -> Answer | None:

@@ -35,6 +35,7 @@ def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhases[Said]:
     return TwoPhases(
         subject_id=payment_id,
         seconds=purchase.acquirer.seconds,
+        admit=lambda held: held.enter_context(cards.slot(purchase)),
         prepare=lambda: cards.store(purchase),
         perform=lambda: cards.ask(purchase),
         finish=finish,

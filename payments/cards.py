@@ -5,17 +5,22 @@ inquired (`payments.inquiries`).
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+
 import banks
-from banks import Acquirer, Charge, Said
+from banks import Acquirer, Charge, Said, calling
 from core import clock, origin, rows
+from core.slots import NoFreeSlot, Slots
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
+from payments.errors import TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, Status
 from payments.services import Payer
 from transactions import accounts
@@ -29,6 +34,9 @@ LAST_WAIT = timedelta(hours=1)
 LOST_AFTER = timedelta(minutes=10)
 # Nobody begins a charge later than this after writing it down: long before others take it for lost.
 BEGIN_WITHIN = timedelta(seconds=30)
+# Most calls end within this: a payment that found no slot is worth another try then.
+RETRY_AFTER_SECONDS = 2
+_calls = Slots()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +74,33 @@ def _acquirer_of(merchant: Merchant) -> tuple[str, Acquirer]:
         raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
 
 
+@contextmanager
+def slot(purchase: Purchase) -> Iterator[None]:
+    """One of the CARD_CALLS slots of this process, half of which one merchant may hold.
+
+    Raises TooManyCardPayments. Nobody waits for a slot: a waiting request would hold a thread as well.
+    """
+    total = settings.CARD_CALLS
+    try:
+        with _calls.held(purchase.payment.merchant_id, total=total, share=(total + 1) // 2):
+            yield
+    except NoFreeSlot:
+        raise TooManyCardPayments(retry_after=RETRY_AFTER_SECONDS) from None
+
+
 def store(purchase: Purchase) -> None:
     """Before the acquirer hears of it."""
     rows.insert_together([purchase.payment, purchase.charge])
 
 
 def ask(purchase: Purchase) -> Said:
-    """Charge the card. Not in a transaction: it takes as long as the acquirer does."""
+    """Charge the card. Not in a transaction: it takes as long as the acquirer does, within a deadline."""
     payment = purchase.payment
     if clock.now() - payment.created_at > BEGIN_WITHIN:  # a process that stood still meanwhile
         return Said("unknown")
-    return purchase.acquirer.charge(Charge(payment.id, purchase.token, payment.amount))
+    charge = Charge(payment.id, purchase.token, payment.amount)
+    (said,) = calling.all_at_once([lambda: purchase.acquirer.charge(charge)], silence=Said("unknown"))
+    return said
 
 
 def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:

@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, PaymentError, invalid_field
+from core.errors import Busy, Invalid, NotFound, PaymentError, invalid_field
 
 
 class PaymentNotFound(NotFound):
@@ -46,3 +46,8 @@ class ExpiredCard(PaymentError):
 class ProcessingError(PaymentError):
     code = "processing_error"
     message = "The acquirer could not process the card."
+
+
+class TooManyCardPayments(Busy):
+    code = "too_many_card_payments"
+    message = "Too many card payments are under way. Nothing was stored; try again shortly."

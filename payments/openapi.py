@@ -4,7 +4,14 @@ from typing import Any
 
 from core.openapi import Operation, Shown, Tag
 from merchants.errors import BankNotConfigured
-from payments.errors import CardDeclined, ExpiredCard, PaymentNotFound, ProcessingError, TokenAlreadyUsed
+from payments.errors import (
+    CardDeclined,
+    ExpiredCard,
+    PaymentNotFound,
+    ProcessingError,
+    TokenAlreadyUsed,
+    TooManyCardPayments,
+)
 from payments.serializers import (
     CardPaymentList,
     CardPaymentObject,
@@ -68,6 +75,7 @@ create = Operation(
         ProcessingError,
         TokenAlreadyUsed,
         BankNotConfigured,
+        TooManyCardPayments,
     ),
 )
 list_ = Operation(

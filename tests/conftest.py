@@ -30,6 +30,7 @@ hypothesis.load_profile("patient")
 
 # Seconds after which something is given up, which no test waits for that does not set them.
 LIMITS = [
+    "banks.calling.CALL_SECONDS",
     "banks.oauth.CONNECT_SECONDS",
     "banks.oauth.READ_SECONDS",
     "banks.omise.CONNECT_SECONDS",
@@ -42,6 +43,7 @@ LIMITS = [
     "banks.sandbox_orders.READ_SECONDS",
     "core.redis.PATIENCE",
     "idempotency.services.PATIENCE_SECONDS",
+    "idempotency.services.SHORT_PATIENCE_SECONDS",
     "receipts.enrolment.PATIENCE_SECONDS",
     "receipts.inquiries.PATIENCE_SECONDS",
     "receipts.turns.PATIENCE_SECONDS",

@@ -1,27 +1,32 @@
-"""Uploads have few places in a web process, so that some threads are left for everybody else."""
+"""Slow requests hold few threads of a web process: uploads have few places, card payments their own lane."""
 
 import asyncio
 import threading
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+from django.urls import resolve
+
+from config import lanes
 from config.bridge import Bridge, Environ, StartResponse
 from core import uploads
+from payments.views import PaymentViewSet
 
 THREADS = 4
-UPLOAD, OTHER = "/admin/receipts/statement/import/", "/v1/payments"
+UPLOAD, OTHER, CARDS = "/admin/receipts/statement/import/", "/v1/qr-codes", "/v1/payments"
 SECONDS = 60
 
 
 class Slow:
-    """An application that answers uploads when it is told to, and everything else at once."""
+    """An application that answers uploads and card payments when it is told to, and all else at once."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()
         self.begun = threading.Semaphore(0)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] == UPLOAD:
+        if environ["PATH_INFO"] in (UPLOAD, CARDS):
             self.begun.release()
             assert self.may_end.wait(SECONDS)
         start_response("200 OK", [])
@@ -103,3 +108,26 @@ def test_an_upload_that_breaks_off_gives_its_place_back() -> None:
             assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
+
+
+def test_card_payments_that_wait_hold_none_of_the_other_threads() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = Bridge(application, THREADS, card_threads=2)
+        asked = [asyncio.create_task(ask(bridge, CARDS)) for _ in range(2 * THREADS)]
+        await application.begins(2)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        application.may_end.set()
+        assert await asyncio.wait_for(asyncio.gather(*asked), SECONDS) == [200] * len(asked)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", sorted(lanes.CARD_PATHS))
+def test_paths_of_the_card_lane_create_payments(path: str) -> None:
+    """A path that is renamed must be renamed there too."""
+    view: Any = resolve(path).func
+    assert view.cls is PaymentViewSet
+    assert lanes.of({"REQUEST_METHOD": "POST", "PATH_INFO": path}) == lanes.CARDS
+    assert lanes.of({"REQUEST_METHOD": "GET", "PATH_INFO": path}) == lanes.WEB

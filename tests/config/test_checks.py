@@ -46,6 +46,12 @@ def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, val
     assert [hint in str(error.hint) for error in found] == [True]
 
 
+@pytest.mark.parametrize(("calls", "is_refused"), [(0, True), (1, False), (64, False), (65, True)])
+def test_number_of_card_calls_is_bounded(settings: Settings, calls: int, is_refused: bool) -> None:
+    settings.CARD_CALLS = calls
+    assert [error.id for error in checks.acquirer_settings(None)] == (["qr.E041"] if is_refused else [])
+
+
 @pytest.mark.parametrize(("hops", "is_refused"), [(-1, True), (0, False), (10, False), (11, True)])
 def test_a_number_of_proxies_that_nobody_has_is_refused(
     settings: Settings, hops: int, is_refused: bool

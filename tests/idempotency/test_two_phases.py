@@ -1,6 +1,7 @@
 """A job that commits twice around a call: its key is under way in between."""
 
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -24,6 +25,10 @@ class Crash(Exception):
     """The process is gone."""
 
 
+class Refused(Exception):
+    """No slot is free."""
+
+
 @dataclass
 class Recorded:
     """A job that writes down what happened, and can be made to crash or to be refused."""
@@ -34,18 +39,31 @@ class Recorded:
     seconds: float = 60.0
     subject_id: str = "pay_1"
     during: Callable[[], object] = field(default=lambda: None)
+    is_admitted: bool = True
+    admitted: int = 0
 
     def job(self) -> TwoPhases[str]:
         return TwoPhases(
             subject_id=self.subject_id,
             seconds=self.seconds,
+            admit=self._admit,
             prepare=lambda: self._step("prepare"),
             perform=self._perform,
             finish=lambda said: Answer.of({"after": said, "at": self._step("finish")}, self.status),
             resume=lambda subject_id: Answer.of({"as it stands": subject_id}),
         )
 
+    def _admit(self, held: ExitStack) -> None:
+        if not self.is_admitted:
+            raise Refused
+        self.admitted += 1
+        held.callback(self._leave)
+
+    def _leave(self) -> None:
+        self.admitted -= 1
+
     def _perform(self) -> str:
+        assert self.admitted == 1
         self.during()
         return self._step("perform")
 
@@ -106,6 +124,46 @@ def test_a_duplicate_waits_only_so_long(shop: Shop, monkeypatch: pytest.MonkeyPa
     with pytest.raises(IdempotencyKeyInProgress) as refused:
         services.run_once(claim(shop), Recorded().job())
     assert refused.value.retry_after == 1
+
+
+def test_request_without_a_slot_is_refused_and_its_key_stays_free(shop: Shop) -> None:
+    crowded = Recorded(is_admitted=False)
+    with pytest.raises(Refused):
+        services.run_once(claim(shop), crowded.job())
+    with pytest.raises(Refused):
+        services.run_without_key(crowded.job())
+    assert crowded.steps == [] and not IdempotencyKey.objects.exists()
+    assert services.run_once(claim(shop), Recorded().job()).status == 200
+
+
+def test_repeat_of_a_request_under_way_needs_no_slot(shop: Shop) -> None:
+    with pytest.raises(Crash):
+        services.run_once(claim(shop), Recorded(crash_in="perform").job())
+    answer = services.run_once(claim(shop), Recorded(seconds=0.0, is_admitted=False).job())
+    assert answer.headers == {"Idempotent-Replayed": "true"}
+
+
+@pytest.mark.parametrize("crash_in", ["", "prepare", "perform", "finish"])
+def test_slot_is_given_back_however_the_request_ends(shop: Shop, crash_in: str) -> None:
+    recorded = Recorded(crash_in=crash_in)
+    with pytest.raises(Crash) if crash_in else nullcontext():
+        services.run_once(claim(shop), recorded.job())
+    assert recorded.admitted == 0
+
+
+def test_repeats_beyond_the_share_of_a_merchant_wait_only_briefly(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that waits holds a thread of the web server."""
+    monkeypatch.setattr(services, "SHORT_PATIENCE_SECONDS", 0.2)
+    with pytest.raises(Crash):
+        services.run_once(claim(shop), Recorded(crash_in="perform").job())
+    share = services.WAITING_OF_MERCHANT
+    with ExitStack() as held:
+        for _ in range(share):
+            held.enter_context(services._waiting.held(shop.merchant.id, total=share, share=share))
+        with pytest.raises(IdempotencyKeyInProgress):
+            services.run_once(claim(shop), Recorded().job())
 
 
 def test_another_request_under_the_key_is_refused_while_the_first_is_under_way(shop: Shop) -> None:
