@@ -11,6 +11,8 @@ from core import origin
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    # Standard output holds the answer of a command, such as a key as JSON.
+    os.environ.setdefault("LOG_STREAM", "stderr")
     envfile.load()
     origin.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
     execute_from_command_line(sys.argv)

@@ -51,3 +51,10 @@ def log_level(name: str, default: str) -> str:
     if level not in logging.getLevelNamesMapping():
         raise ValueError(level)
     return level
+
+
+def log_stream(name: str, default: str) -> str:
+    stream: str = env.str(name, default)
+    if stream not in ("stdout", "stderr"):
+        raise ValueError(stream)
+    return stream

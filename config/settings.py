@@ -6,7 +6,7 @@ from typing import Any
 import django_stubs_ext
 from kombu import Exchange, Queue
 
-from config.reading import NO_DATABASE, Network, database, env, log_level, networks, ports, read
+from config.reading import NO_DATABASE, Network, database, env, log_level, log_stream, networks, ports, read
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -45,6 +45,7 @@ WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long att
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
+LOG_STREAM = read("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
@@ -137,7 +138,8 @@ TIME_ZONE = "Asia/Bangkok"  # what staff read; the API always speaks UTC
 LANGUAGE_CODE = "en"
 APPEND_SLASH = False
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "console.sign_in_log.RecordNewPassword"},
 ]
 AUTHENTICATION_BACKENDS = ["console.login.LimitedBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
@@ -194,9 +196,9 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": "core.logs.JsonLine"}},
     "handlers": {
-        "stdout": {"class": "core.logs.Gathering", "stream": "ext://sys.stdout", "formatter": "json"}
+        "lines": {"class": "core.logs.Gathering", "stream": f"ext://sys.{LOG_STREAM}", "formatter": "json"}
     },
-    "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
+    "root": {"handlers": ["lines"], "level": LOG_LEVEL},
     "loggers": {
         "django.request": {"level": "CRITICAL"},
         "celery": {"level": "WARNING"},

@@ -4,7 +4,10 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from console import lockouts
+from console import (
+    lockouts,
+    staff_admin,  # noqa: F401 (registers staff and roles)
+)
 from console.models import Heartbeat, LoginFailures
 from console.timeline import staff
 from core.admin import ReadOnlyAdmin

@@ -4,8 +4,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import unquote
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+
+from core import security_log
+from core.security_log import SecurityEvent
 
 # What a person may write into the address of a list, and PostgreSQL or Python may fail at.
 REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
@@ -14,8 +18,23 @@ REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
 class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     """Shows and asks; rows change through services, never through a form."""
 
+    shows_personal_data = False
+    """Whether a page shows names or messages of customers. Then the security log records each view of one."""
     show_full_result_count = False
     list_per_page = 50
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        shown: HttpResponse = super().change_view(request, object_id, form_url, extra_context)
+        if self.shows_personal_data and shown.status_code == 200:
+            self.record_view(unquote(object_id))
+        return shown
+
+    def record_view(self, object_id: str) -> None:
+        """Tell the security log that somebody saw personal data of this object."""
+        subject = f"{self.opts.model_name}:{object_id}"
+        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -7,8 +7,11 @@ import logging
 import time
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
+from typing import Any
 
 import orjson
+from django.db import transaction
 
 from core import origin
 from core.logs import LineLimit, redact
@@ -71,6 +74,11 @@ def record(
         name: _safe(value) if isinstance(value, str) else value for name, value in given.items() if value
     }
     log.info(orjson.dumps(line).decode())
+
+
+def record_on_commit(event: SecurityEvent, **fields: Any) -> None:
+    """`record`, once the transaction has committed: what was rolled back did not happen."""
+    transaction.on_commit(partial(record, event, **fields), robust=True)
 
 
 def record_refusal(*, status: int, code: str) -> None:

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from core import ids
+from core import ids, security_log
+from core.security_log import SecurityEvent
 from merchants import secrets
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, LateMoney, Merchant, Mode
@@ -39,6 +40,7 @@ def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None 
         created_at=now,
         expires_at=expires_at,
     )
+    _record(SecurityEvent.KEY_ISSUED, key)
     return key, secret
 
 
@@ -57,6 +59,7 @@ def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey,
     until = now + timedelta(hours=overlap_hours)
     key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
     key.save(update_fields=["expires_at"])
+    _record(SecurityEvent.KEY_ROLLED, key)
     return issue_key(merchant=key.merchant, now=now, expires_at=None if lifetime is None else now + lifetime)
 
 
@@ -67,6 +70,7 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
     if key.revoked_at is None:
         key.revoked_at = now
         key.save(update_fields=["revoked_at"])
+        _record(SecurityEvent.KEY_REVOKED, key)
     return key
 
 
@@ -81,6 +85,11 @@ def merchant_by_id(merchant_id: str) -> Merchant:
     if merchant is None:
         raise MerchantNotFound(id=merchant_id)
     return merchant
+
+
+def _record(event: SecurityEvent, key: ApiKey) -> None:
+    subject = f"key:{key.public_id}"
+    security_log.record_on_commit(event, subject=subject, merchant_id=key.merchant_id)
 
 
 def _locked(key_id: str) -> ApiKey:

@@ -28,6 +28,8 @@ class StatusFilter(admin.SimpleListFilter):
 class PaymentAdmin(ReadOnlyAdmin):
     """How to read them; `console`, which knows what happened to each, adds that and registers it."""
 
+    shows_personal_data = True
+
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [StatusFilter, "payer_differs"]
     list_select_related = ["merchant"]

@@ -38,6 +38,7 @@ from transfers.models import Transfer
 
 @admin.register(Receipt)
 class ReceiptAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
     list_display = ["id", "bank", "bank_transaction_id", "kind", "baht", "outcome", "payment", "paid_at"]
     list_filter = ["outcome", "kind", "bank"]
     list_select_related = ["payment"]
@@ -65,6 +66,7 @@ class ReceiptAdmin(ReadOnlyAdmin):
 
 @admin.register(Notice)
 class NoticeAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
     list_display = ["id", "bank", "source", "verdict", "receipt", "order_id", "received_at"]
     list_filter = ["verdict", "bank"]
     list_select_related = ["receipt"]

@@ -142,6 +142,7 @@ class ExceptionsAdmin(ActingAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         case = case_of(unquote(object_id))
+        self.record_view(case.subject.pk)
         context = case_page.context(case) | self.buttons(request, case) | {"title": case.title}
         context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/receipts/case.html", context)

@@ -92,6 +92,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         checked = self._check(request, form) if form.is_bound and form.is_valid() else None
         if checked is None:
             return self._page(request, form=form)
+        self.record_view(str(checked.id))
         return self._page(
             request,
             form=SlipForm(),
@@ -116,6 +117,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
     def _ask(self, request: HttpRequest, shown: SlipCheck, form: AskForm) -> list[Said]:
         of = form.cleaned_data["of"]
         self.log_change(request, shown, f"Asked the bank of {of}.")
+        self.record_view(str(shown.pk))
         try:
             return slip_words.of_bank(slip_asking.ask(shown, of=of, now=clock.now))
         except NotAsked as why:

@@ -135,6 +135,7 @@ class StatementAdmin(ReadOnlyAdmin):
 
 
 class StatementLineAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
     list_display = ["number", "statement", "kind", "baht", "paid_at", "result", "why", "receipt"]
     list_filter = ["result", "kind", "bank"]
     list_select_related = ["statement", "receipt"]

@@ -30,6 +30,8 @@ class Overdue(admin.SimpleListFilter):
 class TransferAdmin(ReadOnlyAdmin):
     """How to read them; `receipts`, which knows whose each is, adds what staff may do and registers it."""
 
+    shows_personal_data = True
+
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [Overdue, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]

@@ -146,6 +146,7 @@ class EndpointActAdmin(ReadOnlyAdmin):
 
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
     list_display = ["id", "type", "subject_id", "merchant", "created_at"]
     list_filter = ["type"]
     list_select_related = ["merchant"]

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from core import ids, rows, vault
+from core import ids, rows, security_log, vault
+from core.security_log import SecurityEvent
 from merchants.models import Merchant
 from webhooks import acts, probes, settling, signing
 from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
@@ -117,6 +118,13 @@ def change(
     return endpoint
 
 
+def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
+    """The secret that signs now. Raises WebhookNotFound."""
+    endpoint = find(merchant=merchant, webhook_id=webhook_id)
+    security_log.record(SecurityEvent.SECRET_REVEALED, subject=endpoint.id, merchant_id=merchant.id)
+    return endpoint.secret
+
+
 @transaction.atomic
 def renew_secret(
     *, merchant: Merchant, webhook_id: str, now: datetime, secret: str | None = None
@@ -135,6 +143,9 @@ def renew_secret(
         endpoint.secret_sealed, endpoint.updated_at = vault.seal(renewed, context=endpoint.id), now
         endpoint.save()
         acts.note(endpoint.id, Act.SECRET_RENEWED, actor=acts.MERCHANT, at=now)
+        security_log.record_on_commit(
+            SecurityEvent.SECRET_ROTATED, subject=endpoint.id, merchant_id=merchant.id
+        )
     return endpoint
 
 

@@ -54,8 +54,8 @@ class WebhookViewSet(MerchantViewSet):
 
     @docs.secret
     def secret(self, request: Request, webhook_id: str) -> Answer:
-        endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
-        return Answer.of({"webhook_id": endpoint.id, "secret": endpoint.secret})
+        secret = endpoints.reveal_secret(merchant=merchant_of(request), webhook_id=webhook_id)
+        return Answer.of({"webhook_id": webhook_id, "secret": secret})
 
     @docs.renew_secret
     @idempotent

@@ -26,6 +26,7 @@ class WaitsForStaff(admin.SimpleListFilter):
 
 @admin.register(Withdrawal)
 class WithdrawalAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
     list_display = ["id", "merchant", "status", "waits", "baht", "bank_code", "account_last4", "created_at"]
     list_filter = [WaitsForStaff, "status", "bank"]
     list_select_related = ["merchant"]

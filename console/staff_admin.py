@@ -1,0 +1,85 @@
+"""Staff and their roles. Staff are deactivated and never deleted; each change of a role is recorded."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from console.sign_in_log import subject_of
+from core import security_log
+from core.security_log import SecurityEvent
+
+# Fields of users and groups that say who may do what.
+FLAGS = ("is_active", "is_staff", "is_superuser")
+GRANTS = ("groups", "user_permissions", "permissions")
+
+
+class StaffAdmin(UserAdmin[User]):
+    """The name of a user stays, because records name who did what by it."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        fixed = ["username"] if obj is not None else []
+        return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        _record(subject_of(form.instance), list(changes_of(form)) if change else ["+user"])
+
+
+class RoleAdmin(GroupAdmin):
+    """A group is a role."""
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        created = [] if change else ["+group"]
+        _record(_subject_of_group(form.instance), [*created, *changes_of(form)])
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        super().delete_model(request, obj)
+        _record(_subject_of_group(obj), ["-group"])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Group]) -> None:
+        groups = list(queryset)
+        super().delete_queryset(request, queryset)
+        for group in groups:
+            _record(_subject_of_group(group), ["-group"])
+
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+admin.site.register(User, StaffAdmin)
+admin.site.register(Group, RoleAdmin)
+
+
+def changes_of(form: forms.ModelForm[Any]) -> Iterator[str]:
+    """What the form gives and takes, such as `-is_active` or `+permission withdrawals.change_withdrawal`."""
+    for name in form.changed_data:
+        if name in FLAGS:
+            yield f"{'+' if form.cleaned_data[name] else '-'}{name}"
+        elif name in GRANTS:
+            before, after = set(form.initial.get(name, [])), set(form.cleaned_data[name])
+            yield from sorted(f"+{_grant(row)}" for row in after - before)
+            yield from sorted(f"-{_grant(row)}" for row in before - after)
+
+
+def _grant(row: Any) -> str:
+    if isinstance(row, Group):
+        return f"group {row.name}"
+    return f"permission {row.content_type.app_label}.{row.codename}"
+
+
+def _subject_of_group(group: Group) -> str:
+    return f"group:{group.name}"
+
+
+def _record(subject: str, changes: list[str]) -> None:
+    if changes:
+        security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject, changes=changes)
