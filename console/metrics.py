@@ -84,7 +84,8 @@ def _backlog(now: datetime) -> Iterator[Metric]:
     waiting = backlog.count(now)
     due = GaugeMetricFamily(
         "webhook_deliveries_due",
-        f"Deliveries that wait for a worker, or for the end of a pause; counted up to {backlog.COUNTED}.",
+        f"Deliveries that wait for a worker (due), or for an endpoint that is paused or unverified (paused); "
+        f"counted up to {backlog.COUNTED}.",
         labels=["state"],
     )
     due.add_metric(["due"], waiting.due)
@@ -92,7 +93,7 @@ def _backlog(now: datetime) -> Iterator[Metric]:
     yield due
     yield GaugeMetricFamily(
         "webhook_oldest_due_seconds",
-        "Age of the oldest due delivery that no worker took; without paused endpoints.",
+        "Age of the oldest due delivery that no worker took; without paused and unverified endpoints.",
         backlog.oldest_due_seconds(now),
     )
 
@@ -129,8 +130,10 @@ def _durations(attempts: list[Tally]) -> Metric:
 
 def _endpoints() -> Metric:
     is_active, is_paused = Q(status=EndpointStatus.ACTIVE), Q(health__paused_until__isnull=False)
+    is_verified = Q(health__verified_at__isnull=False)
     states = Endpoint.objects.filter(deleted_at=None).aggregate(
-        active=Count("pk", filter=is_active & ~is_paused),
+        active=Count("pk", filter=is_active & is_verified & ~is_paused),
+        unverified=Count("pk", filter=is_active & ~is_verified & ~is_paused),
         paused=Count("pk", filter=is_active & is_paused),
         disabled=Count("pk", filter=~is_active),
     )

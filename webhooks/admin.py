@@ -25,13 +25,22 @@ LOOKED_AT = 200
 
 def in_words(health: Health | None, now: datetime) -> str:
     """How an endpoint does, for a person; times are of the console's time zone."""
+    if health is None or health.verified_at is None:
+        return "unverified, " + _lately(health, now)
+    return _lately(health, now)
+
+
+def _lately(health: Health | None, now: datetime) -> str:
     if health is None:
         return "never asked"
     if health.paused_until is not None:
         return _pause(health, health.paused_until, now) + (
             f", after {_failures(health)}" if health.failures else ""
         )
-    return _failures(health) if health.failures else f"healthy, answers within {health.latency_ms} ms or so"
+    if health.failures:
+        return _failures(health)
+    answers = health.latency_ms is not None
+    return f"healthy, answers within {health.latency_ms} ms or so" if answers else "never asked"
 
 
 def _pause(health: Health, until: datetime, now: datetime) -> str:
@@ -60,7 +69,12 @@ class EndpointAdmin(ReadOnlyAdmin):
         "created_at",
         "deleted_at",
     ]
-    list_filter = ["status", "disabled_reason", ("deleted_at", admin.EmptyFieldListFilter)]
+    list_filter = [
+        "status",
+        "disabled_reason",
+        ("health__verified_at", admin.EmptyFieldListFilter),
+        ("deleted_at", admin.EmptyFieldListFilter),
+    ]
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url"]
     readonly_fields = ["health_now", "recent_acts", "latest_failures"]
@@ -125,8 +139,20 @@ class EndpointAdmin(ReadOnlyAdmin):
 
 @admin.register(Health)
 class HealthAdmin(ReadOnlyAdmin):
-    list_display = ["endpoint", "failures", "failing_since", "last_error", "paused_until", "latency_ms"]
-    list_filter = [("paused_until", admin.EmptyFieldListFilter), "last_error"]
+    list_display = [
+        "endpoint",
+        "verified_at",
+        "failures",
+        "failing_since",
+        "last_error",
+        "paused_until",
+        "latency_ms",
+    ]
+    list_filter = [
+        ("verified_at", admin.EmptyFieldListFilter),
+        ("paused_until", admin.EmptyFieldListFilter),
+        "last_error",
+    ]
     list_select_related = ["endpoint"]
     search_fields = ["=endpoint__id", "=endpoint__merchant__id"]
     readonly_fields = ["in_words"]

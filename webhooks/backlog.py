@@ -18,7 +18,7 @@ _ASKED = """
             WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
         ) FROM waiting w WHERE w.endpoint_id IS NOT NULL
     ), asked AS MATERIALIZED (
-        SELECT e.id, h.paused_until IS NOT NULL AS is_paused
+        SELECT e.id, e.merchant_id, h.paused_until IS NOT NULL OR h.verified_at IS NULL AS is_paused
         FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
         LEFT JOIN webhooks_health h ON h.endpoint_id = e.id
         WHERE e.status = 'active' AND e.deleted_at IS NULL
@@ -39,15 +39,16 @@ _OLDEST = """
         WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %s ORDER BY d.due_at LIMIT 1
     ) longest
     WHERE NOT a.is_paused AND NOT EXISTS (
-        SELECT FROM webhooks_delivery f
-        WHERE f.endpoint_id = a.id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
+        SELECT FROM webhooks_endpoint e JOIN webhooks_delivery f ON f.endpoint_id = e.id
+        WHERE e.merchant_id = a.merchant_id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
     )
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Deliveries that are due: of endpoints that are asked, of those that are paused. Up to COUNTED each."""
+    """Deliveries that are due: of endpoints that are asked, and of those that are paused or unverified. Up to
+    COUNTED each."""
 
     due: int
     paused: int
@@ -62,8 +63,9 @@ def count(now: datetime) -> Backlog:
 def oldest_due_seconds(now: datetime) -> float:
     """How long the delivery that has waited longest for a worker is overdue; 0 when none is.
 
-    Where an endpoint is paused or being posted to, it is the endpoint that is ill or slow: not counted. A
-    lease that has run out is no post.
+    Not counted: an endpoint that is paused or unverified, and all endpoints of a merchant with a post under
+    way, because they wait for their merchant's share and not for a worker. A lease that has run out is no
+    post.
     """
     (due_at,) = rows.run(_ASKED + _OLDEST, [now]).fetchone()
     return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)

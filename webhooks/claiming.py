@@ -4,10 +4,11 @@ from core import rows
 from webhooks.models import Endpoint
 
 
-def _taken_from(lane: str, *, condition: str, after: str, room: str) -> str:
+def _taken_from(lane: str, *, condition: str, after: str, room: str, merchant_room: str) -> str:
     """What is due for the endpoints of one lane: by hand before automatic, the longest due first.
 
-    An endpoint gets its posts number `after` + 1 to `room` here, those that are in flight included.
+    An endpoint gets its posts number `after` + 1 to `room` here, those that are in flight included. One
+    merchant gets `merchant_room` posts here over all its endpoints.
     """
 
     def due(resend: str, room: str) -> str:
@@ -19,25 +20,37 @@ def _taken_from(lane: str, *, condition: str, after: str, room: str) -> str:
 
     return f"""
         {lane} AS MATERIALIZED (
-            SELECT due.id, '{lane}' AS lane FROM shuffled s CROSS JOIN LATERAL (
-                SELECT count(*) AS posts FROM webhooks_delivery f
-                WHERE f.endpoint_id = s.id AND f.state = 'leased'
-            ) flying CROSS JOIN LATERAL (
-                SELECT id FROM (({due("> 0", "room_by_hand")}) UNION ALL ({due("= 0", "room")})) either
-                OFFSET greatest(0, {after} - flying.posts)
-                LIMIT greatest(0, {room} - greatest({after}, flying.posts))
-            ) due
-            WHERE {condition} LIMIT %({lane}_limit)s
+            SELECT of_one.id, '{lane}' AS lane, m.merchant_id, m.room FROM merchants m CROSS JOIN LATERAL (
+                SELECT due.id
+                FROM unnest(m.ids, m.slow, m.rooms, m.rooms_by_hand) s (id, is_slow, room, room_by_hand)
+                CROSS JOIN LATERAL (
+                    SELECT count(*) AS posts FROM webhooks_delivery f
+                    WHERE f.endpoint_id = s.id AND f.state = 'leased'
+                ) flying CROSS JOIN LATERAL (
+                    SELECT id FROM (({due("> 0", "room_by_hand")}) UNION ALL ({due("= 0", "room")})) either
+                    OFFSET greatest(0, {after} - flying.posts)
+                    LIMIT greatest(0, {room} - greatest({after}, flying.posts))
+                ) due
+                WHERE {condition} LIMIT {merchant_room}
+            ) of_one
+            LIMIT %({lane}_limit)s
         )
     """  # noqa: S608
 
 
 # `waiting` hops from endpoint to endpoint along an index, so a long backlog costs nothing. A paused endpoint
-# has no room but for what is sent by hand; when its pause has ended, and when it was never asked, it is tried
-# with one delivery. What it has room for beyond the share of everybody is a lane of its own. Each row tells
-# where the window ended, also if none was taken. `taken` goes by the id, one after the other, whatever the
-# statistics say: a plan from a time when little waited would rather walk all that waits, by its index (which
-# knows no such comparison of the state) or by the table (which a lock in a subquery of its own rules out).
+# has no room but for what is sent by hand; when its pause has ended, when it was never asked, and while it is
+# unverified, it is tried with one delivery. An unverified one also rests after each attempt, whoever asks for
+# the next. What an endpoint has room for beyond the share of everybody is a lane of its own.
+#
+# A merchant has room for so many posts over all its endpoints; `busy` tells what this process has under way
+# for each. Those with the fewest come first, so that many endpoints of one merchant take nobody's turn.
+# `numbered` counts what one merchant gets from all lanes together.
+#
+# Each row tells where the window ended, also if none was taken. `taken` goes by the id, one after the other,
+# whatever the statistics say: a plan from a time when little waited would rather walk all that waits, by its
+# index (which knows no such comparison of the state) or by the table (which a lock in a subquery of its own
+# rules out).
 CLAIM = f"""
     WITH RECURSIVE waiting (endpoint_id, nth) AS (
         (SELECT endpoint_id, 1 FROM webhooks_delivery
@@ -49,25 +62,63 @@ CLAIM = f"""
         ), w.nth + 1
         FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.nth < %(window)s
     ), known AS (
-        SELECT e.id, h.latency_ms IS NULL AS is_new, coalesce(h.latency_ms > %(slow_ms)s, true) AS is_slow,
+        SELECT e.id, e.merchant_id, h.latency_ms IS NULL AS is_new,
+            coalesce(h.latency_ms > %(slow_ms)s, true) AS is_slow, random() AS place,
             CASE
                 WHEN h.paused_until > %(now)s THEN 0
-                WHEN h.paused_until IS NOT NULL OR h.latency_ms IS NULL THEN 1
+                WHEN h.paused_until IS NOT NULL OR h.latency_ms IS NULL OR h.verified_at IS NULL THEN 1
                 WHEN h.latency_ms <= %(quick_ms)s AND h.failures = 0 THEN %(quick_share)s
                 ELSE %(share)s
             END AS room
         FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
         LEFT JOIN webhooks_health h ON h.endpoint_id = e.id
         WHERE e.status = 'active' AND e.deleted_at IS NULL
-    ), shuffled AS MATERIALIZED (
-        SELECT id, is_slow, room, greatest(room, 1) AS room_by_hand FROM known ORDER BY NOT is_new, random()
-    ), {_taken_from("slow", condition="s.is_slow", after="0", room="s.room_by_hand")}
-    , {_taken_from("steady", condition="NOT s.is_slow", after="0", room="least(s.room_by_hand, %(share)s)")}
-    , {_taken_from("extra", condition="NOT s.is_slow", after="%(share)s", room="s.room")}
-    , taken AS MATERIALIZED (
+            AND (h.verified_at IS NOT NULL OR h.attempted_at IS NULL OR h.attempted_at <= %(rested_at)s)
+    ), busy AS (
+        SELECT * FROM unnest(%(busy)s::text[], %(busy_posts)s::int[], %(busy_slow_posts)s::int[])
+            b (merchant_id, posts, slow_posts)
+    ), merchants AS MATERIALIZED (
+        SELECT k.merchant_id,
+            greatest(0, %(merchant_limit)s - coalesce(b.posts, 0)) AS room,
+            greatest(0, %(merchant_slow_limit)s - coalesce(b.slow_posts, 0)) AS slow_room,
+            array_agg(k.id ORDER BY NOT k.is_new, k.place) AS ids,
+            array_agg(k.is_slow ORDER BY NOT k.is_new, k.place) AS slow,
+            array_agg(k.room ORDER BY NOT k.is_new, k.place) AS rooms,
+            array_agg(greatest(k.room, 1) ORDER BY NOT k.is_new, k.place) AS rooms_by_hand
+        FROM known k LEFT JOIN busy b ON b.merchant_id = k.merchant_id
+        GROUP BY k.merchant_id, b.posts, b.slow_posts
+        ORDER BY coalesce(b.posts, 0), NOT bool_or(k.is_new), random()
+    ), {
+    _taken_from(
+        "slow",
+        condition="s.is_slow",
+        after="0",
+        room="s.room_by_hand",
+        merchant_room="least(m.room, m.slow_room)",
+    )
+}
+    , {
+    _taken_from(
+        "steady",
+        condition="NOT s.is_slow",
+        after="0",
+        room="least(s.room_by_hand, %(share)s)",
+        merchant_room="m.room",
+    )
+}
+    , {
+    _taken_from("extra", condition="NOT s.is_slow", after="%(share)s", room="s.room", merchant_room="m.room")
+}
+    , numbered AS (
+        SELECT id, lane, room, place,
+            row_number() OVER (PARTITION BY merchant_id ORDER BY place) AS nth_of_one
+        FROM (
+            SELECT lanes.*, row_number() OVER () AS place
+            FROM (TABLE slow UNION ALL TABLE steady UNION ALL TABLE extra) lanes
+        ) placed
+    ), taken AS MATERIALIZED (
         SELECT locked.id, chosen.lane FROM (
-            SELECT * FROM (TABLE slow UNION ALL TABLE steady UNION ALL TABLE extra) lanes
-            LIMIT %(steady_limit)s
+            SELECT * FROM numbered WHERE nth_of_one <= room ORDER BY place LIMIT %(steady_limit)s
         ) chosen CROSS JOIN LATERAL (
             SELECT d.id FROM webhooks_delivery d WHERE d.id = chosen.id AND d.state || '' = 'pending'
             FOR NO KEY UPDATE SKIP LOCKED

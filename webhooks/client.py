@@ -59,14 +59,18 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
     policy: Policy,
+    merchant_id: str = "",
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     resolver: Resolver = socket.getaddrinfo,
     tls: ssl.SSLContext | None = None,
 ) -> Answer:
-    """Judge the URL, send the bytes once and tell what came back. Faults of URL and network never raise."""
+    """Judge the URL, send the bytes once and tell what came back. Faults of URL and network never raise.
+
+    Look-ups and kept connections count against the limits of `merchant_id`.
+    """
     started = time.monotonic()
     try:
-        route = _route(url, policy, timeouts, resolver, tls or tls_context())
+        route = _route(url, policy, timeouts, resolver, tls or tls_context(), merchant_id)
     except BadTarget as refusal:
         return _failed("dns" if refusal.reason is Reason.DNS else "blocked", started)
     request = Post(route, body=body, headers=headers)
@@ -89,12 +93,20 @@ def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
     return context
 
 
-def _route(url: str, policy: Policy, timeouts: Timeouts, resolver: Resolver, tls: ssl.SSLContext) -> Route:
+def _route(
+    url: str,
+    policy: Policy,
+    timeouts: Timeouts,
+    resolver: Resolver,
+    tls: ssl.SSLContext,
+    merchant_id: str,
+) -> Route:
     answer_by = Deadline.after(timeouts.total)
     target = targets.parse_target(url, policy)
     lookup_time = min(targets.LOOKUP_SECONDS, timeouts.total)
-    addresses = targets.resolve(target, policy, resolver, lookup_time)
+    addresses = targets.resolve(target, policy, resolver, lookup_time, merchant_id=merchant_id)
     return Route(
+        merchant_id=merchant_id,
         target=target,
         addresses=tuple(addresses),
         admits=partial(targets.admits, target=target, policy=policy),

@@ -28,8 +28,9 @@ class PeerRefused(Exception):
 
 @dataclass(frozen=True)
 class Route:
-    """Where a post goes, by when, and which peers it may meet."""
+    """For whom a post is and where it goes, by when, and which peers it may meet."""
 
+    merchant_id: str
     target: Target
     addresses: tuple[Address, ...]
     admits: Callable[[Address], bool]

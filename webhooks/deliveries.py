@@ -21,7 +21,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 
 from core import clock, origin
 from webhooks import client, doorbell, notes, posting
-from webhooks.leases import Lane, Lease, Rounds
+from webhooks.leases import Lane, Lease, Limits, Rounds
 from webhooks.notes import Result
 
 log = logging.getLogger("webhooks.deliveries")
@@ -43,7 +43,7 @@ class Dispatcher:
         self._turn = threading.Lock()
         # What happened meanwhile: a post ended, or somebody rang (None).
         self._news: SimpleQueue[tuple[Lease, Result | None] | None] = SimpleQueue()
-        self._flying: dict[UUID, Lane] = {}  # by lease
+        self._flying: dict[UUID, Lease] = {}
         self._unnoted: list[Result] = []
         self._is_stopping = False
         self._next_bell = 0.0
@@ -83,23 +83,27 @@ class Dispatcher:
         free = self._threads - len(self._flying)
         if self._is_stopping or free == 0:
             return []
-        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang.
-        claimed = self._rounds.claim(
-            now=now,
-            limit=free,
-            slow_limit=self._left_of(Lane.SLOW, max(1, self._threads // 2)),
-            extra_limit=self._left_of(Lane.EXTRA, self._threads // 4),
+        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang. One
+        # merchant, with any number of endpoints, gets a third of them, and a quarter of the slow lane.
+        limits = Limits(
+            posts=free,
+            slow=self._left_of(Lane.SLOW, max(1, self._threads // 2)),
+            extra=self._left_of(Lane.EXTRA, self._threads // 4),
+            of_merchant=max(1, self._threads // 3),
+            slow_of_merchant=max(1, self._threads // 8),
+            under_way=list(self._flying.values()),
         )
+        claimed = self._rounds.claim(now=now, limits=limits)
         if len(claimed) == free and time.monotonic() >= self._next_bell:
             self._next_bell = time.monotonic() + SECONDS_BETWEEN_BELLS
             doorbell.ring()
         return claimed
 
     def _left_of(self, lane: Lane, most: int) -> int:
-        return max(0, most - sum(flying is lane for flying in self._flying.values()))
+        return max(0, most - sum(lease.lane is lane for lease in self._flying.values()))
 
     def _begin(self, lease: Lease, now: Now) -> None:
-        self._flying[lease.lease_id] = lease.lane
+        self._flying[lease.lease_id] = lease
         try:
             # With the origin of the task that begins it.
             self._pool.submit(copy_context().run, self._post, lease, now)

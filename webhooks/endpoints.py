@@ -45,6 +45,7 @@ def draft(
         updated_at=now,
     )
     endpoint.last_ping_status = probes.probe(endpoint, now=now)
+    Health(endpoint=endpoint, verified_at=_verified_by(endpoint.last_ping_status, now))
     return endpoint
 
 
@@ -56,7 +57,7 @@ def store(endpoint: Endpoint) -> None:
     Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
     _refuse_one_too_many(endpoint.merchant)
     created = acts.draft(endpoint.id, Act.CREATED, actor=acts.MERCHANT, at=endpoint.created_at)
-    rows.insert_together([endpoint, created])
+    rows.insert_together([endpoint, endpoint.health, created])
 
 
 def _refuse_one_too_many(merchant: Merchant) -> None:
@@ -206,6 +207,13 @@ def _move(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
     acts.note(endpoint.id, Act.URL_CHANGED, actor=acts.MERCHANT, at=now, detail=change)
     endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
     _forget_health(endpoint, acts.MERCHANT, now)
+    # Where the new URL leads, somebody else may be.
+    endpoint.health.verified_at = _verified_by(moved.last_ping_status, now)
+    endpoint.health.save(update_fields=["verified_at"])
+
+
+def _verified_by(ping_status: int | None, now: datetime) -> datetime | None:
+    return now if ping_status is not None and ping_status // 100 == 2 else None
 
 
 def _subscribe(endpoint: Endpoint, events: list[str], now: datetime) -> None:
@@ -237,7 +245,13 @@ def _enable(endpoint: Endpoint, actor: str, now: datetime) -> bool:
 
 def _forget_health(endpoint: Endpoint, actor: str, now: datetime) -> None:
     health, _ = Health.objects.select_for_update(no_key=True).get_or_create(endpoint=endpoint)
-    Health(endpoint=endpoint, forgotten_at=now).save(force_update=True)
+    Health(
+        endpoint=endpoint,
+        forgotten_at=now,
+        verified_at=health.verified_at,
+        # Otherwise each change would give an unverified endpoint an attempt before its time.
+        attempted_at=health.attempted_at,
+    ).save(force_update=True)
     if health.paused_at is not None:
         acts.note(endpoint.id, Act.RESUMED, actor=actor, at=now)
 

@@ -1,4 +1,4 @@
-"""Connections kept open between posts: shared by all threads, few, and not for long."""
+"""Connections kept open between posts: shared by all threads, few for each merchant, and not for long."""
 
 import time
 from collections import deque
@@ -7,11 +7,13 @@ from threading import Lock
 from webhooks.connections import Connection, Route
 
 MOST_IDLE = 256
+# Of these for one merchant: its many connections cannot push out those of the others.
+MOST_IDLE_FOR_ONE = 32
 LONGEST_IDLE = 60.0  # seconds
 
 
 class IdleConnections:
-    """A post may take any of them that leads where it may go."""
+    """A post may take any of its merchant's that leads where it may go."""
 
     def __init__(self) -> None:
         self._oldest_first: deque[Connection] = deque()
@@ -30,6 +32,7 @@ class IdleConnections:
         connection.idle_since = time.monotonic()
         with self._lock:
             self._oldest_first.append(connection)
+            self._drop_one_beyond_the_share_of(connection.route.merchant_id)
             self._drop_stale()
 
     def clear(self) -> None:
@@ -47,6 +50,12 @@ class IdleConnections:
                     return connection
         return None
 
+    def _drop_one_beyond_the_share_of(self, merchant_id: str) -> None:
+        own = [each for each in self._oldest_first if each.route.merchant_id == merchant_id]
+        if len(own) > MOST_IDLE_FOR_ONE:
+            self._oldest_first.remove(own[0])
+            own[0].close()
+
     def _drop_stale(self) -> None:
         since = time.monotonic() - LONGEST_IDLE
         idle = self._oldest_first
@@ -61,4 +70,5 @@ def _serves(connection: Connection, route: Route) -> bool:
         wanted.port,
         wanted.scheme,
     )
-    return same_origin and kept.tls is route.tls and connection.peer in route.addresses
+    is_own = kept.merchant_id == route.merchant_id
+    return is_own and same_origin and kept.tls is route.tls and connection.peer in route.addresses

@@ -1,5 +1,7 @@
 """PostgreSQL as the queue: who works on which delivery, and until when."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +24,8 @@ IN_FLIGHT, IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
 # Endpoints that take longer than this, or were never asked, share only a part of a worker's threads.
 SLOW_MS = 1000
+# An endpoint that never answered 2xx gets one attempt in this time, so that our posts flood nobody.
+UNVERIFIED_SECONDS = 15.0
 # So many endpoints are looked at by one statement, which bounds what it costs.
 WINDOW = 256
 # What a worker may need beside the post itself before somebody else takes over.
@@ -39,6 +43,22 @@ class Lane(StrEnum):
     SLOW = "slow"  # its endpoint is slow, or was never asked
     STEADY = "steady"  # within the share that every endpoint has
     EXTRA = "extra"  # beyond it, because the endpoint is quick
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many posts a claim may add: in all, in a lane, and up to how many a merchant may then have.
+
+    `slow` and `extra` are of those lanes. A merchant counts with its posts among `under_way`, in all and in
+    the slow lane.
+    """
+
+    posts: int
+    slow: int
+    extra: int
+    of_merchant: int
+    slow_of_merchant: int
+    under_way: Sequence["Lease"] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +87,14 @@ class Rounds:
     def __init__(self) -> None:
         self._after = ""
 
-    def claim(
-        self, *, now: datetime, limit: int, slow_limit: int | None = None, extra_limit: int | None = None
-    ) -> list[Lease]:
-        """Take up to `limit` deliveries that are due, so many of them in the slow and in the extra lane.
+    def claim(self, *, now: datetime, limits: Limits) -> list[Lease]:
+        """Take deliveries that are due, within the limits.
 
-        In a commit of its own; an attempt is spent by it. No endpoint gets more than its share in flight,
-        and no order among endpoints is favoured. None found does not prove that nothing waits: what another
-        worker holds at this moment is passed over.
+        In a commit of its own; an attempt is spent by it. No endpoint and no merchant gets more than its
+        share in flight. Merchants with few posts under way come first, and no order among the endpoints of
+        one is favoured. None found does not prove that nothing waits: what another worker holds at this
+        moment is passed over.
         """
-        limits = {
-            "steady_limit": limit,
-            "slow_limit": limit if slow_limit is None else slow_limit,
-            "extra_limit": limit if extra_limit is None else extra_limit,
-        }
         begun, is_second_half = self._after, self._after == ""
         while True:
             claimed, self._after = _claim_in_window(self._after, now, limits)
@@ -91,11 +105,12 @@ class Rounds:
             is_second_half = is_second_half or self._after == ""
 
 
-def _claim_in_window(begin: str, now: datetime, limits: dict[str, int]) -> tuple[list[Lease], str]:
+def _claim_in_window(begin: str, now: datetime, limits: Limits) -> tuple[list[Lease], str]:
     """What was taken, and the last endpoint looked at; "" once the end is reached."""
-    values: dict[str, Any] = limits | {
+    values: dict[str, Any] = _values(limits) | {
         "begin": begin,
         "now": now,
+        "rested_at": now - timedelta(seconds=UNVERIFIED_SECONDS / settings.WEBHOOK_PACE),
         "window": WINDOW,
         "seconds": seconds(),
         "share": IN_FLIGHT,
@@ -110,6 +125,21 @@ def _claim_in_window(begin: str, now: datetime, limits: dict[str, int]) -> tuple
         cursor.execute(CLAIM, values)
         found = cursor.fetchall()
     return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
+
+
+def _values(limits: Limits) -> dict[str, Any]:
+    posts = Counter(lease.endpoint.merchant_id for lease in limits.under_way)
+    slow = Counter(lease.endpoint.merchant_id for lease in limits.under_way if lease.lane is Lane.SLOW)
+    return {
+        "steady_limit": limits.posts,
+        "slow_limit": limits.slow,
+        "extra_limit": limits.extra,
+        "merchant_limit": limits.of_merchant,
+        "merchant_slow_limit": limits.slow_of_merchant,
+        "busy": list(posts),
+        "busy_posts": list(posts.values()),
+        "busy_slow_posts": [slow[merchant_id] for merchant_id in posts],
+    }
 
 
 def reclaim(*, now: datetime) -> int:

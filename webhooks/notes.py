@@ -120,6 +120,7 @@ def _note_health(results: Sequence[Result]) -> list[tuple[Result, DisabledReason
     reasons: dict[str, tuple[Result, DisabledReason]] = {}
     for each in results:
         health = healths[_endpoint_id(each)]
+        health.attempted_at = each.ended
         if breaker.is_forgotten(health, each.began):
             continue
         _judge(health, each)
@@ -142,6 +143,9 @@ def _judge(health: Health, result: Result) -> None:
         now=result.ended,
         pace=settings.WEBHOOK_PACE,
     )
+    if health.verified_at is None and result.answer.error == "":
+        health.verified_at = result.ended
+        acts.note(_endpoint_id(result), Act.VERIFIED, actor=acts.SYSTEM, at=result.ended)
     if act is not None:
         why = breaker.why(health) if act is Act.PAUSED else ""
         acts.note(_endpoint_id(result), act, actor=acts.SYSTEM, at=result.ended, detail=why)

@@ -31,6 +31,7 @@ WEBHOOK = _GIVEN | {
     "webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
     "status": "active",
     "disabled_reason": None,
+    "verification": "verified",
     "health": _HEALTHY,
     "created_at": "2026-11-21T03:04:05.123Z",
 }

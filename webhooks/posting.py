@@ -27,5 +27,6 @@ def post(
         body=body,
         headers={"content-type": "application/json", "user-agent": USER_AGENT, **signed},
         policy=policy_for(merchant_mode),
+        merchant_id=endpoint.merchant_id,
         timeouts=timeouts,
     )

@@ -67,7 +67,8 @@ def _judge(endpoint: Endpoint) -> None:
     """Without a probe a name that cannot be looked up passes: every delivery judges again."""
     policy = policy_for(endpoint.merchant.mode)
     try:
-        targets.resolve(targets.parse_target(endpoint.url, policy), policy)
+        target = targets.parse_target(endpoint.url, policy)
+        targets.resolve(target, policy, merchant_id=endpoint.merchant_id)
     except targets.BadTarget as refusal:
         if refusal.reason is not targets.Reason.DNS:
             raise InvalidUrl(param="url") from None

@@ -5,7 +5,7 @@ from rest_framework import serializers
 
 from core import answers, fields
 from webhooks.event_types import EventType
-from webhooks.models import Condition, DisabledReason, EndpointStatus
+from webhooks.models import Condition, DisabledReason, EndpointStatus, Verification
 from webhooks.targets import LONGEST_URL
 
 LONGEST_SECRET = 255
@@ -87,6 +87,11 @@ class WebhookObject(serializers.Serializer[Any]):
         DisabledReason.values,
         allow_null=True,
         help_text="gone: it answered 410; failing: for days; merchant or staff: somebody asked for it.",
+    )
+    verification = serializers.ChoiceField(
+        Verification.values,
+        help_text="unverified: the URL has not yet answered a signed request with 2xx. It gets one attempt "
+        "at a time and four a minute; the rest waits. A 2xx to a ping, a test or an event verifies it.",
     )
     health = HealthObject()
     created_at = answers.instant()

@@ -13,13 +13,15 @@ LONGEST_RESPONSE = 500
 
 def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
     """The webhook object. It never holds the secret."""
+    health = getattr(endpoint, "health", None) or Health()
     return {
         "webhook_id": endpoint.id,
         "url": endpoint.url,
         "events": endpoint.events,
         "status": endpoint.status,
         "disabled_reason": endpoint.disabled_reason or None,
-        "health": _health(getattr(endpoint, "health", None) or Health()),
+        "verification": health.verification.value,
+        "health": _health(health),
         "created_at": iso(endpoint.created_at),
     }
 

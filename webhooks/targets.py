@@ -128,19 +128,26 @@ def resolve(
     policy: Policy,
     resolver: Resolver = socket.getaddrinfo,
     timeout: float = LOOKUP_SECONDS,
+    *,
+    merchant_id: str = "",
 ) -> list[Address]:
-    """The addresses to dial, each judged: one bad address refuses the whole name. Raises BadTarget."""
+    """The addresses to dial, each judged: one bad address refuses the whole name. Raises BadTarget.
+
+    The look-up counts against what `merchant_id` may have at once.
+    """
     if target.address is not None:
         addresses = [unwrap(target.address)]
     else:
-        addresses = _look_up(target, resolver, timeout)
+        addresses = _look_up(target, resolver, timeout, merchant_id)
     _require(addresses, target, policy)
     return addresses
 
 
-def _look_up(target: Target, resolver: Resolver, timeout: float) -> list[Address]:
+def _look_up(target: Target, resolver: Resolver, timeout: float, merchant_id: str) -> list[Address]:
     try:
-        found = lookups.addresses_of(target.host, target.port, resolver=resolver, timeout=timeout)
+        found = lookups.addresses_of(
+            target.host, target.port, merchant_id=merchant_id, resolver=resolver, timeout=timeout
+        )
     except LookupFailed:
         raise BadTarget(Reason.DNS) from None
     if not found:

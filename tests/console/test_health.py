@@ -11,8 +11,8 @@ from console import heartbeats
 from console.models import Heartbeat
 from core import clock
 from tests.conftest import Shop
-from tests.webhooks.cast import make_endpoint, publish
-from webhooks.models import Endpoint, Health
+from tests.webhooks.cast import make_endpoint, publish, set_health
+from webhooks.models import Endpoint
 
 
 @pytest.fixture
@@ -67,5 +67,5 @@ def test_deliveries_that_no_worker_takes_are_named(signs_of_life: None, shop: Sh
 
 def test_what_waits_for_an_ill_endpoint_is_no_fault_of_the_service(signs_of_life: None, shop: Shop) -> None:
     now = clock.now()
-    Health.objects.create(endpoint=late(shop), paused_at=now, paused_until=now, pause_seconds=30)
+    set_health(late(shop), paused_at=now, paused_until=now, pause_seconds=30)
     assert Client().get("/readyz").json()["checks"]["deliveries"] == {"ok": True, "oldest_due_seconds": 0}

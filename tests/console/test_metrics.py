@@ -16,13 +16,12 @@ from receipts.models import Inquiry
 from tests.conftest import BankCaller, Shop
 from tests.stack import wait_until
 from tests.threads import at_once
-from tests.webhooks.cast import NOW, make_endpoint, publish
+from tests.webhooks.cast import NOW, claim, make_endpoint, publish, set_health
 from tests.webhooks.receivers import unused_port
 from webhooks import backlog, endpoints, leases, notes, tallies
 from webhooks.client import Answer
 from webhooks.doorbell import Bell
-from webhooks.leases import Rounds
-from webhooks.models import Attempt, Delivery, Endpoint, Health, Tally
+from webhooks.models import Attempt, Delivery, Endpoint, Tally
 from webhooks.notes import Result
 
 pytestmark = pytest.mark.django_db
@@ -61,14 +60,14 @@ def answered(error: str = "", ms: int = 20) -> Answer:
 
 def note(*answers: Answer) -> None:
     """As many deliveries are claimed and come back so, in one batch."""
-    claimed = Rounds().claim(now=NOW, limit=len(answers))
+    claimed = claim(len(answers))
     pairs = zip(claimed, answers, strict=True)
     notes.note([Result(lease, answer, began=NOW, ended=NOW) for lease, answer in pairs])
 
 
 def paused(shop: Shop) -> Endpoint:
     endpoint = make_endpoint(shop)
-    Health.objects.create(endpoint=endpoint, paused_at=NOW, paused_until=NOW + MINUTE, pause_seconds=60)
+    set_health(endpoint, paused_at=NOW, paused_until=NOW + MINUTE, pause_seconds=60)
     return endpoint
 
 
@@ -122,6 +121,26 @@ def test_what_waits_for_a_worker_and_for_a_pause_is_told_apart(shop: Shop, rival
     assert value("webhook_oldest_due_seconds") == 60
 
 
+def test_delivery_of_an_unverified_endpoint_does_not_count_as_late(shop: Shop) -> None:
+    make_endpoint(shop, is_verified=False)
+    publish(shop, 3, at=NOW - MINUTE)
+    assert backlog.count(NOW) == backlog.Backlog(due=0, paused=3)
+    assert backlog.oldest_due_seconds(NOW) == 0
+
+
+def test_delivery_that_waits_for_the_share_of_its_merchant_does_not_count_as_late(
+    shop: Shop, rival: Shop
+) -> None:
+    for _ in range(2):
+        make_endpoint(shop)
+    publish(shop, at=NOW - MINUTE)
+    claim(1)
+    assert backlog.oldest_due_seconds(NOW) == 0
+    make_endpoint(rival)
+    publish(rival, at=NOW - MINUTE)
+    assert backlog.oldest_due_seconds(NOW) == 60
+
+
 def test_what_is_told_to_nobody_waits_for_nobody(shop: Shop) -> None:
     for fields in ({"status": "disabled"}, {"deleted_at": NOW}):
         endpoint = make_endpoint(shop)
@@ -136,7 +155,7 @@ def test_a_slow_endpoint_does_not_make_the_service_late(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 9, at=NOW - MINUTE)
     assert backlog.oldest_due_seconds(NOW) == 60
-    Rounds().claim(now=NOW, limit=1)
+    claim(1)
     assert backlog.oldest_due_seconds(NOW) == 0
 
 
@@ -206,7 +225,7 @@ def test_a_counter_only_grows_also_when_history_is_forgotten(shop: Shop) -> None
 def test_a_lost_worker_is_counted_and_has_no_duration(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop)
-    Rounds().claim(now=NOW, limit=1)
+    claim(1)
     Delivery.objects.update(lease_until=Now())
     leases.reclaim(now=NOW)
     assert value("webhook_attempts_total", outcome="worker_lost") == 1
@@ -215,13 +234,14 @@ def test_a_lost_worker_is_counted_and_has_no_duration(shop: Shop) -> None:
 
 def test_endpoints_are_counted_by_state(shop: Shop) -> None:
     make_endpoint(shop)
-    Health.objects.create(endpoint=make_endpoint(shop), failures=3)
+    set_health(make_endpoint(shop), failures=3)
+    make_endpoint(shop, is_verified=False)
     paused(shop)
     disabled = paused(shop)
     Endpoint.objects.filter(pk=disabled.pk).update(status="disabled")
     endpoints.delete(merchant=shop.merchant, webhook_id=make_endpoint(shop).id, now=NOW)
-    states = {state: value("webhook_endpoints", state=state) for state in ("active", "paused", "disabled")}
-    assert states == {"active": 2, "paused": 1, "disabled": 1}
+    expected = {"active": 2, "unverified": 1, "paused": 1, "disabled": 1}
+    assert {state: value("webhook_endpoints", state=state) for state in expected} == expected
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Who plays in the tests of webhooks: endpoints, and things that happen."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,6 +8,7 @@ from core import ids, vault
 from tests.conftest import Shop
 from webhooks import events
 from webhooks.event_types import EventType
+from webhooks.leases import Lease, Limits, Rounds
 from webhooks.models import Delivery, Endpoint, Health
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 123000, tzinfo=UTC)
@@ -15,9 +17,14 @@ PAID = EventType.PAYMENT_SUCCEEDED
 
 
 def make_endpoint(
-    shop: Shop, url: str = "https://shop.example/hook", *, latency_ms: int | None = None, **fields: Any
+    shop: Shop,
+    url: str = "https://shop.example/hook",
+    *,
+    latency_ms: int | None = None,
+    is_verified: bool = True,
+    **fields: Any,
 ) -> Endpoint:
-    """A stored endpoint that nobody probed; it subscribes to PAID, and was never asked unless it is said how
+    """A stored endpoint that answered its ping; it subscribes to PAID, and got no event unless it is said how
     long it takes.
     """
     endpoint_id = ids.new("wh_", NOW)
@@ -26,9 +33,36 @@ def make_endpoint(
     endpoint: Endpoint = Endpoint.objects.create(
         id=endpoint_id, merchant=shop.merchant, url=url, secret_sealed=sealed, **given
     )
-    if latency_ms is not None:
-        Health.objects.create(endpoint=endpoint, latency_ms=latency_ms)
+    Health.objects.create(endpoint=endpoint, latency_ms=latency_ms, verified_at=NOW if is_verified else None)
     return endpoint
+
+
+def set_health(endpoint: Endpoint, **fields: Any) -> None:
+    """Change how a stored endpoint answers lately."""
+    Health.objects.filter(endpoint=endpoint).update(**fields)
+
+
+def claim(
+    limit: int = 1,
+    *,
+    now: datetime = NOW,
+    rounds: Rounds | None = None,
+    slow: int | None = None,
+    extra: int | None = None,
+    of_merchant: int | None = None,
+    slow_of_merchant: int | None = None,
+    under_way: Sequence[Lease] = (),
+) -> list[Lease]:
+    """What a worker takes that has room for `limit` posts, and for any share of it unless told otherwise."""
+    limits = Limits(
+        posts=limit,
+        slow=limit if slow is None else slow,
+        extra=limit if extra is None else extra,
+        of_merchant=limit if of_merchant is None else of_merchant,
+        slow_of_merchant=limit if slow_of_merchant is None else slow_of_merchant,
+        under_way=under_way,
+    )
+    return (rounds or Rounds()).claim(now=now, limits=limits)
 
 
 def happening(shop: Shop, *, type: str = PAID, at: datetime = NOW, **data: Any) -> events.Happening:

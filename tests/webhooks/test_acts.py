@@ -10,10 +10,9 @@ from django.db import DatabaseError, connection, transaction
 
 from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
-from tests.webhooks.cast import NOW, PAID, make_endpoint, publish
+from tests.webhooks.cast import NOW, PAID, claim, make_endpoint, publish, set_health
 from webhooks import acts, breaker, deliveries, endpoints, notes, replays, settling
 from webhooks.client import Answer
-from webhooks.leases import Rounds
 from webhooks.models import Act, Delivery, DisabledReason, Endpoint, EndpointAct, Health
 from webhooks.notes import Result
 
@@ -35,12 +34,12 @@ def trail() -> list[tuple[str, str, str]]:
 
 def pause(endpoint: Endpoint) -> None:
     until = NOW + timedelta(seconds=30)
-    Health.objects.create(endpoint=endpoint, paused_at=NOW, paused_until=until, pause_seconds=30, failures=10)
+    set_health(endpoint, paused_at=NOW, paused_until=until, pause_seconds=30, failures=10)
 
 
 def ask(answer: Answer, at: timedelta = timedelta()) -> None:
     """One delivery is claimed and comes back so."""
-    (lease,) = Rounds().claim(now=NOW + at, limit=1)
+    (lease,) = claim(1, now=NOW + at)
     notes.note([Result(lease, answer, began=NOW + at, ended=NOW + at)])
 
 
@@ -127,7 +126,7 @@ def test_a_webhook_that_failed_for_days_was_disabled_by_the_system(shop: Shop) -
     endpoint = make_endpoint(shop)
     publish(shop)
     long_ago = NOW - breaker.GIVEN_UP_AFTER
-    Health.objects.create(endpoint=endpoint, failures=50, failing_since=long_ago)
+    set_health(endpoint, failures=50, failing_since=long_ago)
     ask(FAILED)
     assert trail()[-1] == ("disabled", "system", "failing")
 
@@ -170,9 +169,9 @@ def test_try_now_lets_one_delivery_try(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 5)
     pause(endpoint)
-    assert Rounds().claim(now=NOW, limit=9) == []
+    assert claim(9) == []
     endpoints.try_now(endpoint_id=endpoint.id, actor=STAFF, now=NOW)
-    assert len(Rounds().claim(now=NOW, limit=9)) == 1
+    assert len(claim(9)) == 1
 
 
 def test_only_what_was_held_is_sent_again(shop: Shop) -> None:

@@ -10,10 +10,10 @@ from pytest_django import Settings
 
 from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
-from tests.webhooks.cast import NOW, make_endpoint, publish
+from tests.webhooks.cast import NOW, claim, make_endpoint, publish
 from webhooks import breaker, deliveries, endpoints, notes, replays
 from webhooks.client import Answer
-from webhooks.leases import IN_FLIGHT, Lease, Rounds
+from webhooks.leases import IN_FLIGHT, Lease
 from webhooks.models import Attempt, Delivery, Endpoint, Health
 from webhooks.notes import Result
 
@@ -112,10 +112,6 @@ def test_latency_is_a_moving_average() -> None:
 # --- in the queue
 
 
-def claim(now: datetime, limit: int = 100) -> list[Lease]:
-    return Rounds().claim(now=now, limit=limit)
-
-
 def note(lease: Lease, answer: Answer, at: datetime) -> None:
     notes.note([Result(lease, answer, began=at, ended=at)])
 
@@ -136,37 +132,37 @@ def paused(shop: Shop, db: None) -> Endpoint:
 
 
 def test_no_attempt_is_used_up_by_a_pause(paused: Endpoint) -> None:
-    assert claim(NOW + 29 * SECOND) == []
+    assert claim(100, now=NOW + 29 * SECOND) == []
     assert set(Delivery.objects.values_list("state", "attempts")) == {("pending", 0)}
 
 
 def test_after_a_pause_one_delivery_at_a_time_tries(paused: Endpoint) -> None:
-    (probe,) = claim(NOW + 30 * SECOND)
-    assert claim(NOW + 30 * SECOND) == []
+    (probe,) = claim(100, now=NOW + 30 * SECOND)
+    assert claim(100, now=NOW + 30 * SECOND) == []
     note(probe, FAILED, NOW + 30 * SECOND)
-    assert claim(NOW + 89 * SECOND) == []
-    (probe,) = claim(NOW + 90 * SECOND)
+    assert claim(100, now=NOW + 89 * SECOND) == []
+    (probe,) = claim(100, now=NOW + 90 * SECOND)
     note(probe, OK, NOW + 90 * SECOND)
-    assert len(claim(NOW + 90 * SECOND)) > 1
+    assert len(claim(100, now=NOW + 90 * SECOND)) > 1
 
 
 def test_a_paused_endpoint_can_be_tested_by_hand(shop: Shop, paused: Endpoint) -> None:
     replays.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
     replays.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
-    (by_hand,) = claim(NOW + SECOND)
+    (by_hand,) = claim(100, now=NOW + SECOND)
     assert by_hand.trigger == "manual"
     note(by_hand, FAILED, NOW + SECOND)
     assert Health.objects.get().paused_until == NOW + 30 * SECOND
-    (by_hand,) = claim(NOW + SECOND)
+    (by_hand,) = claim(100, now=NOW + SECOND)
     note(by_hand, OK, NOW + SECOND)
-    assert len(claim(NOW + SECOND)) > 1
+    assert len(claim(100, now=NOW + SECOND)) > 1
 
 
 def test_what_is_sent_by_hand_does_not_wait_for_a_backlog(shop: Shop, db: None) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 50, at=NOW - timedelta(hours=1))
     replays.test(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
-    assert "manual" in {lease.trigger for lease in claim(NOW)}
+    assert "manual" in {lease.trigger for lease in claim(100, now=NOW)}
 
 
 @pytest.mark.parametrize("change", [{"status": "active"}, {"url": "https://shop.example/mended"}])
@@ -175,9 +171,9 @@ def test_a_merchant_who_mends_an_endpoint_need_not_wait(
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
     endpoints.change(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
-    (first,) = claim(NOW)
+    (first,) = claim(100, now=NOW)
     note(first, OK, NOW)
-    assert len(claim(NOW)) > 1
+    assert len(claim(100, now=NOW)) > 1
 
 
 @pytest.mark.parametrize("said", [replace(FAILED, status=410, error="http_4xx"), FAILED])
@@ -187,7 +183,7 @@ def test_what_was_said_before_an_endpoint_was_mended_does_not_count(
     settings.WEBHOOK_PROBE = "off"
     endpoint = make_endpoint(shop, latency_ms=20)
     publish(shop, 20)
-    leases = claim(NOW)
+    leases = claim(100, now=NOW)
     endpoints.change(
         merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
     )

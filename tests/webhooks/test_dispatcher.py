@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
-from tests.conftest import Shop
+from tests.conftest import Shop, open_shop
 from tests.receiver import Receiver, Reply
 from tests.threads import at_once
 from tests.webhooks.cast import NOW, make_endpoint, publish
@@ -45,13 +45,12 @@ def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
     return Counter(deliveries.values_list("state", "attempts"))
 
 
-def test_slow_endpoints_never_get_more_than_half_of_the_threads(
-    shop: Shop, rival: Shop, receiver: Receiver
-) -> None:
+def test_slow_endpoints_never_get_more_than_half_of_the_threads(rival: Shop, receiver: Receiver) -> None:
     receiver.on("/slow", Reply(hangs=True))
-    for _ in range(3):
+    for number in range(6):
+        shop = open_shop(f"Slow {number}")
         make_endpoint(shop, receiver.url("/slow"), latency_ms=5000)
-    publish(shop, 4)
+        publish(shop, 4)
     quick = make_quick(rival, receiver.url("/quick"))
     publish(rival, 40)
     dispatcher = Dispatcher(threads=8)
@@ -75,17 +74,18 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(
 
 @pytest.mark.parametrize("hanging", [1, 2])
 def test_quick_endpoints_that_begin_to_hang_leave_room_for_the_others(
-    shop: Shop, rival: Shop, receiver: Receiver, hanging: int
+    rival: Shop, receiver: Receiver, hanging: int
 ) -> None:
     receiver.on("/hangs", Reply(hangs=True))
-    for _ in range(hanging):
+    for number in range(hanging):
+        shop = open_shop(f"Hanging {number}")
         make_quick(shop, receiver.url("/hangs"))
-    publish(shop, 40)
+        publish(shop, 40)
     dispatcher = Dispatcher(threads=16)
 
     def watch() -> bool:
         try:
-            receiver.wait_for(lambda requests: len(requests) >= 4 * hanging + 4)
+            receiver.wait_for(lambda requests: len(requests) >= 16 // 3 * hanging)
             make_quick(rival, receiver.url("/other"))
             publish(rival, 40)
             dispatcher.drain(now)
@@ -100,15 +100,18 @@ def test_quick_endpoints_that_begin_to_hang_leave_room_for_the_others(
 def test_a_worker_with_its_hands_full_tells_the_others(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
     rung: list[int] = []
     monkeypatch.setattr("webhooks.doorbell.ring", lambda: rung.append(1))
     monkeypatch.setattr("webhooks.deliveries.SECONDS_BETWEEN_BELLS", 3600)
-    make_quick(shop, receiver.url())
+    for each in shops:
+        make_quick(each, receiver.url())
     publish(shop, 2)
     rung.clear()
     drain(Dispatcher(threads=8))
     assert rung == []
-    publish(shop, 8)
+    for each in shops:
+        publish(each, 8)
     rung.clear()
     drain(Dispatcher(threads=4))
     assert rung == [1]
@@ -119,7 +122,7 @@ def test_after_a_stop_nothing_is_begun_and_what_is_under_way_ends(shop: Shop, re
     receiver.on("/hook", Reply(after=stopped))
     make_quick(shop, receiver.url())
     publish(shop, 10)
-    dispatcher = Dispatcher(threads=2)
+    dispatcher = Dispatcher(threads=6)
 
     def stop() -> int:
         receiver.wait_for(lambda requests: len(requests) == 2)
@@ -176,7 +179,7 @@ def test_what_came_back_while_the_database_was_away_is_noted_by_the_next_drain(
     receiver.on("/hook", Reply(after=ended))
     make_quick(shop, receiver.url())
     publish(shop, 3)
-    dispatcher, ours = Dispatcher(threads=4), connection.connection.info.backend_pid
+    dispatcher, ours = Dispatcher(threads=9), connection.connection.info.backend_pid
 
     def drain_until_the_fault() -> None:
         with pytest.raises(OperationalError):

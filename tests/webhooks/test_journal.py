@@ -6,8 +6,7 @@ from core.clock import iso
 from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.webhooks.asking import LATER, drain, error_code, listed, path_of
-from tests.webhooks.cast import NOW, PAID, make_endpoint, publish
-from webhooks.leases import Rounds
+from tests.webhooks.cast import NOW, PAID, claim, make_endpoint, publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
@@ -54,7 +53,7 @@ def test_deliveries_are_found_by_state_and_event(shop: Shop) -> None:
     endpoint = make_endpoint(shop, events=[PAID, "payment.failed"])
     publish(shop)
     publish(shop, type="payment.failed")
-    Rounds().claim(now=NOW, limit=1)
+    claim(1)
     assert len(listed(shop, endpoint, "?state=pending")) == 2
     assert listed(shop, endpoint, "?state=held") == []
     (failed,) = listed(shop, endpoint, "?event=payment.failed")

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from merchants.models import Merchant
 from tests.conftest import Shop
 from tests.threads import at_once
-from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
+from tests.webhooks.cast import NOW, claim, make_endpoint, only_delivery, publish
 from webhooks import endpoints, leases, notes, settling, tasks
 from webhooks.client import Answer
 from webhooks.leases import IN_FLIGHT, IN_FLIGHT_QUICK, QUICK_MS, SLOW_MS, Lane, Lease, Rounds
@@ -28,10 +28,6 @@ ORDINARY_MS = QUICK_MS + 1
 
 OK = Answer(status=200, error="", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
 FAILED = Answer(status=500, error="http_5xx", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
-
-
-def claim(limit: int = 1) -> list[Lease]:
-    return Rounds().claim(now=NOW, limit=limit)
 
 
 def note(lease: Lease, answer: Answer = OK) -> bool:
@@ -144,9 +140,9 @@ def test_beyond_its_share_a_quick_endpoint_gets_what_is_left_of_the_extra_lane(
     for each in (shop, rival):
         make_endpoint(each, latency_ms=QUICK_MS)
         publish(each, 50)
-    taken = Rounds().claim(now=NOW, limit=100, extra_limit=5)
+    taken = claim(100, extra=5)
     assert Counter(lease.lane for lease in taken) == {Lane.STEADY: 2 * IN_FLIGHT, Lane.EXTRA: 5}
-    assert Rounds().claim(now=NOW, limit=100, extra_limit=0) == []
+    assert claim(100, extra=0) == []
 
 
 def test_an_endpoint_that_just_failed_gets_the_small_share(shop: Shop) -> None:
@@ -160,7 +156,7 @@ def test_slow_endpoints_share_a_part_of_the_threads(shop: Shop, rival: Shop) -> 
     slow, quick = make_endpoint(shop, latency_ms=SLOW_MS + 1), make_endpoint(rival, latency_ms=SLOW_MS)
     publish(shop, 9)
     publish(rival, 9)
-    taken = Rounds().claim(now=NOW, limit=100, slow_limit=2)
+    taken = claim(100, slow=2)
     assert Counter(lease.endpoint.id for lease in taken) == {slow.id: 2, quick.id: IN_FLIGHT}
     assert {lease.endpoint.id for lease in taken if lease.lane is Lane.SLOW} == {slow.id}
 
@@ -171,8 +167,8 @@ def test_an_endpoint_never_asked_is_tried_with_one_before_the_slow_ones(shop: Sh
     publish(rival, at=NOW - timedelta(hours=1))
     new = make_endpoint(shop)
     publish(shop, 9)
-    assert Rounds().claim(now=NOW, limit=100, slow_limit=0) == []
-    (lease,) = Rounds().claim(now=NOW, limit=100, slow_limit=1)
+    assert claim(100, slow=0) == []
+    (lease,) = claim(100, slow=1)
     assert (lease.endpoint.id, lease.lane) == (new.id, Lane.SLOW)
     assert new.id not in {lease.endpoint.id for lease in claim(100)}
 
@@ -189,7 +185,7 @@ def test_claims_go_round_however_many_endpoints_wait(shop: Shop, monkeypatch: py
     endpoints = {make_endpoint(shop).id for _ in range(5)}
     publish(shop)
     rounds, told = Rounds(), []
-    while taken := rounds.claim(now=NOW, limit=2):
+    while taken := claim(2, rounds=rounds):
         told.append({lease.endpoint.id for lease in taken})
     assert [len(each) for each in told] == [2, 2, 1]
     assert set().union(*told) == endpoints
@@ -205,7 +201,7 @@ def test_a_claim_finds_the_one_that_is_due_among_many_that_wait(
     rounds = Rounds()
     for delivery in Delivery.objects.order_by("-endpoint"):
         Delivery.objects.filter(pk=delivery.pk).update(due_at=NOW)
-        assert [lease.delivery_id for lease in rounds.claim(now=NOW, limit=9)] == [delivery.id]
+        assert [lease.delivery_id for lease in claim(9, rounds=rounds)] == [delivery.id]
 
 
 @pytest.mark.parametrize("known_late", [[], [Endpoint], [Endpoint, Health, Event, Merchant], [Delivery]])

@@ -45,7 +45,7 @@ def test_the_answer_is_the_webhook_without_its_secret(shop: Shop, receiver: Rece
     assert answer.status_code == 200
     webhook = answer.json()
     asked_for = {"webhook_id", "url", "events", "status", "created_at"}
-    assert set(webhook) == asked_for | {"disabled_reason", "health"}
+    assert set(webhook) == asked_for | {"disabled_reason", "verification", "health"}
     assert webhook["webhook_id"].startswith("wh_")
     assert (webhook["url"], webhook["status"]) == (receiver.url(), "active")
     assert webhook["events"] == ["payment.failed", PAID]

@@ -9,9 +9,8 @@ from tests.conftest import Shop
 from tests.receiver import Receiver, Reply
 from tests.threads import at_once
 from tests.webhooks.asking import LATER, drain, error_code, listed, path_of, redeliver, states
-from tests.webhooks.cast import NOW, SECRET, make_endpoint, only_delivery, publish
+from tests.webhooks.cast import NOW, SECRET, claim, make_endpoint, only_delivery, publish
 from webhooks import deliveries, endpoints, leases
-from webhooks.leases import Rounds
 from webhooks.models import Attempt, Delivery, DisabledReason
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
@@ -120,7 +119,7 @@ def test_a_resend_that_its_worker_lost_is_not_tried_again(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, at=LATER + timedelta(days=1))
     resent = redeliver(shop, endpoint, only_delivery().id).json()["delivery_id"]
-    assert len(Rounds().claim(now=LATER, limit=1)) == 1
+    assert len(claim(1, now=LATER)) == 1
     Delivery.objects.filter(pk=resent).update(lease_until=NOW - timedelta(days=900))
     leases.reclaim(now=LATER)
     assert Delivery.objects.get(pk=resent).state == "failed"

@@ -9,7 +9,7 @@ from django.test import Client
 
 from core import ids
 from tests.conftest import Shop
-from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish
+from tests.webhooks.cast import NOW, make_endpoint, only_delivery, publish, set_health
 from webhooks import settling, tallies
 from webhooks.admin import in_words
 from webhooks.models import Attempt, Delivery, Endpoint, EndpointAct, Event, Health, Tally
@@ -51,7 +51,7 @@ def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
 
 
 def test_the_page_of_an_act_a_tally_and_a_health_opens(staff: Client, history: Endpoint) -> None:
-    Health.objects.create(endpoint=history, **PAUSED)
+    set_health(history, **PAUSED)
     act(staff, history, "disable")
     tallies.count(Attempt.objects.all())
     for row in (*EndpointAct.objects.all(), *Tally.objects.all(), *Health.objects.all()):
@@ -71,6 +71,7 @@ def test_a_delivery_shows_its_attempts(staff: Client, history: Endpoint) -> None
 
 
 PAUSED: dict[str, Any] = {
+    "verified_at": NOW,
     "paused_at": NOW,
     "paused_until": NOW + timedelta(seconds=120),
     "pause_seconds": 120,
@@ -93,9 +94,11 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
 @pytest.mark.parametrize(
     ("health", "words"),
     [
-        (None, "never asked"),
-        (Health(latency_ms=87), "healthy, answers within 87 ms or so"),
-        (Health(failures=1, last_error="dns"), "1 failure in a row, last: dns"),
+        (None, "unverified, never asked"),
+        (Health(failures=1, last_error="dns"), "unverified, 1 failure in a row, last: dns"),
+        (Health(verified_at=NOW), "never asked"),
+        (Health(verified_at=NOW, latency_ms=87), "healthy, answers within 87 ms or so"),
+        (Health(verified_at=NOW, failures=1, last_error="dns"), "1 failure in a row, last: dns"),
         (Health(**PAUSED), "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout"),
         (
             Health(**PAUSED | {"paused_until": NOW, "last_error": "dns"}),
@@ -110,7 +113,7 @@ def test_health_in_words(health: Health | None, words: str) -> None:
 
 @pytest.mark.usefixtures("frozen")
 def test_an_endpoint_shows_how_it_does_and_why(staff: Client, history: Endpoint) -> None:
-    Health.objects.create(endpoint=history, **PAUSED)
+    set_health(history, **PAUSED)
     act(staff, history, "disable")
     page = change_page(staff, history)
     assert "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout" in page
@@ -128,7 +131,7 @@ def test_what_a_merchant_wrote_is_shown_as_text(staff: Client, shop: Shop) -> No
 
 
 def test_staff_disable_enable_and_replay_however_often_they_click(staff: Client, history: Endpoint) -> None:
-    Health.objects.create(endpoint=history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
+    set_health(history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
     for action in ("try_now", "disable", "enable", "replay_held"):
         act(staff, history, action)
         act(staff, history, action)

@@ -9,6 +9,7 @@ from webhooks.models.endpoints import (
     EndpointAct,
     EndpointStatus,
     Health,
+    Verification,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "Health",
     "Tally",
     "Trigger",
+    "Verification",
 ]

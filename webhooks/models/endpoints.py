@@ -85,9 +85,15 @@ class Condition(models.TextChoices):
     PAUSED = "paused"
 
 
-class Health(models.Model):
-    """How an endpoint answers lately; `webhooks.breaker` changes it. No row: it was never asked.
+class Verification(models.TextChoices):
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"
 
+
+class Health(models.Model):
+    """How an endpoint answers lately; `webhooks.breaker` changes it.
+
+    Unverified until its URL answers a signed request with 2xx: nobody proved yet that it wants our messages.
     Paused from `paused_at` on; from `paused_until` on it is tried with one delivery at a time.
     """
 
@@ -105,6 +111,10 @@ class Health(models.Model):
     pause_seconds = models.FloatField(default=0)
     latency_ms = models.IntegerField(null=True, help_text="A moving average.")
     forgotten_at = models.DateTimeField(null=True, help_text="Attempts that began before do not count.")
+    verified_at = models.DateTimeField(
+        null=True, help_text="When its present URL first answered a signed request with 2xx."
+    )
+    attempted_at = models.DateTimeField(null=True, help_text="When the last attempt ended.")
 
     class Meta:
         verbose_name_plural = "health"
@@ -125,6 +135,10 @@ class Health(models.Model):
             return Condition.PAUSED
         return Condition.FAILING if self.failures else Condition.HEALTHY
 
+    @property
+    def verification(self) -> Verification:
+        return Verification.UNVERIFIED if self.verified_at is None else Verification.VERIFIED
+
 
 class Act(models.TextChoices):
     CREATED = "created"
@@ -137,6 +151,7 @@ class Act(models.TextChoices):
     TRIED = "tried"  # somebody did not wait for the end of a pause
     RESUMED = "resumed"
     REPLAYED = "replayed"
+    VERIFIED = "verified"  # a delivery was the first request that its URL answered with 2xx
     DELETED = "deleted"
 
 
