@@ -4,23 +4,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, origin, rows, thaiqr
+from core import ids, origin, references, rows, thaiqr
 from merchants.errors import BankNotConfigured
-from merchants.models import Merchant
+from merchants.models import Merchant, Mode
 from payments import services as payments
 from payments.models import Payment, Status
 from payments.shapes import event_data
 from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
 from qrcodes.models import QrCode
 from webhooks import events
-
-REFERENCE_LENGTH = 20
-# Digits and capitals are what every bank takes; 36**20 leaves no chance of meeting the same one twice,
-# and the unique index would refuse it.
-REFERENCE_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ def generate(
 
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
-    reference1 = ids.random_text(REFERENCE_LENGTH, REFERENCE_ALPHABET)
+    reference1 = _reference1(merchant)
     return rows.new(
         QrCode,
         id=qr_code_id,
@@ -74,6 +70,13 @@ def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
         ),
         created_at=payment.created_at,
     )
+
+
+def _reference1(merchant: Merchant) -> str:
+    """Unique for ever; should chance ever fail, the unique index refuses it."""
+    if merchant.mode == Mode.TEST:
+        return references.new_checked(merchant.biller_id, settings.SANDBOX_BANK_SECRET)
+    return references.new()
 
 
 def _told(payment: Payment) -> list[Model]:

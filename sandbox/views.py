@@ -10,17 +10,19 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
 from rest_framework.request import Request
 
-from core import clock, ids, money
+from core import addresses, clock, ids, money, rates
 from core.api import read_body
 from core.errors import Invalid
 from core.http import Answer
+from core.rates import Rate
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from merchants.errors import RateLimitExceeded
 from merchants.models import Mode
 from sandbox import openapi as docs
-from sandbox import services, shapes, slips
-from sandbox.errors import InvalidPaidAt, InvalidReportAt, TestModeOnly
+from sandbox import scenarios, services, shapes, slips
+from sandbox.errors import InvalidPaidAt, InvalidReportAt, InvalidScenario, TestModeOnly
 from sandbox.models import EntryType, SandboxPayment, State
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentRequest
@@ -28,6 +30,8 @@ from sandbox.serializers import SandboxPaymentRequest
 REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
 TIMES = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
+# How often one address may pay on the page, which asks for no key: a person does not pay faster.
+RATE = Rate(per_second=0.2, burst=20)
 # A page that waits for a call asks again; for one that is due tomorrow it does not.
 SOON = timedelta(minutes=1)
 PAGE_POLICY = (
@@ -72,9 +76,13 @@ class Bank(BankPage):
         scenario = "declined" if "decline" in request.POST else request.POST.get("scenario", "paid")
         now = clock.now()
         try:
+            _count(request)
+            services.read_known(qr_data)
+            if scenarios.named(scenario).needs_key:
+                raise InvalidScenario("This scenario needs a test key.", param="scenario")
             times = {"paid_at": _time(request, "paid_in", now), "report_at": _time(request, "report_in", now)}
             order = services.order(qr_data=qr_data, scenario=scenario, now=now, **times)
-        except Invalid as error:
+        except (Invalid, RateLimitExceeded) as error:
             return _bank(request, qr_data, error)
         return redirect("sandbox-bank-payment", services.carry_out(order, now=now).id)
 
@@ -121,18 +129,33 @@ def _time(request: HttpRequest, name: str, now: datetime) -> datetime | None:
     return now + timedelta(minutes=int(text)) if text else None
 
 
-def _bank(request: HttpRequest, qr_data: str, error: Invalid | None = None) -> HttpResponse:
+def _count(request: HttpRequest) -> None:
+    """Raises RateLimitExceeded. Without Redis the limit of each code remains."""
+    network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
+    room = rates.take(f"sandbox-page:{network}", RATE)
+    if room is not None and not room.allowed:
+        message = f"Too many payments from this address. Try again in {room.retry_after} s."
+        raise RateLimitExceeded(message, retry_after=room.retry_after)
+
+
+def _bank(
+    request: HttpRequest, qr_data: str, error: Invalid | RateLimitExceeded | None = None
+) -> HttpResponse:
     context: dict[str, Any] = {
         "qr_data": qr_data,
-        "scenarios": SCENARIOS.values(),
+        "scenarios": [scenario for scenario in SCENARIOS.values() if not scenario.needs_key],
         "error": error,
         "chosen": request.POST,
     }
     if qr_data:
         try:
-            payload = services.read(qr_data)
+            payload = services.read_known(qr_data)
             amount = money.display(payload.amount or 0)
             context |= {"payload": payload, "shop": payload.value("59"), "amount": amount}
         except Invalid as unreadable:
             context["error"] = unreadable
-    return render(request, "sandbox/bank.html", context, status=400 if context["error"] else 200)
+    error = context["error"]
+    response = render(request, "sandbox/bank.html", context, status=error.status if error else 200)
+    if error and error.retry_after:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response

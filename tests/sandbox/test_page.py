@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 import time_machine
 import zxingcpp
+from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.test import Client
 from django.utils.html import conditional_escape
 from PIL import Image
 
-from core import clock
+from core import clock, references
 from core.slips import Slip, parse_slip
 from sandbox import slips
 from sandbox.models import SandboxCall, SandboxPayment, State
@@ -19,6 +20,15 @@ from tests.sandbox.conftest import payload
 
 pytestmark = pytest.mark.django_db
 URL = "/sandbox/bank"
+BILLER_ID = "010555000000001"
+KNOWN = references.new_checked(BILLER_ID, settings.SANDBOX_BANK_SECRET)
+ON_THE_PAGE = [scenario for scenario in SCENARIOS.values() if scenario.name != "unknown_reference"]
+
+
+@pytest.fixture
+def qr_data() -> str:
+    """A code that the service made for a test merchant."""
+    return payload(reference1=KNOWN)
 
 
 def test_the_page_asks_for_a_code(client: Client) -> None:
@@ -29,7 +39,7 @@ def test_the_page_asks_for_a_code(client: Client) -> None:
 
 def test_a_code_is_shown_as_a_bank_app_shows_it(client: Client, qr_data: str) -> None:
     page = client.get(URL, {"qr_data": f" {qr_data}\n"}).content.decode()
-    for shown in ("1,500.00 THB", "010555000000001", "ABCDEFGHJ01234567890", "SHOP7", "จ่ายเงิน", "Pay"):
+    for shown in ("1,500.00 THB", BILLER_ID, KNOWN, "SHOP7", "จ่ายเงิน", "Pay"):
         assert shown in page
 
 
@@ -45,7 +55,7 @@ def test_a_code_that_cannot_be_paid_is_refused_on_the_page(client: Client, qr_da
     [
         ({}, "paid"),
         ({"scenario": "paid"}, "paid"),
-        ({"scenario": "unknown_reference"}, "unknown_reference"),
+        ({"scenario": "over"}, "over"),
         ({"scenario": "paid", "decline": "1"}, "declined"),
     ],
 )
@@ -59,7 +69,13 @@ def test_a_button_decides_what_happens(
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"qr_data": "nonsense"}, {"qr_data": payload(), "scenario": "lottery"}]
+    "fields",
+    [
+        {},
+        {"qr_data": "nonsense"},
+        {"qr_data": payload(reference1=KNOWN), "scenario": "lottery"},
+        {"qr_data": payload(reference1=KNOWN), "scenario": "unknown_reference"},
+    ],
 )
 def test_an_order_that_cannot_be_carried_out_pays_nothing(client: Client, fields: dict[str, str]) -> None:
     assert client.post(URL, fields).status_code == 400
@@ -68,7 +84,8 @@ def test_an_order_that_cannot_be_carried_out_pays_nothing(client: Client, fields
 
 def test_the_page_offers_every_scenario_in_both_languages(client: Client, qr_data: str) -> None:
     page = client.get(URL, {"qr_data": qr_data}).content.decode()
-    for scenario in SCENARIOS.values():
+    assert "unknown_reference" not in page
+    for scenario in ON_THE_PAGE:
         assert f'value="{scenario.name}"' in page
         assert conditional_escape(f"{scenario.thai} · {scenario.english}") in page
 

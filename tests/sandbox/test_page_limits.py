@@ -1,0 +1,120 @@
+"""Whoever has no key cannot fill the list of exceptions by the sandbox bank's page."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from core import references
+from core.rates import Rate
+from receipts.models import Waiting
+from sandbox import sending, services, views
+from sandbox.models import SandboxPayment
+from tests.conftest import BankCaller, Shop, new_client
+from tests.sandbox.conftest import payload
+
+pytestmark = pytest.mark.django_db
+URL = "/sandbox/bank"
+BILLER_ID = "010555000000001"
+
+
+def known() -> str:
+    return payload(reference1=references.new_checked(BILLER_ID, settings.SANDBOX_BANK_SECRET))
+
+
+def pay(client: Client, qr_data: str, **options: Any) -> int:
+    return int(client.post(URL, {"qr_data": qr_data}, **options).status_code)
+
+
+@pytest.fixture
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "RATE", Rate(per_second=1000, burst=1000))
+
+
+def changed(reference: str) -> str:
+    return reference[:-1] + ("A" if reference[-1] != "A" else "B")
+
+
+def own() -> str:
+    return references.new_checked(BILLER_ID, settings.SANDBOX_BANK_SECRET)
+
+
+@pytest.mark.usefixtures("no_limit")
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        {"reference1": references.new()},
+        {"reference1": "A"},
+        {"reference1": changed(own())},
+        {"reference1": changed(own()[::-1])[::-1]},
+        {"reference1": own(), "biller_id": "010555000000002"},
+        {"reference1": references.new_checked(BILLER_ID, "another secret")},
+    ],
+)
+def test_code_that_the_service_did_not_make_is_refused_on_the_page(
+    client: Client, made_up: dict[str, Any]
+) -> None:
+    qr_data = payload(**made_up)
+    assert pay(client, qr_data) == client.get(URL, {"qr_data": qr_data}).status_code == 400
+    assert not SandboxPayment.objects.exists()
+
+
+def test_code_of_a_test_merchant_is_paid_on_the_page(client: Client, shop: Shop) -> None:
+    assert pay(client, shop.qr_code()["qr_data"]) == 302
+
+
+def test_every_code_of_a_test_merchant_has_check_characters(shop: Shop) -> None:
+    made = {shop.qr_code()["qr_data"] for _ in range(5)}
+    assert len({services.read_known(qr_data).reference1 for qr_data in made}) == 5
+
+
+@pytest.mark.usefixtures("no_limit")
+def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
+    qr_data, limit = known(), services.MOST_WITHOUT_A_KEY
+    assert [pay(client, qr_data) for _ in range(limit + 2)] == [302] * limit + [400] * 2
+    assert SandboxPayment.objects.count() == limit
+    assert pay(client, known()) == 302
+
+
+def test_page_limits_payments_by_address(client: Client) -> None:
+    limit = views.RATE.burst
+    assert [pay(client, known()) for _ in range(limit + 1)] == [302] * limit + [429]
+    answer = client.post(URL, {"qr_data": known()})
+    assert int(answer["Retry-After"]) > 0
+    assert 'role="alert"' in answer.content.decode()
+    assert pay(client, known(), REMOTE_ADDR="198.51.100.7") == 302
+    assert SandboxPayment.objects.count() == limit + 1
+
+
+def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
+    for _ in range(views.RATE.burst):
+        assert pay(client, "nonsense") == 400
+    assert pay(client, known()) == 429
+
+
+def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
+    for number in range(views.RATE.burst):
+        assert pay(client, known(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
+    assert pay(client, known(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
+    assert pay(client, known(), REMOTE_ADDR="2001:db8:0:1::1") == 302
+
+
+def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: BankCaller) -> None:
+    order = {"qr_data": shop.qr_code()["qr_data"], "scenario": "unknown_reference"}
+    assert shop.post("/sandbox/v1/payments", order).status_code == 200
+    (call,) = sending.claim(9)
+    assert bank.post(call.body.encode()).status_code == 200
+    assert Waiting.objects.get().why == "unmatched"
+
+
+@pytest.mark.usefixtures("no_limit")
+def test_400_requests_without_a_key_leave_few_exceptions(shop: Shop, bank: BankCaller) -> None:
+    """The attack: made-up codes, and one public code of a test merchant again and again."""
+    client, qr_data = new_client(), shop.qr_code()["qr_data"]
+    for _ in range(200):
+        pay(client, payload(reference1=references.new()))
+        pay(client, qr_data)
+    for call in sending.claim(1000):
+        bank.post(call.body.encode())
+    assert Waiting.objects.count() == services.MOST_WITHOUT_A_KEY - 1
