@@ -16,15 +16,18 @@ import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
+from weakref import WeakValueDictionary
 
 from django.db import connections
 
 from config import lanes
 from config.places import ConsolePlaces, NoPlaceError
+from config.upload_gate import UploaderOf, UploadGate, uploader_of
 from core import errors, http, uploads
+from core.http import MAX_BODY
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +58,21 @@ class Bridge:
     Requests that wait for an acquirer have `card_threads` of their own.
     """
 
-    def __init__(self, application: WsgiApplication, threads: int, card_threads: int = 0) -> None:
+    def __init__(
+        self,
+        application: WsgiApplication,
+        threads: int,
+        card_threads: int = 0,
+        uploader_of: UploaderOf = uploader_of,
+    ) -> None:
         self.lanes = {
             lanes.WEB: Lane(lanes.WEB, application, threads),
             lanes.CARDS: Lane(lanes.CARDS, application, card_threads),
         }
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.gate = UploadGate(uploader_of)
         self.uploads = asyncio.Semaphore(uploads.AT_ONCE)
+        self.uploads_of_one: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.console = ConsolePlaces(threads)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -73,6 +84,9 @@ class Bridge:
                 await self._take(environ, receive, answered)
             except TimeoutError:
                 await _send(send, _refused(errors.RequestTimeout()))
+                return
+            except NoPlaceError:
+                await _send(send, _refused(errors.ServiceUnavailable(retry_after=2)))
                 return
             except BrokenBody:
                 await _send(send, _refused(errors.InvalidRequest("The request body broke off.")))
@@ -88,19 +102,27 @@ class Bridge:
         await _send(send, await asyncio.shield(answered))
 
     async def _take(self, environ: Environ, receive: Receive, answered: asyncio.Future[Answer]) -> None:
-        """Read the body; an upload has a place until it is answered. Raises BrokenBody, TimeoutError."""
-        if not uploads.is_upload(environ):
+        """Read the body. Raises BrokenBody, TimeoutError, NoPlaceError."""
+        uploader = await self.gate.uploader_of(environ)
+        if uploader is None:
             async with asyncio.timeout(BODY_SECONDS):
-                await take_body(environ, receive, io.BytesIO())
+                await take_body(environ, receive, io.BytesIO(), MAX_BODY)
             return
-        async with asyncio.timeout(uploads.SECONDS):
-            await self.uploads.acquire()
-            answered.add_done_callback(lambda _: self.uploads.release())
-            try:
-                await take_body(environ, receive, tempfile.TemporaryFile())  # noqa: SIM115 (closed when answered)
-            except BaseException:
-                answered.cancel()
-                raise
+        try:
+            async with asyncio.timeout(uploads.SECONDS):
+                await self._take_places(uploader, answered)
+                body = tempfile.TemporaryFile()  # noqa: SIM115 (closed when answered)
+                await take_body(environ, _not_too_slow(receive), body, MAX_BODY + uploads.MAX_FILE)
+        except BaseException:
+            answered.cancel()
+            raise
+
+    async def _take_places(self, uploader: str, answered: asyncio.Future[Answer]) -> None:
+        """Wait for a place of the user and for one of the process; both are held until the answer."""
+        own = self.uploads_of_one.setdefault(uploader, asyncio.Semaphore(uploads.AT_ONCE_OF_ONE))
+        for places in (own, self.uploads):
+            await places.acquire()
+            answered.add_done_callback(partial(_release, places))
 
     def _start(self) -> asyncio.AbstractEventLoop:
         """At the first request, on the event loop: nothing can race with it."""
@@ -142,6 +164,10 @@ class Lane:
             except queue.Empty:
                 connections.close_all()
         return self.work.get()
+
+
+def _release(places: asyncio.Semaphore, _answered: "asyncio.Future[Answer]") -> None:
+    places.release()
 
 
 def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
@@ -204,10 +230,24 @@ def _environ_key(name: bytes) -> str | None:
     return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
-async def take_body(environ: Environ, receive: Receive, body: IO[bytes]) -> None:
+def _not_too_slow(receive: Receive) -> Receive:
+    """`receive`, which raises TimeoutError once the body is slower than an upload may be."""
+    began, received = asyncio.get_running_loop().time(), 0
+
+    async def receive_in_time() -> Message:
+        nonlocal received
+        slowest = began + uploads.GRACE_SECONDS + received / uploads.BYTES_PER_SECOND
+        async with asyncio.timeout_at(slowest):
+            message = await receive()
+        received += len(message.get("body", b""))
+        return message
+
+    return receive_in_time
+
+
+async def take_body(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
     """Put the body into the environ by way of `body`, or mark it as too large. Raises BrokenBody."""
     environ.pop("HTTP_TRANSFER_ENCODING", None)
-    limit = uploads.limit_of(environ)
     try:
         length = await _read_bounded(receive, body, limit)
     except BaseException:

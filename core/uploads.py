@@ -1,5 +1,6 @@
 """The one way in for more than a small body: files that staff upload in the console."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,22 +9,32 @@ from django.http import parse_cookie
 
 from core.http import MAX_BODY
 
-PATHS = {"/admin/receipts/statement/import/", "/admin/receipts/slipcheck/check/"}
+# Whoever has one of these permissions may upload there.
+PATHS = {
+    "/admin/receipts/statement/import/": frozenset({"receipts.import_statement"}),
+    "/admin/receipts/slipcheck/check/": frozenset({"receipts.view_receipt", "receipts.resolve_receipt"}),
+}
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file; what is larger is for the command line."""
 SECONDS = 120.0
+"""From the first wait for a place to the end of the body."""
+GRACE_SECONDS, BYTES_PER_SECOND = 10.0, 64 * 1024
+"""A body that is slower than this after the grace is ended: it holds a place that others wait for."""
 AT_ONCE = 2
 """Uploads in a process, from the body's first byte to the answer: most threads are left to the rest."""
+AT_ONCE_OF_ONE = 1
+"""Of these by one user."""
+_SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
 
 
 def limit_of(environ: Mapping[str, Any]) -> int:
     """Bytes that the body of this request may have, going by what its headers pretend."""
-    return MAX_BODY + MAX_FILE if is_upload(environ) else MAX_BODY
+    return MAX_BODY + MAX_FILE if session_key_of(environ) else MAX_BODY
 
 
-def is_upload(environ: Mapping[str, Any]) -> bool:
-    return (
-        environ["PATH_INFO"] in PATHS
-        and environ["REQUEST_METHOD"] == "POST"
-        and settings.SESSION_COOKIE_NAME in parse_cookie(environ.get("HTTP_COOKIE", ""))
-    )
+def session_key_of(environ: Mapping[str, Any]) -> str:
+    """The session that an upload claims to have; "" for every other request. Asks nobody."""
+    if environ["PATH_INFO"] not in PATHS or environ["REQUEST_METHOD"] != "POST":
+        return ""
+    key = parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
+    return key if _SESSION_KEY.fullmatch(key) else ""

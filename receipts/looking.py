@@ -2,8 +2,9 @@
 
 from django.http import HttpRequest
 
+MAY_LOOK = ("receipts.view_receipt", "receipts.resolve_receipt")
+
 
 def may_look(request: HttpRequest) -> bool:
     """Whoever sees receipts, or decides about them."""
-    allowed = ("receipts.view_receipt", "receipts.resolve_receipt")
-    return any(request.user.has_perm(permission) for permission in allowed)
+    return any(request.user.has_perm(permission) for permission in MAY_LOOK)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -159,7 +160,11 @@ def test_nothing_else_may_be_larger_than_before(db: None, path: str, name: str) 
 
 
 def environ(**changes: str) -> dict[str, Any]:
-    return {"REQUEST_METHOD": "POST", "PATH_INFO": IMPORT, "HTTP_COOKIE": "a=b; sessionid=abc"} | changes
+    return {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": IMPORT,
+        "HTTP_COOKIE": f"a=b; {settings.SESSION_COOKIE_NAME}={'x' * 32}",
+    } | changes
 
 
 def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
@@ -173,7 +178,8 @@ def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
 
     async def take() -> None:
         answered = asyncio.get_running_loop().create_future()
-        await bridge.Bridge(lambda environ, start: [], threads=1)._take(told, receive, answered)
+        staff = bridge.Bridge(lambda environ, start: [], threads=1, uploader_of=lambda environ: "7")
+        await staff._take(told, receive, answered)
 
     asyncio.run(take())
     return told
