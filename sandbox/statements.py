@@ -13,6 +13,7 @@ from datetime import date
 
 from core import money
 from core.clock import BANGKOK
+from core.spreadsheets import safe_cell
 from sandbox.models import EntryType, SandboxEntry
 
 BANK_CODE = "998"  # of no bank in Thailand
@@ -61,7 +62,7 @@ def plain(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterato
     writer = csv.writer(_Passing())
     yield writer.writerow(COLUMNS)
     for entry in entries:
-        yield writer.writerow(_row(entry))
+        yield writer.writerow([safe_cell(text) for text in _row(entry)])
 
 
 FORMS = {

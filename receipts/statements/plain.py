@@ -6,6 +6,7 @@ from datetime import datetime
 
 from banks.base import Kind, Unreadable
 from core import money
+from core.spreadsheets import original_cell
 from receipts.statements.lines import LONGEST, Line, NotAStatement, Row, instant, matching, text
 
 COLUMNS = (
@@ -74,7 +75,7 @@ def _row(number: int, raw: bytes, encoding: str, places: Sequence[int]) -> Row:
         cells = _cells(raw, encoding)
         if len(cells) <= max(places):
             raise Unreadable(f"it has only {len(cells)} cells")
-        known = [cells[place].strip() for place in places]
+        known = [original_cell(cells[place]).strip() for place in places]
         content = "\x1f".join(known).encode()
         return Row(number, raw, read(known))
     except Unreadable as unreadable:

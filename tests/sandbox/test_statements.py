@@ -1,5 +1,7 @@
 """The sandbox bank's statement files, byte for byte."""
 
+import csv
+import io
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -8,6 +10,7 @@ import pytest
 import time_machine
 
 from core import clock
+from receipts.statements import plain
 from sandbox import services, statements
 from sandbox.models import SandboxPayment
 from tests.conftest import Shop, new_client, open_shop
@@ -153,6 +156,27 @@ def test_the_same_is_had_as_csv(watch: Any) -> None:
     )
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == f'attachment; filename="{BILLER}-2026-11-21.csv"'
+
+
+@pytest.mark.parametrize("sign_of_a_formula", ["=", "+", "-", "@", "\t", "\r", "\n"])
+@pytest.mark.parametrize("column", ["reference1", "reference2", "reference3", "payer_name"])
+def test_csv_statement_has_no_cell_that_a_spreadsheet_runs(sign_of_a_formula: str, column: str) -> None:
+    pay()
+    text = f"{sign_of_a_formula}HYPERLINK(1)"
+    SandboxPayment.objects.update(**{column: text})
+    header, row = csv.reader(io.StringIO(fetch(format="csv").content.decode(), newline=""))
+    assert dict(zip(header, row, strict=True))[column] == f"'{text}"
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in row)
+
+
+def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
+    pay()
+    SandboxPayment.objects.update(reference1="=1+1", reference2="'it")
+    (line,) = fetch(format="csv").content.splitlines(keepends=True)[1:]
+    header = ",".join(statements.COLUMNS).encode()
+    (row,) = plain.rows([(1, header), (2, line)], "utf-8")
+    assert row.line is not None
+    assert (row.line.reference1, row.line.reference2) == ("=1+1", "'it")
 
 
 @pytest.mark.parametrize(

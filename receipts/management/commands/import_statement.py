@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from banks.base import UnknownBank
 from core import clock, origin
 from core.progress import Bar
+from core.spreadsheets import safe_cell
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
 from receipts.statements.lines import Complaints, NotAStatement
@@ -25,8 +26,6 @@ AGAIN = "What is stored stays; import it again."
 STDIN = "-"
 WHO = "command:import_statement"
 COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
-# What a spreadsheet would take for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Command(BaseCommand):
@@ -99,7 +98,7 @@ def _counted(counts: Counter[str]) -> str:
 
 def _row(name: str, result: Result) -> tuple[str, ...]:
     cells = (name, str(result.number), result.result, result.receipt_id, result.outcome, result.why)
-    return tuple(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
+    return tuple(safe_cell(cell) for cell in cells)
 
 
 def _is_same(one: str, other: str) -> bool:
