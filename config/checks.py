@@ -13,17 +13,21 @@ from django.db import DatabaseError, connections
 
 from config.reading import NO_DATABASE, unreadable
 from core import money
+from core.postgres import sessions
 
 LONGEST_TTL_HOURS = 8784
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 LONGEST_ATTEMPT_DAYS = 3653
 MOST_PROXY_HOPS = 10
 MOST_CARD_CALLS = 64
+OURS = "settings"
 PROBES = ("off", "reachable", "2xx")
 
 
 def refuse_wrong_settings() -> None:
     """Run every check, the database's too; raises SystemCheckError. Servers and workers call it at start."""
+    # First ours: Django's checks of models end in a traceback where the database does not answer.
+    call_command("check", tags=[OURS, Tags.database], databases=["default"], fail_level="ERROR")
     call_command("check", databases=["default"], fail_level="ERROR")
 
 
@@ -31,7 +35,7 @@ def _error(number: int, message: str, hint: str) -> CheckMessage:
     return Error(message, hint=hint, id=f"qr.E{number:03}")
 
 
-@register()
+@register(OURS)
 def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """SECRET_KEY, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
     found = []
@@ -53,7 +57,7 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register()
+@register(OURS)
 def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Numbers and choices that make no sense."""
     found: list[CheckMessage] = []
@@ -95,7 +99,7 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register()
+@register(OURS)
 def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """How many webhooks a merchant may have."""
     if settings.WEBHOOKS_PER_MERCHANT >= 1:
@@ -103,7 +107,7 @@ def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [_error(60, "WEBHOOKS_PER_MERCHANT admits none.", "20 by default; at least 1.")]
 
 
-@register()
+@register(OURS)
 def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Where cards are charged."""
     found = []
@@ -120,7 +124,7 @@ def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register()
+@register(OURS)
 def proxy_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Whose word is taken for where a caller is."""
     if 0 <= settings.PROXY_HOPS <= MOST_PROXY_HOPS:
@@ -140,11 +144,25 @@ def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> 
             commit, fsync = cursor.fetchone()
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        return [_error(12, f"The database does not answer: {reason}", "Check DATABASE_URL and that it runs.")]
+        is_pooler = "unsupported startup parameter" in reason
+        hint = sessions.TURN_OFF if is_pooler else "Check DATABASE_URL and that it runs."
+        return [_error(12, f"The database does not answer: {reason}", hint)]
     if commit == "off" or fsync == "off":
         hint = "Set synchronous_commit = on and fsync = on in postgresql.conf."
         return [_error(13, f"The database is not durable: synchronous_commit={commit}, fsync={fsync}.", hint)]
     return []
+
+
+@register(Tags.database)
+def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Time-outs must hold, and what is prepared must still be there, also behind a pooler."""
+    if databases is None:
+        return []
+    try:
+        problem = sessions.find_problem(connections["default"])
+    except DatabaseError:  # `durable_database` says so
+        return []
+    return [] if problem is None else [_error(70, *problem)]
 
 
 def _secret_key() -> str:

@@ -51,29 +51,37 @@ LOG_STREAM = read("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage
 # PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
 # after lock_timeout and is told to retry.
 GIVEN_OPTIONS: dict[str, Any] = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
-SESSION_LIMITS = (
-    "-c lock_timeout=5000 -c statement_timeout=30000 "
-    "-c idle_in_transaction_session_timeout=15000 -c timezone=UTC"
-)
+# A direct connection gets them at its start, which costs nothing. A pooler takes nothing at the start, so
+# there the role has them (`manage.py set_role_limits`). `core.postgres.sessions` checks that they hold.
+SESSION_PARAMETERS = {
+    "lock_timeout": "5s",
+    "statement_timeout": "30s",
+    "idle_in_transaction_session_timeout": "15s",
+    "timezone": "UTC",
+}
+DATABASE_PREPARE = read("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
+SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
 DATABASES["default"] |= {
     "ENGINE": "core.postgres",
     "CONN_MAX_AGE": read("DATABASE_MAX_AGE", env.int, 600),
     "CONN_HEALTH_CHECKS": read("DATABASE_HEALTH_CHECKS", env.bool, True),
-    "DISABLE_SERVER_SIDE_CURSORS": not read("DATABASE_PREPARE", env.bool, True),
+    "DISABLE_SERVER_SIDE_CURSORS": not DATABASE_PREPARE,
     "OPTIONS": {
         **GIVEN_OPTIONS,
-        "options": f"{SESSION_LIMITS} {GIVEN_OPTIONS.get('options', '')}".strip(),
         "connect_timeout": 5,
         # No server says that its machine vanished: silence is noticed after 30 seconds, not after hours.
         "keepalives_idle": 15,
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
-        # Prepared statements save the planning on hot paths. They need a connection that stays:
-        # DATABASE_PREPARE=0 behind pgbouncer in transaction mode.
+        # Prepared statements save the planning on hot paths. They need a session that stays.
         **(
-            {"server_side_binding": True, "prepare_threshold": 2}
-            if read("DATABASE_PREPARE", env.bool, True)
+            {
+                "server_side_binding": True,
+                "prepare_threshold": 2,
+                "options": f"{SESSION_OPTIONS} {GIVEN_OPTIONS.get('options', '')}".strip(),
+            }
+            if DATABASE_PREPARE
             else {}
         ),
     },
@@ -194,9 +202,15 @@ CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"database_away": {"()": "core.logs.DatabaseAway"}},
     "formatters": {"json": {"()": "core.logs.JsonLine"}},
     "handlers": {
-        "lines": {"class": "core.logs.Gathering", "stream": f"ext://sys.{LOG_STREAM}", "formatter": "json"}
+        "lines": {
+            "class": "core.logs.Gathering",
+            "stream": f"ext://sys.{LOG_STREAM}",
+            "formatter": "json",
+            "filters": ["database_away"],
+        }
     },
     "root": {"handlers": ["lines"], "level": LOG_LEVEL},
     "loggers": {

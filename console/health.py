@@ -12,6 +12,7 @@ from console import openapi as docs
 from core import clock, http
 from core.http import Answer
 from core.methods import safe_only
+from core.postgres import sessions
 from webhooks import backlog
 
 OLDEST_DUE = timedelta(minutes=5)
@@ -36,11 +37,13 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def _checks(now: datetime) -> dict[str, dict[str, Any]]:
     try:
+        problem = sessions.find_problem(connection)
         pending = _unapplied_migrations()
     except DatabaseError:
         return {"database": {"ok": False}}
     checks: dict[str, dict[str, Any]] = {
         "database": {"ok": True},
+        "database_sessions": {"ok": problem is None, "problem": problem and problem[0]},
         "migrations": {"ok": not pending, "pending": pending},
     }
     if pending:

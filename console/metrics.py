@@ -7,6 +7,7 @@ Read from the database, so that every web process says the same. What only grows
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, generate_latest
@@ -32,6 +33,15 @@ class Database(Collector):
     """All metrics, read anew for each scrape."""
 
     def collect(self) -> Iterator[Metric]:
+        """Without the database only that it is away: everything else is counted there."""
+        try:
+            found = list(self._read())
+        except DatabaseError:
+            found = []
+        yield GaugeMetricFamily("database_up", "Whether the database answers.", bool(found))
+        yield from found
+
+    def _read(self) -> Iterator[Metric]:
         now = clock.now()
         yield from _payments(now)
         yield from _inquiries(now)

@@ -40,7 +40,7 @@ readyz = Operation(
     name="readyz",
     tag=Tag.SERVICE,
     summary="Does the service do its work?",
-    description="503 names the check that failed: database, migrations, workers, beat or late deliveries.",
+    description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries.",
     contents={200: _READINESS, 503: _READINESS},
 )
 metrics = Operation(

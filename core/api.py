@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -177,4 +178,6 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return http.respond(http.error_answer(errors.InternalError(), request_id_of(request)))
+    """Called while the exception is handled: Django passes it to nobody."""
+    error = sys.exception()
+    return refusal(error if isinstance(error, Exception) else errors.InternalError(), request)

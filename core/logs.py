@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from core import origin
+from core.postgres.away import is_away
 
 GATHER_SECONDS = 0.1
 READY_MADE = {"access", "security"}  # loggers whose messages are JSON objects already
@@ -102,3 +103,23 @@ class LineLimit:
                 return None
             self._names[name] = (second, passed + 1, 0)
             return left_out
+
+
+class DatabaseAway(logging.Filter):
+    """While the database is away everything fails alike: one line a second, not a traceback for each."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self._limit = LineLimit(1)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if not is_away(error):
+            return True
+        left_out = self._limit.admit("database")
+        if left_out is None:
+            return False
+        reason = str(error).strip().partition("\n")[0]
+        record.msg, record.args = "The database is away: %s (%d more failed alike)", (reason, left_out)
+        record.exc_info = record.exc_text = None
+        return True

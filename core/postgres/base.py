@@ -12,7 +12,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format
 
 # The driver's own reader of instants, written in C. Django puts its time zone on each value in Python, which
-# changes nothing here, because the time zone of each session is UTC (SESSION_LIMITS in the settings).
+# changes nothing here, because the time zone of each session is UTC (SESSION_PARAMETERS in the settings).
 INSTANT = psycopg.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT)
 
 

@@ -29,7 +29,8 @@ def test_ready_when_everything_is_alive(signs_of_life: None) -> None:
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"]) == {
-        "database", "migrations", "beat", "worker_default", "worker_webhooks", "worker_banks", "deliveries",
+        "database", "database_sessions", "migrations", "beat", "worker_default", "worker_webhooks",
+        "worker_banks", "deliveries",
     }  # fmt: skip
 
 
@@ -69,3 +70,12 @@ def test_what_waits_for_an_ill_endpoint_is_no_fault_of_the_service(signs_of_life
     now = clock.now()
     set_health(late(shop), paused_at=now, paused_until=now, pause_seconds=30)
     assert Client().get("/readyz").json()["checks"]["deliveries"] == {"ok": True, "oldest_due_seconds": 0}
+
+
+def test_sessions_without_time_limits_are_named(signs_of_life: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    problem = "Sessions of the database have no lock_timeout, statement_timeout."
+    assert answer.json()["checks"]["database_sessions"] == {"ok": False, "problem": problem}

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from receipts.models import Inquiry
 from tests.conftest import BankCaller, Shop
+from tests.database_away import without_database
 from tests.stack import wait_until
 from tests.threads import at_once
 from tests.webhooks.cast import NOW, claim, make_endpoint, publish, set_health
@@ -74,6 +75,7 @@ def paused(shop: Shop) -> Endpoint:
 def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -> None:
     shown = families()
     assert {name: family.type for name, family in shown.items()} == {
+        "database_up": "gauge",
         "payments_pending": "gauge",
         "payments_overdue": "gauge",
         "inquiries_due": "gauge",
@@ -266,3 +268,8 @@ def test_workers_that_count_at_once_lose_nothing() -> None:
     at_once(*[count] * 4)
     assert set(Tally.objects.values_list("count", flat=True)) == {80}
     assert Tally.objects.count() == 8
+
+
+def test_metrics_without_the_database_say_that_it_is_away() -> None:
+    found = without_database(families)
+    assert {name: family.samples[0].value for name, family in found.items()} == {"database_up": 0}
