@@ -7,7 +7,6 @@ from core import answers
 from idempotency.views import LONGEST_KEY
 
 Json = dict[str, Any]
-SECURITY: list[Json] = [{"secretKey": []}]
 REQUEST_ID = {"$ref": "#/components/parameters/RequestId"}
 IDEMPOTENCY_KEY = {"$ref": "#/components/parameters/IdempotencyKey"}
 PARAMETERS: Json = {
@@ -39,7 +38,8 @@ COMPONENTS: Json = {
         "secretKey": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A secret key: `tq_test_...` or `tq_live_...`.",
+            "description": "A secret key: `tq_test_...` or `tq_live_...`. A key has scopes; an operation "
+            "that needs another one is refused with 403 `insufficient_scope`.",
         }
     },
 }

@@ -12,14 +12,14 @@ from core.errors import CATALOGUE, ApiError
 from core.http import JSON
 from core.openapi import Operation
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
-from merchants.errors import AuthenticationFailed, RateLimitExceeded
+from merchants.errors import AuthenticationFailed, InsufficientScope, RateLimitExceeded
 from payments.errors import CardDeclined
 
 Json = dict[str, Any]
 Refusal = type[ApiError]
 
 ALWAYS: list[Refusal] = [errors.InternalError, errors.ServiceUnavailable]
-WITH_KEY: list[Refusal] = [AuthenticationFailed, RateLimitExceeded]
+WITH_KEY: list[Refusal] = [AuthenticationFailed, InsufficientScope, RateLimitExceeded]
 WITH_BODY: list[Refusal] = [errors.RequestTooLarge, errors.RequestTimeout]
 WITH_JSON: list[Refusal] = [errors.InvalidRequest, errors.UnsupportedMediaType]
 ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
@@ -35,6 +35,7 @@ SAMPLES = {
     "retry_after": "1",
     "name": "somebank",
     "limit": "20",
+    "scope": "withdrawals:write",
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",

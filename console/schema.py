@@ -39,14 +39,18 @@ class OperationSchema(AutoSchema):
         operation = {
             "operationId": told.name + _suffix(path),
             "summary": told.summary,
-            "description": told.description,
+            "description": self._description(told),
             "tags": [told.tag.value],
             "parameters": [*self._path_parameters(), *self._query(told), *self._headers()],
             "requestBody": self._body(told),
-            "security": components.SECURITY if self.is_merchants else [],
+            "security": [{"secretKey": [told.scope.value]}] if told.scope else [],
             "responses": self._responses(told),
         }
         return {name: value for name, value in operation.items() if value is not None}
+
+    def _description(self, told: Operation) -> str:
+        scope = f" The key needs the scope `{told.scope.value}`." if told.scope else ""
+        return f"{told.description}{scope}"
 
     def _path_parameters(self) -> list[Json]:
         return [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -28,13 +28,23 @@ def network_of(address: str, *, ipv6_bits: int, ipv4_bits: int = 32) -> str:
 def is_among(address: str, networks: Iterable[str]) -> bool:
     """Whether `address` is in one of the networks (CIDR)."""
     caller = _parsed(address)
-    return caller is not None and any(caller in ip_network(network) for network in networks)
+    return caller is not None and any(caller in _parsed_network(network) for network in networks)
+
+
+def normalized_networks(networks: Iterable[str]) -> list[str]:
+    """The networks as CIDRs; an address is a network of one. Raises ValueError that says what is wrong."""
+    return [str(ip_network(network.strip())) for network in networks]
 
 
 @lru_cache(maxsize=4096)
 def _normalized(text: str) -> str:
     address = _parsed(text)
     return "" if address is None else str(address)
+
+
+@lru_cache(maxsize=4096)
+def _parsed_network(network: str) -> IPv4Network | IPv6Network:
+    return ip_network(network)
 
 
 @lru_cache(maxsize=4096)

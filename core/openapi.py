@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from rest_framework import serializers
 
 from core.errors import ApiError
+from core.scopes import Scope
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 SerializerType = type[serializers.Serializer[Any]]
@@ -68,13 +69,15 @@ class Operation:
     name: the operationId; other path forms get a suffix. answer: of the 200; none means 204.
     plain_answer: where the form without the country differs. refusals: those of this operation alone;
     what every operation of its kind can answer, and `invalid_<field>`, is added. accepts, contents: bodies
-    that no serializer describes, by media type; those of answers by status first.
+    that no serializer describes, by media type; those of answers by status first. scope: what the key of a
+    merchant needs; every operation of the merchant API has one.
     """
 
     name: str
     tag: Tag
     summary: str
     description: str
+    scope: Scope | None = None
     answer: Shown | None = None
     plain_answer: Shown | None = None
     body: Shown | None = None

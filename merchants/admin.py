@@ -11,6 +11,7 @@ import banks
 from core import clock
 from core.admin import ReadOnlyAdmin
 from merchants import links, services
+from merchants.key_form import KeyForm
 from merchants.models import ApiKey, BankLink, LateMoney, Merchant
 
 
@@ -26,17 +27,19 @@ class MerchantAdmin(ReadOnlyAdmin):
         if chosen.count() != 1:
             messages.error(request, "Choose one merchant: its key is shown once, on the next page.")
             return None
-        merchant = chosen.get()
-        key, secret = services.issue_key(merchant=merchant, now=clock.now())
-        self.log_change(request, merchant, f"issued key {key.id}")
+        merchant, is_filled = chosen.get(), "issue" in request.POST
+        may_withdraw = request.user.has_perm("merchants.issue_withdrawal_key")
+        form = KeyForm(request.POST if is_filled else None, may_withdraw=may_withdraw)
+        context = {**self.admin_site.each_context(request), "merchant": merchant, "form": form}
+        issued = form.issue(merchant, clock.now()) if is_filled else None
+        if issued is None:
+            title = {"title": "Issue a secret key"}
+            return TemplateResponse(request, "admin/issue_key.html", context | title)
+        key, secret = issued
+        self.log_change(request, merchant, f"issued key {key.id}: {' '.join(key.scopes)}")
         # In the answer itself: a message would leave the key in a cookie or the session table.
-        context = {
-            **self.admin_site.each_context(request),
-            "merchant": merchant,
-            "key": key,
-            "secret": secret,
-        }
-        response = TemplateResponse(request, "admin/key_issued.html", context | {"title": "Secret key"})
+        context |= {"title": "Secret key", "key": key, "secret": secret}
+        response = TemplateResponse(request, "admin/key_issued.html", context)
         response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -86,10 +89,16 @@ class BankLinkAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    list_display = ["id", "public_id", "merchant", "created_at", "expires_at", "revoked_at", "last_used_at"]
+    list_display = [
+        "id", "public_id", "merchant", "scopes", "issued_by", "created_at", "expires_at", "revoked_at",
+        "last_used_at",
+    ]  # fmt: skip
     list_select_related = ["merchant"]
     search_fields = ["=id", "=public_id", "=merchant__id"]
-    fields = ["id", "merchant", "public_id", "created_at", "expires_at", "revoked_at", "last_used_at"]
+    fields = [
+        "id", "merchant", "public_id", "scopes", "networks", "issued_by", "created_at", "expires_at",
+        "revoked_at", "revoked_by", "last_used_at", "seen_networks",
+    ]  # fmt: skip
     actions = ["revoke"]
 
     @admin.action(description="Revoke at once", permissions=["revoke"])

@@ -5,14 +5,17 @@ from typing import Any
 from rest_framework.request import Request
 
 from core.api import ApiViewSet
+from core.openapi import operation_of
 from merchants import limits
 from merchants.authentication import BearerKey, merchant_of
+from merchants.errors import InsufficientScope
+from merchants.models import ApiKey
 
 __all__ = ["MerchantViewSet", "merchant_of"]
 
 
 class MerchantViewSet(ApiViewSet):
-    """Authenticated by a secret key, limited per key."""
+    """Authenticated by a secret key, limited per key, within the scopes of the key."""
 
     authentication_classes = [BearerKey]
     throttle_classes = [limits.KeyRate]
@@ -20,6 +23,19 @@ class MerchantViewSet(ApiViewSet):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         self.perform_authentication(request)
         self.check_throttles(request)
+        self._check_scope(request)
+
+    def _check_scope(self, request: Request) -> None:
+        """Raises InsufficientScope. An operation that declares no scope is for nobody."""
+        handler = getattr(self, self.action or "", None)
+        if handler is None:  # a method that the path does not answer: 405 follows
+            return
+        operation = operation_of(handler)
+        if operation is None or operation.scope is None:
+            raise RuntimeError(f"{self.action} of {type(self).__name__} declares no scope")
+        key: ApiKey = request.auth  # type: ignore[assignment]
+        if operation.scope not in key.scopes:
+            raise InsufficientScope(scope=operation.scope.value)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

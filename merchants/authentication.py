@@ -7,12 +7,19 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from core import clock, origin, rows
+from core import addresses, clock, origin, rows, security_log
+from core.security_log import SecurityEvent
 from merchants import secrets
-from merchants.errors import AuthenticationFailed
-from merchants.models import ApiKey, Merchant
+from merchants.errors import AuthenticationFailed, InsufficientScope
+from merchants.models import MOST_SEEN_NETWORKS, ApiKey, Merchant
 
 NOTE_USE_EVERY = timedelta(minutes=1)  # a write for each request would double the cost of reading
+# Nothing is written if another request noted the same network first.
+NOTE_NETWORK = """
+UPDATE merchants_apikey SET last_used_at = %s,
+    seen_networks = (seen_networks || %s::varchar)[greatest(cardinality(seen_networks) + 2 - %s, 1):]
+WHERE id = %s AND NOT %s = ANY(seen_networks)
+"""
 _KEY_COLUMNS = len(ApiKey._meta.concrete_fields)
 
 
@@ -25,7 +32,6 @@ class BearerKey(BaseAuthentication):
             raise AuthenticationFailed()
         merchant, key = find(secret, clock.now())
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
-        origin.act_as(f"key:{key.public_id}")
         return merchant, key
 
     def authenticate_header(self, request: Request) -> str:
@@ -33,13 +39,16 @@ class BearerKey(BaseAuthentication):
 
 
 def find(secret: str, now: datetime) -> tuple[Merchant, ApiKey]:
-    """The merchant and the key of `secret`, by one query. Raises AuthenticationFailed."""
+    """The merchant and the key of `secret`, by one query. Raises AuthenticationFailed, InsufficientScope."""
     found = rows.run(_sql(), [secrets.digest(secret)]).fetchone()
     if found is None:
         raise AuthenticationFailed()
     key = rows.instance(ApiKey, found[:_KEY_COLUMNS])
+    origin.act_as(f"key:{key.public_id}")  # also where it has ended: the security log names it
     if not key.is_usable(now):
         raise AuthenticationFailed()
+    if key.networks and not addresses.is_among(origin.current().address, key.networks):
+        raise InsufficientScope("This key may not be used from this address.")
     _note_use(key, now)
     return rows.instance(Merchant, found[_KEY_COLUMNS:]), key
 
@@ -53,7 +62,17 @@ def _sql() -> str:
 
 
 def _note_use(key: ApiKey, now: datetime) -> None:
-    if key.last_used_at is None or now - key.last_used_at >= NOTE_USE_EVERY:
+    """Once a minute that the key is used, and each new network that it is used from."""
+    network = addresses.network_of(origin.current().address, ipv4_bits=24, ipv6_bits=48)
+    if network and network not in key.seen_networks:
+        if rows.run(NOTE_NETWORK, [now, network, MOST_SEEN_NETWORKS, key.pk, network]).rowcount:
+            security_log.record(
+                SecurityEvent.KEY_USED_FROM_NEW_NETWORK,
+                subject=f"key:{key.public_id}",
+                merchant_id=key.merchant_id,
+                network=network,
+            )
+    elif key.last_used_at is None or now - key.last_used_at >= NOTE_USE_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 

@@ -6,6 +6,11 @@ class AuthenticationFailed(AuthenticationError):
     message = "The secret key is missing or not valid."
 
 
+class InsufficientScope(NotPermitted):
+    code = "insufficient_scope"
+    message = "This key does not have the scope {scope}."
+
+
 class RateLimitExceeded(RateLimitError):
     code = "rate_limit_exceeded"
     message = "Too many requests with this key. Try again in {retry_after} s."

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_network
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -129,7 +128,7 @@ def _networks(callers: Sequence[str]) -> list[str]:
     if len(callers) > MOST_CALLERS:
         raise ValidationError({"callers": f"At most {MOST_CALLERS} networks."})
     try:
-        return [str(ip_network(caller.strip())) for caller in callers]
+        return addresses.normalized_networks(callers)
     except ValueError as error:
         raise ValidationError({"callers": f"{error}."}) from None
 

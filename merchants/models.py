@@ -6,6 +6,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core.columns import PublicIdKey
+from core.scopes import Scope
+
+MOST_SEEN_NETWORKS = 20
 
 
 class Mode(models.TextChoices):
@@ -88,8 +91,15 @@ class BankLink(models.Model):
         return f"{self.merchant_id} at {self.bank}"
 
 
+def all_scopes() -> list[str]:
+    return list(Scope.values)
+
+
 class ApiKey(models.Model):
-    """A secret key, of which only the SHA-256 is kept. `public_id` is the part that may be shown."""
+    """A secret key, of which only the SHA-256 is kept. `public_id` is the part that may be shown.
+
+    A trigger keeps what a key was issued with: only its end and its use are written later.
+    """
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="keys")
@@ -99,10 +109,39 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices), default=all_scopes)
+    networks = ArrayField(
+        models.CharField(max_length=43),
+        default=list,
+        blank=True,
+        help_text="Networks from which the key may be used; none means any.",
+    )
+    seen_networks = ArrayField(
+        models.CharField(max_length=43),
+        default=list,
+        blank=True,
+        help_text=f"Networks from which it was used; the last {MOST_SEEN_NETWORKS}.",
+    )
+    issued_by = models.CharField(max_length=160, blank=True, default="", help_text="Who issued it.")
+    revoked_by = models.CharField(max_length=160, blank=True, default="", help_text="Who revoked it.")
 
     class Meta:
         verbose_name, verbose_name_plural = "API key", "API keys"
-        constraints = [models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique")]
+        permissions = [("issue_withdrawal_key", "Can issue API keys that can withdraw")]
+        constraints = [
+            models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique"),
+            models.CheckConstraint(
+                condition=models.Q(scopes__contained_by=Scope.values, scopes__len__gte=1),
+                name="api_key_scopes_known",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(seen_networks__len__lte=MOST_SEEN_NETWORKS), name="api_key_seen_bounded"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(revoked_by="") | models.Q(revoked_at__isnull=False),
+                name="api_key_revoked_by_if_revoked",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.public_id}..."

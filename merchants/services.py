@@ -1,10 +1,13 @@
-"""Merchants and their keys: create, issue, roll, revoke."""
+"""Merchants and their keys: create, issue, roll, revoke. A key keeps its scopes and networks for life."""
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from core import ids, security_log
+from core import addresses, ids, origin, security_log
+from core.scopes import Scope
 from core.security_log import SecurityEvent
 from merchants import secrets
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
@@ -12,10 +15,19 @@ from merchants.models import ApiKey, LateMoney, Merchant, Mode
 
 SANDBOX = "sandbox"
 LONGEST_OVERLAP_HOURS = 168
+MOST_NETWORKS = 20
+ALL_SCOPES = tuple(Scope.values)
 
 
 @transaction.atomic
-def create_merchant(*, name: str, mode: str, now: datetime) -> tuple[Merchant, str]:
+def create_merchant(
+    *,
+    name: str,
+    mode: str,
+    now: datetime,
+    scopes: Iterable[str] = ALL_SCOPES,
+    networks: Sequence[str] = (),
+) -> tuple[Merchant, str]:
     """A merchant with its first key; the key is returned once and can never be read again.
 
     A test merchant is ready at once, with a biller id at the sandbox bank; a live one waits for its bank.
@@ -25,12 +37,23 @@ def create_merchant(*, name: str, mode: str, now: datetime) -> tuple[Merchant, s
         merchant.bank, merchant.biller_id = SANDBOX, ids.random_text(15, "0123456789")
     merchant.full_clean(validate_constraints=False)
     merchant.save(force_insert=True)
-    _, secret = issue_key(merchant=merchant, now=now)
+    _, secret = issue_key(merchant=merchant, now=now, scopes=scopes, networks=networks)
     return merchant, secret
 
 
-def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
-    """Another key beside those that exist. The second value is the secret, shown once."""
+def issue_key(
+    *,
+    merchant: Merchant,
+    now: datetime,
+    expires_at: datetime | None = None,
+    scopes: Iterable[str] = ALL_SCOPES,
+    networks: Sequence[str] = (),
+) -> tuple[ApiKey, str]:
+    """Another key beside those that exist. The second value is the secret, shown once.
+
+    scopes: default is all. networks: CIDRs from which the key may be used; none means any. Raises
+    ValidationError by the field at fault.
+    """
     secret = secrets.new(merchant.mode)
     key = ApiKey.objects.create(
         id=ids.new("key_", now),
@@ -39,8 +62,11 @@ def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None 
         digest=secrets.digest(secret),
         created_at=now,
         expires_at=expires_at,
+        scopes=_known(scopes),
+        networks=_normalized(networks),
+        issued_by=origin.current().actor,
     )
-    _record(SecurityEvent.KEY_ISSUED, key)
+    _record(SecurityEvent.KEY_ISSUED, key, [*key.scopes, *key.networks])
     return key, secret
 
 
@@ -48,7 +74,7 @@ def issue_key(*, merchant: Merchant, now: datetime, expires_at: datetime | None 
 def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey, str]:
     """A new key in the place of `key_id`, which works for `overlap_hours` (0 to 168) more.
 
-    A key that was to expire hands its lifetime on. Raises KeyNotFound, KeyNotRollable.
+    The new key has the scopes, networks and lifetime of the old one. Raises KeyNotFound, KeyNotRollable.
     """
     if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
         raise ValueError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
@@ -60,16 +86,19 @@ def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey,
     key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
     key.save(update_fields=["expires_at"])
     _record(SecurityEvent.KEY_ROLLED, key)
-    return issue_key(merchant=key.merchant, now=now, expires_at=None if lifetime is None else now + lifetime)
+    expires_at = None if lifetime is None else now + lifetime
+    return issue_key(
+        merchant=key.merchant, now=now, expires_at=expires_at, scopes=key.scopes, networks=key.networks
+    )
 
 
 @transaction.atomic
 def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
-    """End a key at once. Revoking it again changes nothing."""
+    """End a key at once. Revoking it again changes nothing. Raises KeyNotFound."""
     key = _locked(key_id)
     if key.revoked_at is None:
-        key.revoked_at = now
-        key.save(update_fields=["revoked_at"])
+        key.revoked_at, key.revoked_by = now, origin.current().actor
+        key.save(update_fields=["revoked_at", "revoked_by"])
         _record(SecurityEvent.KEY_REVOKED, key)
     return key
 
@@ -87,9 +116,35 @@ def merchant_by_id(merchant_id: str) -> Merchant:
     return merchant
 
 
-def _record(event: SecurityEvent, key: ApiKey) -> None:
-    subject = f"key:{key.public_id}"
-    security_log.record_on_commit(event, subject=subject, merchant_id=key.merchant_id)
+def _known(scopes: Iterable[str]) -> list[str]:
+    """Each once, in the order of `Scope`."""
+    given = set(scopes)
+    if unknown := given - set(Scope.values):
+        known = ", ".join(Scope.values)
+        raise ValidationError(
+            {"scopes": f"{', '.join(sorted(unknown))} is no scope. The scopes are {known}."}
+        )
+    if not given:
+        raise ValidationError({"scopes": "Give at least one scope."})
+    return [scope.value for scope in Scope if scope.value in given]
+
+
+def _normalized(networks: Sequence[str]) -> list[str]:
+    if len(networks) > MOST_NETWORKS:
+        raise ValidationError({"networks": f"At most {MOST_NETWORKS} networks."})
+    try:
+        return addresses.normalized_networks(networks)
+    except ValueError as error:
+        raise ValidationError({"networks": f"{error}."}) from None
+
+
+def _record(event: SecurityEvent, key: ApiKey, changes: Sequence[str] = ()) -> None:
+    security_log.record_on_commit(
+        event,
+        subject=f"key:{key.public_id}",
+        merchant_id=key.merchant_id,
+        changes=changes,
+    )
 
 
 def _locked(key_id: str) -> ApiKey:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from core.openapi import Operation, Shown, Tag
+from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments.errors import (
     CardDeclined,
@@ -51,6 +52,7 @@ PAID_BY_CARD = CARD_PAYMENT | {
 create = Operation(
     name="create_payment",
     tag=Tag.PAYMENTS,
+    scope=Scope.PAYMENTS_WRITE,
     summary="Pay by card",
     description="Charges the card behind a token. A decline is a 402 that names the failed payment. "
     "`pending` means that the acquirer has not answered yet: poll, or wait for the webhook, and never pay "
@@ -81,6 +83,7 @@ create = Operation(
 list_ = Operation(
     name="list_payments",
     tag=Tag.PAYMENTS,
+    scope=Scope.PAYMENTS_READ,
     summary="List payments",
     description="Newest first. A pending payment whose time is over shows, and is found, as `expired`.",
     query=PaymentQuery,
@@ -90,6 +93,7 @@ list_ = Operation(
 retrieve = Operation(
     name="get_payment",
     tag=Tag.PAYMENTS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a payment",
     description="Poll this while the customer pays, or to make sure when no webhook came. "
     "The two path forms show different fields.",

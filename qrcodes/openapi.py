@@ -3,6 +3,7 @@
 from typing import Any
 
 from core.openapi import Link, Operation, Shown, Tag
+from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound
 from qrcodes.serializers import ImageQuery, QrCodeObject, QrCodeRequest
@@ -23,6 +24,7 @@ _PICTURES: dict[str, Any] = {"image/png": {}, "image/svg+xml": {}}
 create = Operation(
     name="create_qr_code",
     tag=Tag.QR_CODES,
+    scope=Scope.PAYMENTS_WRITE,
     summary="Generate a QR code",
     description="Makes a code over an amount, and with it a pending payment of the same amount and "
     "reference. Optional fields that were not given are absent from the answer.",
@@ -44,6 +46,7 @@ create = Operation(
 retrieve = Operation(
     name="get_qr_code",
     tag=Tag.QR_CODES,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a QR code",
     description="Its status is its payment's.",
     answer=Shown(QrCodeObject, QR_CODE),
@@ -52,6 +55,7 @@ retrieve = Operation(
 expire = Operation(
     name="expire_qr_code",
     tag=Tag.QR_CODES,
+    scope=Scope.PAYMENTS_WRITE,
     summary="End a pending QR code now",
     description="The payment becomes `expired`. A code that is not pending stays as it is.",
     answer=Shown(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),

@@ -1,6 +1,7 @@
 """The operations on refunds, as the OpenAPI document tells them."""
 
 from core.openapi import Link, Operation, Shown, Tag
+from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments.errors import PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded
 from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
@@ -37,6 +38,7 @@ _BY_ID = {"refund_id": "$response.body#/refund_id"}
 create = Operation(
     name="create_refund",
     tag=Tag.REFUNDS,
+    scope=Scope.REFUNDS_WRITE,
     summary="Refund a payment",
     description="All of it or a part, several times if need be. The money is set aside at once and sent in "
     "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back.",
@@ -59,6 +61,7 @@ create = Operation(
 list_ = Operation(
     name="list_refunds",
     tag=Tag.REFUNDS,
+    scope=Scope.PAYMENTS_READ,
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
@@ -67,6 +70,7 @@ list_ = Operation(
 retrieve = Operation(
     name="get_refund",
     tag=Tag.REFUNDS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a refund",
     description="While it is `pending`, `pending_reason` says what it waits for.",
     answer=Shown(RefundObject, COMPLETED),
@@ -75,6 +79,7 @@ retrieve = Operation(
 address = Operation(
     name="set_refund_destination",
     tag=Tag.REFUNDS,
+    scope=Scope.REFUNDS_WRITE,
     summary="Say where a refund goes",
     description="For a refund that is `awaiting_destination`: no account of the payer is known.",
     body=Shown(DestinationRequest, _PAYEE),
@@ -85,6 +90,7 @@ address = Operation(
 cancel = Operation(
     name="cancel_refund",
     tag=Tag.REFUNDS,
+    scope=Scope.REFUNDS_WRITE,
     summary="Cancel a refund",
     description="Only before a bank was told of it. The money is in the balance again; no webhook tells.",
     answer=Shown(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),

@@ -6,6 +6,7 @@ from core import money
 from core.answers import id_shape
 from core.errors import InvalidParameters, InvalidRequest, PathNotFound, UnsupportedMediaType
 from core.openapi import Operation, Shown, Tag
+from core.scopes import Scope
 from sandbox.books import MOST_FOUND
 from sandbox.errors import (
     InvalidDate,
@@ -29,6 +30,7 @@ from sandbox.serializers import (
 create = Operation(
     name="pay_at_sandbox_bank",
     tag=Tag.SANDBOX,
+    scope=Scope.PAYMENTS_WRITE,
     summary="Pay a QR code at the sandbox bank",
     description="Plays the customer's banking app for test keys. What the bank then tells the service, and "
     "when, is the scenario's: "
@@ -67,6 +69,7 @@ _FILE = {200: {"text/plain": {"type": "string"}, "text/csv": {"type": "string"}}
 own_statement = Operation(
     name="download_sandbox_bank_statement",
     tag=Tag.SANDBOX,
+    scope=Scope.PAYMENTS_READ,
     summary="Download a day's statement of the sandbox bank",
     description="For test keys: what came to the merchant's own biller id and what went back on a day in "
     "Bangkok, also what no callback told. In the banks' cross-bank format (lines of 256 characters in "

@@ -1,6 +1,7 @@
 """The transaction history and the balance, as the OpenAPI document tells it."""
 
 from core.openapi import Operation, Shown, Tag
+from core.scopes import Scope
 from transactions.serializers import BalanceObject, BalanceQuery, TransactionList, TransactionQuery
 
 TRANSACTION = {
@@ -16,6 +17,7 @@ TRANSACTION = {
 list_ = Operation(
     name="list_transactions",
     tag=Tag.TRANSACTIONS,
+    scope=Scope.PAYMENTS_READ,
     summary="List transactions",
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
@@ -26,6 +28,7 @@ list_ = Operation(
 balance = Operation(
     name="retrieve_balance",
     tag=Tag.TRANSACTIONS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve the balance",
     description="What the merchant has now, or had at some time: `available` for refunds and withdrawals, "
     "`reserved` for those under way.",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from core.openapi import Link, Operation, Shown, Tag
+from core.scopes import Scope
 from webhooks.errors import (
     DeliveryNotFound,
     DeliveryNotRedeliverable,
@@ -65,6 +66,7 @@ _DELIVERIES_LINK = Link("list_webhook_deliveries", {"webhook_id": "$response.bod
 list_events = Operation(
     name="list_events",
     tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
     summary="List events",
     description="Everything that happened, newest first, whether anybody was told or not.",
     query=EventQuery,
@@ -73,6 +75,7 @@ list_events = Operation(
 get_event = Operation(
     name="get_event",
     tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve an event",
     description="Byte for byte the body of its message.",
     answer=Shown(EventObject, EVENT),
@@ -81,6 +84,7 @@ get_event = Operation(
 list_deliveries = Operation(
     name="list_webhook_deliveries",
     tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
     summary="List the deliveries of a webhook",
     description="Newest first, each with its attempts, the oldest first.",
     query=DeliveryQuery,
@@ -90,6 +94,7 @@ list_deliveries = Operation(
 test = Operation(
     name="test_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Test a webhook",
     description="Sends a signed `webhook.ping` the way every message goes, once. How it went is found among "
     "the deliveries.",
@@ -100,6 +105,7 @@ test = Operation(
 redeliver = Operation(
     name="redeliver_webhook_delivery",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Deliver an event once more",
     description="One more attempt under the same event id, as a delivery of its own. What the schedule does "
     "with the first one stays as it is.",
@@ -110,6 +116,7 @@ redeliver = Operation(
 replay = Operation(
     name="replay_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Send again what was missed",
     description="Every event from `since` on that the webhook has not taken: what failed, what was held "
     "while it was disabled, and events of its types that it was never to be told of. Each starts its "

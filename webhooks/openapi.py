@@ -2,6 +2,7 @@
 
 from core.openapi import Link, Operation, Shown, Tag
 from core.paging import PageQuery
+from core.scopes import Scope
 from webhooks.errors import TooManyWebhooks, WebhookNotFound
 from webhooks.serializers import (
     SecretRequest,
@@ -40,6 +41,7 @@ _BY_ID = {"webhook_id": "$response.body#/webhook_id"}
 create = Operation(
     name="create_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Configure a webhook",
     description="The URL is asked once, by a signed `webhook.ping`, before it is accepted; any HTTP answer "
     "will do. The secret is never part of the object.",
@@ -56,6 +58,7 @@ create = Operation(
 list_ = Operation(
     name="list_webhooks",
     tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
@@ -67,6 +70,7 @@ list_ = Operation(
 retrieve = Operation(
     name="get_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a webhook",
     description="A webhook that fails many times in a row is paused for a while: `health` says until when "
     "and why. One that failed for days, or answered 410, is `disabled`: `disabled_reason` says which.",
@@ -76,6 +80,7 @@ retrieve = Operation(
 change = Operation(
     name="change_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Change a webhook",
     description="What is not named stays. A new URL is asked as at creation. While it is `disabled` its "
     "events are held; enabling it again sends nothing by itself: ask for a replay.",
@@ -86,6 +91,7 @@ change = Operation(
 destroy = Operation(
     name="delete_webhook",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Delete a webhook",
     description="Nothing more is sent to it.",
     refusals=(WebhookNotFound,),
@@ -93,6 +99,7 @@ destroy = Operation(
 secret = Operation(
     name="get_webhook_secret",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Reveal the secret of a webhook",
     description="The one place that shows it.",
     answer=Shown(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
@@ -101,6 +108,7 @@ secret = Operation(
 renew_secret = Operation(
     name="rotate_webhook_secret",
     tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
     summary="Renew the secret of a webhook",
     description="For 24 hours messages carry two signatures, one by the secret before. Given the secret that "
     "signs already, nothing changes. The answer does not show the secret.",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from core.openapi import Link, Operation, Shown, Tag
+from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from transactions.errors import InsufficientFunds
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
@@ -43,6 +44,7 @@ _BY_ID = {"withdrawal_id": "$response.body#/withdrawal_id"}
 create = Operation(
     name="create_withdrawal",
     tag=Tag.WITHDRAWALS,
+    scope=Scope.WITHDRAWALS_WRITE,
     summary="Withdraw money",
     description="Reserves the amount, which the balance must cover, and sends it to an account in Thailand. "
     "The bank is told in a moment; until then the withdrawal can be canceled. Large ones may wait for the "
@@ -56,6 +58,7 @@ create = Operation(
 list_ = Operation(
     name="list_withdrawals",
     tag=Tag.WITHDRAWALS,
+    scope=Scope.PAYMENTS_READ,
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
@@ -64,6 +67,7 @@ list_ = Operation(
 retrieve = Operation(
     name="get_withdrawal",
     tag=Tag.WITHDRAWALS,
+    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a withdrawal",
     description="`pending` until the bank is told, then `processing` until it says what became of it. Banks "
     "may send money back after it had arrived: then it is `failed` with `returned_by_bank`.",
@@ -73,6 +77,7 @@ retrieve = Operation(
 cancel = Operation(
     name="cancel_withdrawal",
     tag=Tag.WITHDRAWALS,
+    scope=Scope.WITHDRAWALS_WRITE,
     summary="Cancel a pending withdrawal",
     description="Possible until the bank is told. What was reserved is free again.",
     answer=Shown(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),

@@ -2,6 +2,13 @@
 
 from console.audit.rules import Rule, posted, told
 
+# Who requested each withdrawal and refund, and the scope that this took.
+REQUESTED = """(
+    SELECT subject_id AS id, actor, 'withdrawals:write' AS scope FROM webhooks_event
+    WHERE type = 'withdrawal.pending'
+    UNION ALL SELECT id, asked_by, 'refunds:write' FROM refunds_refund
+) AS requested"""
+
 RULES = [
     Rule(
         "a refund is in the history",
@@ -59,6 +66,12 @@ RULES = [
                ('withdrawal.failed', status = 'failed')
            ) AS event (kind, is_told) ON is_told""",
         told("starts_with(type, 'withdrawal.')"),
+    ),
+    Rule(
+        "a key that requested a withdrawal or a refund has the scope for it",
+        f"SELECT id, scope FROM {REQUESTED} WHERE starts_with(actor, 'key:')",  # noqa: S608
+        f"""SELECT requested.id, scope FROM {REQUESTED}
+           JOIN merchants_apikey AS key ON 'key:' || key.public_id = actor AND scope = ANY(key.scopes)""",  # noqa: S608
     ),
     Rule(
         "what is reserved is what refunds and withdrawals under way need",

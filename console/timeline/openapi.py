@@ -6,6 +6,7 @@ from console.timeline.entries import Type
 from console.timeline.serializers import Timeline
 from core.openapi import Operation, Shown, Tag
 from core.paging import PageQuery
+from core.scopes import Scope
 from payments.errors import PaymentNotFound
 from payments.openapi import QR_PAYMENT
 
@@ -74,6 +75,7 @@ TIMELINE: dict[str, Any] = {
 list_ = Operation(
     name="get_payment_timeline",
     tag=Tag.PAYMENTS,
+    scope=Scope.PAYMENTS_READ,
     summary="What happened to a payment",
     description="Everything, newest first: what the bank, or the acquirer of a card, was asked, what it said "
     "by which way and what became of it, also money that came twice, late or in another amount, and what was "

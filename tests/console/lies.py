@@ -248,6 +248,11 @@ LIES = {
         lose_event("withdrawal.failed"),
         repeat_event("withdrawal.processed"),
     ],
+    "a key that requested a withdrawal or a refund has the scope for it": [
+        "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'withdrawals:write')",
+        "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'refunds:write')",
+        "DELETE FROM merchants_apikey",
+    ],
     "what is reserved is what refunds and withdrawals under way need": [
         "UPDATE transactions_account SET settled = settled + 1 WHERE kind = 'reserved'",
         "UPDATE refunds_refund SET amount = amount + 1 WHERE status = 'pending'",

@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from core.admin import ReadOnlyAdmin
+from core.scopes import Scope
 from merchants import secrets
 from merchants.models import ApiKey
 from payments.models import Payment
@@ -65,7 +66,12 @@ def test_the_home_names_every_app(admin_client: Client, app_label: str) -> None:
 
 
 def test_staff_issue_and_revoke_keys_and_it_is_audited(shop: Shop, admin_client: Client) -> None:
-    act = {"action": "issue_key", "_selected_action": [shop.merchant.pk]}
+    act = {
+        "action": "issue_key",
+        "_selected_action": [shop.merchant.pk],
+        "issue": "1",
+        "scopes": Scope.values,
+    }
     answer = admin_client.post(page(type(shop.merchant), "changelist"), act)
     shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", answer.content.decode())
     assert [Shop(shop.merchant, key, shop.http).get("/v1/payments").status_code for key in shown] == [200]

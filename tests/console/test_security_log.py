@@ -145,12 +145,14 @@ def test_keys_issued_and_revoked_in_the_console_are_recorded(
 ) -> None:
     old = ApiKey.objects.get()
     with committed():
-        act = {"action": "issue_key", "_selected_action": [shop.merchant.pk]}
+        act = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
+        act |= {"scopes": ["payments:read"]}
         admin_client.post("/admin/merchants/merchant/", act)
         admin_client.post("/admin/merchants/apikey/", {"action": "revoke", "_selected_action": [old.pk]})
     new = ApiKey.objects.exclude(pk=old.pk).get()
     [issued], [revoked] = lines("key_issued"), lines("key_revoked")
     assert (issued["subject"], revoked["subject"]) == (f"key:{new.public_id}", f"key:{old.public_id}")
+    assert issued["changes"] == ["payments:read"]
     assert issued["merchant"] == revoked["merchant"] == shop.merchant.id
     assert issued["actor"] == revoked["actor"] == "staff:admin"
 

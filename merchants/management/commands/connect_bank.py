@@ -60,12 +60,12 @@ class Command(BaseCommand):
         except MerchantNotFound as error:
             raise CommandError(error.text) from None
         except ValidationError as error:
-            raise CommandError(_complaint(error)) from None
+            raise CommandError(printing.complaint(error)) from None
         return printing.report(_told(link, secret), as_json=options["json"])
 
 
-def _told(link: BankLink, secret: str | None) -> dict[str, str | None]:
-    told = {
+def _told(link: BankLink, secret: str | None) -> printing.Values:
+    told: printing.Values = {
         "merchant_id": link.merchant_id,
         "bank": link.bank,
         "biller_id": link.merchant.biller_id,
@@ -98,10 +98,3 @@ def _needs() -> str:
         for name, bank in sorted(banks.LIVE.items())
     )
     return f"Credentials by bank. {' '.join(told)}"
-
-
-def _complaint(error: ValidationError) -> str:
-    """The first field at fault, as the argument is called."""
-    field, messages = next(iter(error.message_dict.items()))
-    name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
-    return f"{name}: {' '.join(messages)}"

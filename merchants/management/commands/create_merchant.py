@@ -14,14 +14,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--name", required=True, help="What the shop is called.")
         parser.add_argument("--mode", required=True, choices=Mode.values)
+        printing.add_key_options(parser)
         printing.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         try:
             merchant, secret = services.create_merchant(
-                name=options["name"], mode=options["mode"], now=clock.now()
+                name=options["name"],
+                mode=options["mode"],
+                now=clock.now(),
+                scopes=options["scopes"],
+                networks=options["networks"],
             )
         except ValidationError as error:
-            raise CommandError(f"--name: {' '.join(error.messages)}") from None
-        values = {"merchant_id": merchant.id, "key_id": merchant.keys.get().id, "secret_key": secret}
-        return printing.report(values, as_json=options["json"])
+            raise CommandError(printing.complaint(error)) from None
+        key = merchant.keys.get()
+        values: printing.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
+        return printing.report(values | printing.key_fields(key), as_json=options["json"])

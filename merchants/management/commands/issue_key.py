@@ -1,6 +1,7 @@
 from datetime import timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
@@ -14,6 +15,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("merchant_id")
         parser.add_argument("--expires-in-hours", type=float, help="The key ends by itself after this time.")
+        printing.add_key_options(parser)
         printing.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -25,8 +27,16 @@ class Command(BaseCommand):
         except MerchantNotFound as error:
             raise CommandError(error.text) from None
         expires_at = None if hours is None else now + timedelta(hours=hours)
-        key, secret = services.issue_key(merchant=merchant, now=now, expires_at=expires_at)
-        values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
-        return printing.report(
-            values | {"expires_at": clock.iso_or_none(expires_at)}, as_json=options["json"]
-        )
+        try:
+            key, secret = services.issue_key(
+                merchant=merchant,
+                now=now,
+                expires_at=expires_at,
+                scopes=options["scopes"],
+                networks=options["networks"],
+            )
+        except ValidationError as error:
+            raise CommandError(printing.complaint(error)) from None
+        values: printing.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
+        values |= printing.key_fields(key) | {"expires_at": clock.iso_or_none(expires_at)}
+        return printing.report(values, as_json=options["json"])

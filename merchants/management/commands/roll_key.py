@@ -22,5 +22,9 @@ class Command(BaseCommand):
             )
         except (KeyNotFound, KeyNotRollable, ValueError) as error:
             raise CommandError(str(error)) from None
-        values = {"key_id": key.id, "secret_key": secret, "expires_at": clock.iso_or_none(key.expires_at)}
-        return printing.report(values, as_json=options["json"])
+        values: printing.Values = {
+            "key_id": key.id,
+            "secret_key": secret,
+            "expires_at": clock.iso_or_none(key.expires_at),
+        }
+        return printing.report(values | printing.key_fields(key), as_json=options["json"])
