@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from celery import Celery, signals
+from django.conf import settings
 
 from core import origin
 
@@ -24,21 +25,21 @@ BEAT = [
         "default",
         "reads are right without it; this sends the event",
     ),
-    ("carry out refunds", "refunds.run_due", 1.0, "banks", "money back: told to banks, inquired"),
-    ("carry out returns", "receipts.run_returns", 1.0, "banks", "money that did not fit goes back"),
-    ("carry out withdrawals", "withdrawals.run_due", 1.0, "banks", "money out: told to banks, inquired"),
+    ("carry out refunds", "refunds.run_due", 1.0, "transfers", "money back: told to banks, inquired"),
+    ("carry out returns", "receipts.run_returns", 1.0, "transfers", "money that did not fit goes back"),
+    ("carry out withdrawals", "withdrawals.run_due", 1.0, "transfers", "money out: told to banks, inquired"),
     (
         "inquire card payments",
         "payments.inquire_due",
         1.0,
-        "banks",
+        "cards",
         "what an acquirer did not answer, or a crash left over",
     ),
     (
         "inquire payments",
         "receipts.inquire_due",
         1.0,
-        "banks",
+        "inquiries",
         "a lost callback becomes a late one, not a lost payment",
     ),
     ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
@@ -56,9 +57,10 @@ BEAT = [
         "default",
         "totals are right without it; this keeps them quick",
     ),
-    ("heartbeat default", "console.beat_default", 5.0, "default", "readiness: this queue is being served"),
-    ("heartbeat webhooks", "console.beat_webhooks", 5.0, "webhooks", "readiness: this queue is being served"),
-    ("heartbeat banks", "console.beat_banks", 5.0, "banks", "readiness: this queue is being served"),
+    *(
+        (f"heartbeat {queue}", f"console.beat_{queue}", 5.0, queue, "readiness: this queue is being served")
+        for queue in settings.QUEUES
+    ),
     (
         "forget keys",
         "idempotency.forget_expired",

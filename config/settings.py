@@ -195,7 +195,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
-QUEUES = ("default", "webhooks", "banks")  # what waits for strangers or for banks delays nothing else
+# What waits for strangers, acquirers or banks delays nothing else.
+QUEUES = ("default", "webhooks", "cards", "transfers", "inquiries")
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 
 # --- logs ---------------------------------------------------------------------------------------------

@@ -14,6 +14,16 @@ def beat_webhooks() -> None:
     heartbeats.sign("webhooks", now=clock.now())
 
 
-@shared_task(name="console.beat_banks")
-def beat_banks() -> None:
-    heartbeats.sign("banks", now=clock.now())
+@shared_task(name="console.beat_cards")
+def beat_cards() -> None:
+    heartbeats.sign("cards", now=clock.now())
+
+
+@shared_task(name="console.beat_transfers")
+def beat_transfers() -> None:
+    heartbeats.sign("transfers", now=clock.now())
+
+
+@shared_task(name="console.beat_inquiries")
+def beat_inquiries() -> None:
+    heartbeats.sign("inquiries", now=clock.now())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django.conf import settings
@@ -20,10 +21,12 @@ from core.slots import NoFreeSlot, Slots
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.errors import TooManyCardPayments
+from payments.errors import AcquirerUnavailable, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, Status
 from payments.services import Payer
 from transactions import accounts
+from transfers import breakers
+from transfers.breakers import Party
 
 log = logging.getLogger("payments")
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
@@ -78,14 +81,28 @@ def _acquirer_of(merchant: Merchant) -> tuple[str, Acquirer]:
 def slot(purchase: Purchase) -> Iterator[None]:
     """One of the CARD_CALLS slots of this process, half of which one merchant may hold.
 
-    Raises TooManyCardPayments. Nobody waits for a slot: a waiting request would hold a thread as well.
+    Raises TooManyCardPayments, AcquirerUnavailable. Nobody waits for a slot: a waiting request would hold a
+    thread as well.
     """
+    _check_circuit(purchase.charge.acquirer, clock.now())
     total = settings.CARD_CALLS
     try:
         with _calls.held(purchase.payment.merchant_id, total=total, share=(total + 1) // 2):
             yield
     except NoFreeSlot:
         raise TooManyCardPayments(retry_after=RETRY_AFTER_SECONDS) from None
+
+
+def _check_circuit(acquirer: str, now: datetime) -> None:
+    """Inquiries open the circuit, not charges: a merchant can make a charge silent, by a test token."""
+    open_until = breakers.open_until(party(acquirer), now)
+    if open_until is not None:
+        raise AcquirerUnavailable(retry_after=ceil((open_until - now).total_seconds()))
+
+
+def party(acquirer: str) -> Party:
+    """The acquirer as its circuit breaker knows it, and as the route of refunds to cards."""
+    return Party(f"acquirer:{acquirer}")
 
 
 def store(purchase: Purchase) -> None:

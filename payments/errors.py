@@ -51,3 +51,8 @@ class ProcessingError(PaymentError):
 class TooManyCardPayments(Busy):
     code = "too_many_card_payments"
     message = "Too many card payments are under way. Nothing was stored; try again shortly."
+
+
+class AcquirerUnavailable(Busy):
+    code = "acquirer_unavailable"
+    message = "The acquirer does not answer at the moment. Nothing was stored; try again shortly."

@@ -6,6 +6,7 @@ from core.openapi import Operation, Shown, Tag
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments.errors import (
+    AcquirerUnavailable,
     CardDeclined,
     ExpiredCard,
     PaymentNotFound,
@@ -78,6 +79,7 @@ create = Operation(
         TokenAlreadyUsed,
         BankNotConfigured,
         TooManyCardPayments,
+        AcquirerUnavailable,
     ),
 )
 list_ = Operation(

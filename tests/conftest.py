@@ -44,6 +44,7 @@ LIMITS = [
     "core.redis.PATIENCE",
     "idempotency.services.PATIENCE_SECONDS",
     "idempotency.services.SHORT_PATIENCE_SECONDS",
+    "payments.inquiries.PATIENCE_SECONDS",
     "receipts.enrolment.PATIENCE_SECONDS",
     "receipts.inquiries.PATIENCE_SECONDS",
     "receipts.turns.PATIENCE_SECONDS",

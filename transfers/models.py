@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
 
 from banks import Order, Purpose
@@ -30,13 +30,37 @@ MOVES = {
 }
 
 
+_DUE_ROUTES = """
+WITH RECURSIVE known (route) AS (
+    (SELECT route FROM transfers_transfer
+     WHERE purpose = %(purpose)s AND state IN ('queued', 'told') ORDER BY route LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.route FROM transfers_transfer t
+            WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'told') AND t.route > known.route
+            ORDER BY t.route LIMIT 1)
+    FROM known WHERE known.route IS NOT NULL
+)
+SELECT route FROM known WHERE EXISTS (
+    SELECT 1 FROM transfers_transfer t
+    WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'told') AND t.route = known.route
+      AND t.due_at <= %(now)s
+)
+"""
+
+
 class IllegalMove(Exception):
     """A transfer cannot go from where it is to where it was sent."""
 
 
 class TransferQuerySet(models.QuerySet["Transfer"]):
-    def due(self, purpose: Purpose, now: datetime) -> "TransferQuerySet":
-        return self.filter(purpose=purpose, state__in=OPEN, due_at__lte=now).order_by("due_at")
+    def due(self, purpose: Purpose, route: str, now: datetime) -> "TransferQuerySet":
+        return self.filter(purpose=purpose, route=route, state__in=OPEN, due_at__lte=now).order_by("due_at")
+
+    def due_routes(self, purpose: Purpose, now: datetime) -> list[str]:
+        """The routes by which something is due. Reads one index entry for each route, not each transfer."""
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE_ROUTES, {"purpose": purpose, "now": now})
+            return [route for (route,) in cursor.fetchall()]
 
     def open_since(self, at: datetime) -> "TransferQuerySet":
         """Those ordered before `at` that did not end: they never reach their bank, or it is silent."""
@@ -83,7 +107,12 @@ class Transfer(models.Model):
         permissions = [("settle_transfer", "Can end transfers on which the bank is silent")]
         indexes = [
             models.Index(
-                fields=["purpose", "due_at"], condition=Q(state__in=["queued", "told"]), name="transfer_due"
+                fields=["purpose", "route", "due_at"],
+                condition=Q(state__in=["queued", "told"]),
+                name="transfer_due_by_route",
+            ),
+            models.Index(
+                fields=["created_at"], condition=Q(state__in=["queued", "told"]), name="transfer_open_oldest"
             ),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
@@ -186,3 +215,22 @@ class Step(models.Model):
 
     def __str__(self) -> str:
         return f"{self.transfer_id} {self.what}"
+
+
+class CircuitBreaker(models.Model):
+    """A counterparty that does not answer. An answer deletes the row. Only `transfers.breakers` writes it."""
+
+    route = models.CharField(max_length=30, help_text="Such as acquirer:omise.")
+    merchant_id = PublicId(blank=True, default="", help_text="For whom it is silent; empty for everybody.")
+    silences = models.IntegerField(default=0, help_text="Calls in a row without an answer.")
+    openings = models.IntegerField(default=0, help_text="Rests in a row.")
+    since = models.DateTimeField(help_text="The first silence.")
+    open_until = models.DateTimeField(null=True, help_text="Nobody calls it before.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["route", "merchant_id"], name="circuitbreaker_one_per_party")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.merchant_id}".strip()

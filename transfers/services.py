@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,8 +11,10 @@ from typing import Literal
 import banks
 from banks import Order, OrderNotice, Purpose, Word, calling
 from core import vault
+from core.slots import NoFreeSlot, Slots
 from merchants import links
-from transfers import settling, steps
+from transfers import breakers, settling, steps
+from transfers.breakers import Party
 from transfers.errors import AlreadyTold, NotOverdue
 from transfers.models import OPEN, State, Transfer, What
 from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_by_hand
@@ -26,6 +29,9 @@ log = logging.getLogger("transfers")
 LINES = 8
 # No new round after so many seconds: a bank that hangs must not hold up what else the worker has to do.
 PATIENCE_SECONDS = 5.0
+# Runs at once in one worker, and for one purpose by one route: the others go by where a bank is silent.
+RUNS, RUNS_OF_ROUTE = 8, 2
+_runs = Slots()
 
 
 def queue(order: Order, *, route: str, at: datetime, merchant_id: str) -> Transfer:
@@ -70,9 +76,17 @@ def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: 
 
     May run many times at once. A crash anywhere ends in an inquiry, never in a second sending.
     """
+    taken = 0
+    for route in Transfer.objects.due_routes(purpose, now()):
+        with suppress(NoFreeSlot), _runs.held(f"{purpose} {route}", total=RUNS, share=RUNS_OF_ROUTE):
+            taken += _work_by(route, purpose, owner, now, limit - taken)
+    return taken
+
+
+def _work_by(route: str, purpose: Purpose, owner: Owner, now: Callable[[], datetime], limit: int) -> int:
     taken, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
     while taken < limit and time.monotonic() < ends_at:
-        claimed = settling.claim(purpose, now=now(), limit=min(LINES, limit - taken))
+        claimed = settling.claim(purpose, route, now=now(), limit=min(LINES, limit - taken))
         if not claimed:
             break
         taken += len(claimed)
@@ -113,9 +127,12 @@ class _Errand:
 def _carry_out(claimed: list[Transfer], owner: Owner, now: Callable[[], datetime]) -> None:
     prepared = [_prepared(transfer, owner, now()) for transfer in claimed]
     errands = [errand for errand in prepared if errand is not None]
-    words = calling.all_at_once([errand.call for errand in errands], silence=Word("unknown"))
+    words = calling.timed_at_once([errand.call for errand in errands], silence=Word("unknown"))
     for errand, word in zip(errands, words, strict=True):
-        _note(errand, word, owner, now())
+        _note(errand, word.said, owner, now())
+    parties = [Party.of(errand.transfer.route, errand.transfer.merchant_id) for errand in errands]
+    silences = [breakers.is_silence(word.said.fate, word.seconds) for word in words]
+    breakers.record(zip(parties, silences, strict=True), now=now())
 
 
 def _prepared(transfer: Transfer, owner: Owner, now: datetime) -> _Errand | None:

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from banks import Fate, Purpose, Word
-from transfers import schedule, steps
+from transfers import breakers, schedule, steps
 from transfers.errors import NotOverdue
 from transfers.models import State, Transfer, What
 
@@ -46,10 +46,17 @@ class Owner(Protocol):
 
 
 @transaction.atomic
-def claim(purpose: Purpose, *, now: datetime, limit: int) -> list[Transfer]:
-    """Up to `limit` transfers that are due, leased to the caller. No two workers get the same."""
+def claim(purpose: Purpose, route: str, *, now: datetime, limit: int) -> list[Transfer]:
+    """Up to `limit` transfers that are due, leased to the caller. No two workers get the same.
+
+    None of a counterparty that rests.
+    """
+    resting = breakers.resting(route, now)
+    if resting and not route.startswith("bank:"):  # an acquirer rests for all merchants
+        return []
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
-    due = Transfer.objects.due(purpose, now).filter(free).select_for_update(skip_locked=True, no_key=True)
+    ours = Transfer.objects.due(purpose, route, now).filter(free).exclude(merchant_id__in=resting)
+    due = ours.select_for_update(skip_locked=True, no_key=True)
     claimed = list(due[:limit])
     Transfer.objects.filter(pk__in=[transfer.pk for transfer in claimed]).update(lease_until=Now() + LEASE)
     return claimed

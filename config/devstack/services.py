@@ -27,7 +27,12 @@ def workers(environ: Mapping[str, str]) -> list[Program]:
     beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
     return [
         Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "4", "-n", "webhooks@%h"], worker_environ),
-        Program("banks", [*WORKER, "-Q", "banks", "-c", "8", "-n", "banks@%h"], worker_environ),
+        # One process for three queues: each limits its own runs, so that together they fit into the threads.
+        Program(
+            "banks",
+            [*WORKER, "-Q", "cards,transfers,inquiries", "-c", "20", "-n", "banks@%h"],
+            worker_environ,
+        ),
         Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),
         Program("beat", beat, environ),
         manage("bank", environ, "sandbox_bank"),

@@ -30,11 +30,11 @@ def test_ready_when_everything_is_alive(signs_of_life: None) -> None:
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"]) == {
         "database", "database_sessions", "migrations", "beat", "worker_default", "worker_webhooks",
-        "worker_banks", "deliveries",
+        "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["beat", "default", "webhooks", "banks"])
+@pytest.mark.parametrize("name", ["beat", *settings.QUEUES])
 def test_a_part_that_fell_silent_is_named(signs_of_life: None, name: str) -> None:
     Heartbeat.objects.filter(name=name).update(at=clock.now() - timedelta(minutes=1))
     answer = Client().get("/readyz")

@@ -7,7 +7,7 @@ from django.db import connection
 
 from banks import Word, calling
 from core import clock
-from tests.transfers.cast import Bank, Killed, Recorder, pass_time, queued, work
+from tests.transfers.cast import ROUTE, Bank, Killed, Recorder, pass_time, queued, work
 from transfers import settling
 from transfers.models import State, Transfer
 
@@ -41,7 +41,7 @@ def test_death_between_the_commit_and_the_call_is_only_inquired(
 ) -> None:
     bank, transfer = served_by(inquiries=[Word("unknown")]), queued()
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(calling, "all_at_once", _dies)
+        patch.setattr(calling, "timed_at_once", _dies)
         work(owner)
     work_on(owner)
     transfer.refresh_from_db()
@@ -97,7 +97,7 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
     owner: Recorder, served_by: Serving
 ) -> None:
     bank, transfer = served_by(), queued()
-    (held,) = settling.claim("withdrawal", now=clock.now(), limit=10)
+    (held,) = settling.claim("withdrawal", ROUTE, now=clock.now(), limit=10)
     assert (held.id, work(owner), bank.sent) == (transfer.id, 0, [])
     pass_time(settling.LEASE.total_seconds() - 1)
     assert work(owner) == 0
@@ -107,7 +107,7 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
 
 def test_a_worker_that_wakes_up_too_late_sends_nothing(owner: Recorder, served_by: Serving) -> None:
     bank, transfer = served_by(), queued()
-    settling.claim("withdrawal", now=clock.now(), limit=10)
+    settling.claim("withdrawal", ROUTE, now=clock.now(), limit=10)
     pass_time()
     work(owner)
     assert not settling.begin(transfer.id, owner, now=clock.now())
