@@ -153,7 +153,7 @@ def _bank(
             amount = money.display(payload.amount or 0)
             context |= {"payload": payload, "shop": payload.value("59"), "amount": amount}
         except Invalid as unreadable:
-            context["error"] = unreadable
+            context["error"] = error or unreadable
     error = context["error"]
     response = render(request, "sandbox/bank.html", context, status=error.status if error else 200)
     if error and error.retry_after:

@@ -90,7 +90,7 @@ def test_page_limits_payments_by_address(client: Client) -> None:
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
     for _ in range(views.RATE.burst):
         assert pay(client, "nonsense") == 400
-    assert pay(client, known()) == 429
+    assert [pay(client, qr_data) for qr_data in (known(), payload(), "nonsense")] == [429] * 3
 
 
 def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
