@@ -7,6 +7,7 @@ that the receiver reads too.
 import argparse
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,8 @@ from typing import Any
 
 import django
 
+# Standard output is for the answer.
+os.environ["LOG_STREAM"] = "stderr"
 django.setup()
 
 from django.db import transaction  # noqa: E402
