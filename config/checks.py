@@ -1,5 +1,6 @@
 """A wrong or missing setting refuses to start, with a hint that says what to set."""
 
+import os
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,11 +17,13 @@ from core import money
 from core.postgres import sessions
 
 LONGEST_TTL_HOURS = 8784
+LONGEST_WAITING_HOURS = 720
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 LONGEST_ATTEMPT_DAYS = 3653
 MOST_PROXY_HOPS = 10
 MOST_CARD_CALLS = 64
 OURS = "settings"
+OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -80,9 +83,6 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(17, "TRANSFER_PACE must be positive.", "1 by default."))
     if settings.INQUIRY_PACE <= 0:
         found.append(_error(23, "INQUIRY_PACE must be positive.", "1 by default."))
-    if not 0 <= settings.WITHDRAWAL_APPROVAL_ABOVE < money.MAX_AMOUNT:
-        hint = f"Satang below {money.MAX_AMOUNT}, the most that is withdrawn at once; 0 turns it off."
-        found.append(_error(18, "WITHDRAWAL_APPROVAL_ABOVE is out of range.", hint))
     if settings.WEBHOOK_THREADS < 2:
         hint = "96 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
@@ -105,6 +105,25 @@ def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.WEBHOOKS_PER_MERCHANT >= 1:
         return []
     return [_error(60, "WEBHOOKS_PER_MERCHANT admits none.", "20 by default; at least 1.")]
+
+
+@register(OURS)
+def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Above which amounts a second person approves outgoing money."""
+    found = []
+    if not 0 <= settings.APPROVAL_ITEM_LIMIT < money.MAX_AMOUNT:
+        hint = f"Satang below {money.MAX_AMOUNT}, the most that is sent at once; 0 turns it off."
+        found.append(_error(40, "APPROVAL_ITEM_LIMIT is out of range.", hint))
+    if settings.APPROVAL_DAILY_LIMIT < 0:
+        hint = "Satang per merchant and 24 hours; 0 turns it off."
+        found.append(_error(41, "APPROVAL_DAILY_LIMIT is negative.", hint))
+    if not 0 <= settings.PAYOUT_ACCOUNT_WAITING_HOURS <= LONGEST_WAITING_HOURS:
+        hint = "24 by default; 0 lets new accounts be used at once; 30 days at most."
+        found.append(_error(43, "PAYOUT_ACCOUNT_WAITING_HOURS is out of range.", hint))
+    if OLD_APPROVAL_SETTING in os.environ:
+        hint = "Set APPROVAL_ITEM_LIMIT and APPROVAL_DAILY_LIMIT instead, and remove it."
+        found.append(_error(42, f"{OLD_APPROVAL_SETTING} has no effect any more.", hint))
+    return found
 
 
 @register(OURS)

@@ -39,8 +39,11 @@ WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 96)  # posts under way at onc
 WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
 TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
 INQUIRY_PACE = read("INQUIRY_PACE", env.float, 1.0)  # divides the waits between inquiries of money in
-WITHDRAWAL_APPROVAL_ABOVE = read("WITHDRAWAL_APPROVAL_ABOVE", env.int, 0)  # satang; 0: none waits for staff
 WEBHOOKS_PER_MERCHANT = read("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
+# Outgoing money above these waits for a second person; satang, 0 is off.
+APPROVAL_ITEM_LIMIT = read("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
+APPROVAL_DAILY_LIMIT = read("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)  # per merchant and rolling 24 hours
+PAYOUT_ACCOUNT_WAITING_HOURS = read("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)  # for new accounts
 WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
@@ -110,6 +113,7 @@ INSTALLED_APPS = [
     "transactions",
     "webhooks",
     "transfers",
+    "approvals",
     "idempotency",
     "merchants",
 ]

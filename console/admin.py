@@ -4,11 +4,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from console import (
     lockouts,
     staff_admin,  # noqa: F401 (registers staff and roles)
 )
+from console.approval_admin import ApprovalAdmin
 from console.models import Heartbeat, LoginFailures
+from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from console.timeline import staff
 from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
@@ -17,6 +20,11 @@ from payments.models import Payment
 admin.site.site_header = "Thai QR Payments"
 admin.site.site_title = "Thai QR Payments"
 admin.site.site_url = "/docs"
+
+
+admin.site.register(Approval, ApprovalAdmin)
+admin.site.register(PayoutAccount, PayoutAccountAdmin)
+admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 
 
 @admin.register(Heartbeat)

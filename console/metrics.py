@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
-from django.db.models import Count, Q
+from django.db.models import Count, Min, Q
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from approvals.models import Approval, Kind
 from console import openapi as docs
 from core import clock
 from core.methods import safe_only
@@ -22,7 +23,6 @@ from receipts.models import Inquiry, Receipt, Waiting, Why
 from receipts.models.waiting import COUNTED
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
-from withdrawals.models import Withdrawal
 
 # A sweep comes each second.
 LATE = timedelta(minutes=1)
@@ -46,6 +46,7 @@ class Database(Collector):
         yield from _payments(now)
         yield from _inquiries(now)
         yield from _for_staff()
+        yield from _approvals(now)
         yield from _backlog(now)
         yield from _attempts()
         yield _endpoints()
@@ -84,10 +85,26 @@ def _for_staff() -> Iterator[Metric]:
         ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
         ("notices_for_staff", "Bank messages that wait for a person.", notices),
         ("refunds_returned", "Refunds whose money came back.", returned),
-        ("withdrawals_for_staff", "Withdrawals that wait for a yes.", Withdrawal.objects.for_staff()),
     ]:
         counted = waiting[:COUNTED].count()
         yield GaugeMetricFamily(name, f"{help_text} Counted up to {COUNTED}.", counted)
+
+
+def _approvals(now: datetime) -> Iterator[Metric]:
+    family = GaugeMetricFamily(
+        "approvals_waiting", "Outgoing money that waits for a second person.", labels=["kind"]
+    )
+    waiting = Approval.objects.waiting()
+    counts = dict(waiting.order_by().values_list("kind").annotate(Count("pk")))
+    for kind in Kind.values:
+        family.add_metric([kind], counts.get(kind, 0))
+    yield family
+    oldest = waiting.aggregate(at=Min("requested_at"))["at"]
+    yield GaugeMetricFamily(
+        "approvals_oldest_waiting_seconds",
+        "Age of the oldest request that waits for a second person; 0 if none waits.",
+        0.0 if oldest is None else (now - oldest).total_seconds(),
+    )
 
 
 def _backlog(now: datetime) -> Iterator[Metric]:

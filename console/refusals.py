@@ -36,6 +36,7 @@ SAMPLES = {
     "name": "somebank",
     "limit": "20",
     "scope": "withdrawals:write",
+    "usable_at": "2026-11-22T03:04:05.123Z",
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",

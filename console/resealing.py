@@ -12,6 +12,8 @@ from core import crypto, vault
 
 # A column with such a name holds tokens of `core.vault`, or nothing.
 SUFFIX = "_sealed"
+# The same text is looked up by a column with such a name.
+FINGERPRINT = "_fingerprint"
 # Rows of one transaction: some 30 ms in which whoever else changes one of them waits.
 AT_ONCE = 100
 NAMED_AT_MOST = 20
@@ -90,7 +92,7 @@ def _reseal_rows(model: type[Model], columns: Sequence[str], pks: Sequence[Any],
                 tally.newest += 1
             elif value:
                 try:
-                    fresh[name] = _resealed(value)
+                    fresh |= _resealed(model, name, value)
                 except crypto.CannotOpen:
                     tally.lose(f"{model._meta.label} {pk} {name}")
         if fresh:
@@ -98,9 +100,14 @@ def _reseal_rows(model: type[Model], columns: Sequence[str], pks: Sequence[Any],
             tally.resealed += len(fresh)
 
 
-def _resealed(value: Any) -> str | bytes:
+def _resealed(model: type[Model], name: str, value: Any) -> dict[str, str | bytes]:
+    """With the fingerprint beside it, which is made with the same key."""
     token = vault.reseal(_text(value))
-    return token if isinstance(value, str) else token.encode()
+    fresh: dict[str, str | bytes] = {name: token if isinstance(value, str) else token.encode()}
+    looked_up_by = name.removesuffix(SUFFIX) + FINGERPRINT
+    if any(column.name == looked_up_by for column in model._meta.concrete_fields):
+        fresh[looked_up_by] = vault.fingerprint_of(token)
+    return fresh
 
 
 def _text(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Secrets at rest: text sealed with Fernet (AES-128-CBC and HMAC-SHA256) and tied to its place."""
 
+import hmac
 import json
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,14 +20,21 @@ def seal(text: str, *, context: str, keys: Sequence[str]) -> str:
 
 def open_sealed(token: str, *, context: str, keys: Sequence[str]) -> str:
     """Decrypt with whichever key fits. Raises CannotOpen."""
-    try:
-        sealed_for, text = json.loads(_fernet(tuple(keys)).decrypt(token.encode()))
-    except InvalidToken:
-        raise CannotOpen("No key opens this token.") from None
+    sealed_for, text = _open(token, keys)
     # Fernet binds no context: without this a stolen row could be read by copying it into another.
     if sealed_for != context:
         raise CannotOpen("This token was sealed for another place.")
-    return str(text)
+    return text
+
+
+def text_of(token: str, *, keys: Sequence[str]) -> str:
+    """What was sealed, for whatever place. Raises CannotOpen."""
+    return _open(token, keys)[1]
+
+
+def fingerprint(text: str, *, key: str) -> str:
+    """Tells whether two sealed texts are the same; without the key it tells nothing."""
+    return hmac.digest(key.encode(), b"fingerprint " + text.encode(), "sha256").hex()
 
 
 def rotate(token: str, keys: Sequence[str]) -> str:
@@ -44,6 +52,14 @@ def is_newest(token: str, keys: Sequence[str]) -> bool:
     except InvalidToken:
         return False
     return True
+
+
+def _open(token: str, keys: Sequence[str]) -> tuple[str, str]:
+    try:
+        sealed_for, text = json.loads(_fernet(tuple(keys)).decrypt(token.encode()))
+    except InvalidToken:
+        raise CannotOpen("No key opens this token.") from None
+    return str(sealed_for), str(text)
 
 
 @lru_cache(maxsize=8)

@@ -20,6 +20,17 @@ def reseal(token: str) -> str:
     return crypto.rotate(token, settings.FIELD_ENCRYPTION_KEYS)
 
 
+def fingerprints(text: str) -> list[str]:
+    """By which a sealed text is looked up: one for each key, the newest first. Only the first is stored."""
+    return [crypto.fingerprint(text, key=key) for key in settings.FIELD_ENCRYPTION_KEYS]
+
+
+def fingerprint_of(token: str) -> str:
+    """The newest fingerprint of a sealed text, whatever it was sealed for. Raises `crypto.CannotOpen`."""
+    keys = settings.FIELD_ENCRYPTION_KEYS
+    return crypto.fingerprint(crypto.text_of(token, keys=keys), key=keys[0])
+
+
 def is_newest(token: str) -> bool:
     """Whether the newest key opens it."""
     return crypto.is_newest(token, settings.FIELD_ENCRYPTION_KEYS)

@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
+from approvals import services as approvals
 from core import clock, ids
 from core.admin import ReadOnlyAdmin
 from receipts import acts, cases, ways
@@ -78,13 +79,15 @@ class ActingAdmin(ReadOnlyAdmin):
     def _do(self, request: HttpRequest, case: Case, way: Way, filled: dict[str, Any]) -> HttpResponse:
         subject = case.subject
         try:
-            way.do(subject.pk, filled, request.user.get_username(), clock.now())
+            made = way.do(subject.pk, filled, request.user.get_username(), clock.now())
         except acts.NotPossible as refusal:
             return self._refuse(request, case, refusal)
         self.log_change(request, subject, f"{way.deed}: {filled['why']}")
         page = add_preserved_filters(self._kept(request), reverse(PAGE, args=[quote(subject.pk)]))
         said = f"{way.done}: {case.title} ({subject.pk})."
         messages.success(request, format_html('{} <a href="{}">Show it</a>', said, page))
+        if approvals.waits(subject.pk, str(getattr(made, "pk", ""))):
+            messages.warning(request, "It is above the limits: a second person must approve it first.")
         return self._redirect(request, reverse(LIST))
 
     def _refuse(self, request: HttpRequest, case: Case, refusal: acts.NotPossible) -> HttpResponse:

@@ -9,17 +9,18 @@ from datetime import datetime
 
 from django.db import transaction
 
-from core import ids
+from approvals import services as approvals
+from approvals.models import Approval
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
-from receipts import acting, crediting, returns, reversals, services
+from receipts import acting, crediting, returns, reversals, services, writing_off
 from receipts.acting import AlreadyDone, NotPossible
 from receipts.models import HELD, Act, Deed, Kind, Outcome, Receipt, Resolution, Return
 from receipts.reopening import ENDED, reopen
 from receipts.returns import Destination, NoDestination, NoSender
 from refunds.models import Refund
-from transactions import accounts, ledger
+from transactions import ledger
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
@@ -69,9 +70,9 @@ def send_back(
     """Order it back: to the payer's account as the bank told it, or to the one that the payer named."""
 
     def order(receipt: Receipt) -> Return:
-        to = destination or returns.way_back(receipt)
+        to = returns.entered(receipt, destination) if destination else returns.way_back(receipt)
         returns.check_sender(receipt, to)
-        return returns.order(receipt, to, now=now)
+        return returns.order(receipt, to, by=by, why=why, now=now)
 
     return _return(receipt_id, order, Deed.SENT_BACK, by, why, now)
 
@@ -81,7 +82,7 @@ def send_back_by_hand(receipt_id: str, *, bank_reference: str, by: str, why: str
     """Note that it was sent back at the bank itself, under the bank's reference."""
 
     def note(receipt: Receipt) -> Return:
-        return returns.note_by_hand(receipt, bank_reference=bank_reference, now=now)
+        return returns.note_by_hand(receipt, bank_reference=bank_reference, by=by, why=why, now=now)
 
     return _return(receipt_id, note, Deed.SENT_BACK_BY_HAND, by, why, now)
 
@@ -94,12 +95,13 @@ def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
         if Deed.DISMISSED not in possible(receipt):
             raise NotPossible("Money cannot be dismissed: accept it, attach it or send it back.")
         receipt.resolve(Resolution.DISMISSED, now=now)
+        approvals.cancel(subject_id, now=now)
     elif acting.message(subject_id) is None:
         raise NotPossible("This message does not wait for anybody.")
     return acting.write_down(acting.draft(subject_id, Deed.DISMISSED, by, why, now))
 
 
-def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act:
+def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act | Approval:
     """What a bank took back had left already, as it says when asked: the operator's loss.
 
     What can be taken back by now is taken, and is no loss. A loss ends when that comes later.
@@ -126,7 +128,7 @@ def possible(receipt: Receipt) -> frozenset[Deed]:
     if receipt.outcome not in HELD or receipt.resolution != Resolution.OPEN:
         return frozenset()
     if receipt.kind == Kind.REVERSAL:
-        return frozenset({Deed.DISMISSED, Deed.LOST})
+        return frozenset({Deed.DISMISSED} if approvals.waits(receipt.id) else {Deed.DISMISSED, Deed.LOST})
     deeds = {Deed.ATTACHED, Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
     if receipt.outcome in (Outcome.LATE, Outcome.AMOUNT_MISMATCH) and receipt.payment is not None:
         deeds |= {Deed.ACCEPTED} if receipt.payment.status in PAYABLE else set()
@@ -134,17 +136,13 @@ def possible(receipt: Receipt) -> frozenset[Deed]:
 
 
 @transaction.atomic
-def _lose(receipt_id: str, by: str, why: str, now: datetime) -> Act:
+def _lose(receipt_id: str, by: str, why: str, now: datetime) -> Act | Approval:
     reversal = _open(receipt_id)
     if Deed.LOST not in possible(reversal):
-        raise NotPossible("Only what a bank took back, and nobody here could give, is a loss.")
-    reversal.resolve(Resolution.LOST, now=now)
-    act = acting.draft(receipt_id, Deed.LOST, by, why, now)
-    # The ledger posts a fact once about each subject.
-    act.posted_as = ids.new("los_", now) if act.round else reversal.id
-    route = accounts.bank(reversal.bank)
-    ledger.lose(subject_id=act.posted_as, amount=reversal.amount, to=route, at=now)
-    return acting.write_down(act)
+        raise NotPossible(
+            "Only what a bank took back, and nobody here could give, is a loss; and nobody asks twice."
+        )
+    return writing_off.request(reversal, by=by, why=why, now=now)
 
 
 def _payable(payment_id: str, now: datetime) -> Payment | None:

@@ -6,6 +6,7 @@ A fixed number of statements for any number of things.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from approvals.models import Approval
 from core import money
 from receipts import nearby, sentences
 from receipts.models import HELD, Kind, Notice, Outcome, Receipt, Resolution, Return
@@ -40,12 +41,20 @@ def _receipts(ids: Sequence[str]) -> dict[str, Case]:
     found = list(Receipt.objects.filter(pk__in=ids).select_related("payment", "merchant"))
     credited = _credited(receipt.payment_id for receipt in found)
     tried = _tried(ids) | _by_hand(found)
+    asked = [*(receipt.id for receipt in found), *(each.id for each in tried.values())]
+    waiting = Approval.objects.waiting().filter(subject_id__in=asked)
+    held = set(waiting.values_list("subject_id", flat=True))
     nearest = nearby.to([receipt for receipt in found if waits(receipt)])
     return {
         receipt.id: Case(
             receipt,
             f"{money.display(receipt.amount)} at {receipt.bank}",
-            sentences.of_receipt(receipt, credited.get(receipt.payment_id), tried.get(receipt.id)),
+            sentences.of_receipt(
+                receipt,
+                credited.get(receipt.payment_id),
+                made := tried.get(receipt.id),
+                is_waiting=receipt.id in held or (made is not None and made.id in held),
+            ),
             nearest.get(receipt.id, []),
         )
         for receipt in found

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from approvals import services as approvals
 from payments.models import Payment
 from receipts import joining, returns
 from receipts.models import Act, Deed, Kind, Outcome, Receipt, Resolution
@@ -68,6 +69,7 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     if credit is not None and outcome != Outcome.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
     reversal.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
+    approvals.cancel(reversal.id, now=now)  # of a write-off
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.outcome)
 
 

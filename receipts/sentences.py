@@ -22,12 +22,17 @@ def span(length: timedelta) -> str:
     return f"{count} {unit}{pluralize(count)}"
 
 
-def of_receipt(receipt: Receipt, credited: Receipt | None, tried: Return | None) -> str:
+def of_receipt(
+    receipt: Receipt, credited: Receipt | None, tried: Return | None, *, is_waiting: bool = False
+) -> str:
     """credited: by what the receipt's payment was paid; tried: the latest return of its money.
 
     Of a reversal that nothing explains: the return of its credit by hand, which may be the same.
+    is_waiting: a return of it, or booking it as a loss, waits for a second person.
     """
     sentence = _outcome(receipt, credited)
+    if is_waiting:
+        return f"{sentence} What staff want to do waits for a second person."
     if tried is None:
         return sentence
     return f"{sentence} {_by_hand(tried) if receipt.kind == Kind.REVERSAL else _return(tried)}"
@@ -103,6 +108,8 @@ def _by_hand(made: Return) -> str:
 def _return(tried: Return) -> str:
     if tried.status == ReturnStatus.FAILED:
         return f"It could not be sent back: {tried.failure_code}."
+    if tried.status == ReturnStatus.CANCELED:
+        return "It was not sent back: the order was canceled before the bank had it."
     if tried.returned_at is not None:
         return "It was sent back and came back."
     return "It is on its way back." if tried.status == ReturnStatus.PENDING else "It was sent back."

@@ -18,13 +18,13 @@ class ReturnOwner:
     """What `transfers` tells of its orders that are returns (see `transfers.services.Owner`)."""
 
     def lock(self, order_id: str) -> None:
-        _locked(order_id)
+        locked(order_id)
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         """Nobody outside was told of it, so there is nothing to tell."""
 
     def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
-        receipt, made = _locked(order_id)
+        receipt, made = locked(order_id)
         if word.fate == "succeeded":
             _complete(receipt, made, word, now)
         elif word.fate == "failed":
@@ -41,7 +41,8 @@ def run_due(*, now: Callable[[], datetime]) -> None:
     transfers.work("return", OWNER, now=now)
 
 
-def _locked(order_id: str) -> tuple[Receipt, Return]:
+def locked(order_id: str) -> tuple[Receipt, Return]:
+    """Both under their locks."""
     receipt_id = Return.objects.values_list("receipt_id", flat=True).get(pk=order_id)
     receipt = Receipt.objects.locked(receipt_id)
     return receipt, Return.objects.select_for_update(no_key=True).get(pk=order_id)
@@ -56,7 +57,7 @@ def _complete(receipt: Receipt, made: Return, word: Word, now: datetime) -> None
 def _fail(receipt: Receipt, made: Return, word: Word, now: datetime) -> None:
     """It never left: it waits again."""
     returns.end(made, ReturnStatus.FAILED, failure_code=word.failure_code)
-    _open(receipt, now)
+    wait_again(receipt, now)
 
 
 def _come_back(receipt: Receipt, made: Return, now: datetime) -> None:
@@ -64,10 +65,10 @@ def _come_back(receipt: Receipt, made: Return, now: datetime) -> None:
     returns.end(made, ReturnStatus(made.status), returned_at=now)
     ledger.hold(subject_id=made.id, amount=made.amount, source=made.route, at=now)
     log.warning("the money of return %s came back and waits for staff", made.id)
-    _open(receipt, now)
+    wait_again(receipt, now)
 
 
-def _open(receipt: Receipt, now: datetime) -> None:
-    """For staff; or its bank has taken it back meanwhile, and only could not have it."""
+def wait_again(receipt: Receipt, now: datetime) -> None:
+    """The money is open for staff; or its bank has taken it back meanwhile, and only could not have it."""
     receipt.resolve(Resolution.OPEN, now=now)
     reversals.catch_up(receipt, None, now=now)

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from approvals import services as approvals
 from core import origin
 from payments.models import Payment
 from refunds.models import Refund, Status
@@ -13,8 +14,13 @@ def cancel(refund: Refund, payment: Payment, *, now: datetime) -> None:
     """Pending becomes canceled. The caller holds both locks. Raises transfers.AlreadyTold."""
     if refund.route:
         transfers.cancel(refund.id, now=now)
+        approvals.cancel(refund.id, now=now)
     asked = origin.current()
     refund.become(
-        Status.CANCELED, updated_at=now, canceled_by=asked.actor, canceled_request_id=asked.request_id
+        Status.CANCELED,
+        awaiting_approval=False,
+        updated_at=now,
+        canceled_by=asked.actor,
+        canceled_request_id=asked.request_id,
     )
     give_back(refund, payment, now)

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import banks
+from approvals import payout_accounts
+from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core import money, thaibanks
 from merchants import links
 from merchants.errors import BankNotConfigured
@@ -11,6 +14,7 @@ from payments.models import Payment
 from refunds.errors import InvalidDestination, OnlyWhole
 from transactions import accounts
 
+NOT_LISTED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
 NAMELESS = "-"
 """What banks are told where nobody said whose account it is; they want some name."""
 
@@ -20,6 +24,7 @@ class Destination:
     """An account at a bank, or the card behind an acquirer's charge.
 
     route: who sends the money, and at the same time the account of the ledger that it leaves by.
+    is_payers: it goes back to where it came from, by the bank's or the acquirer's own record.
     """
 
     route: str
@@ -27,28 +32,39 @@ class Destination:
     account: str = field(default="", repr=False)
     account_name: str = ""
     charge_id: str = ""
+    is_payers: bool = False
 
 
-def choose(payment: Payment, given: Mapping[str, str] | None, amount: int) -> Destination | None:
+def choose(
+    payment: Payment, given: Mapping[str, str] | None, amount: int, *, now: datetime
+) -> Destination | None:
     """Where `amount` satang of `payment` go back to; None where nobody knows.
 
     given: what the merchant names, as `transfers.payees.Payee` validated it. Raises InvalidDestination for a
-    card payment with one, OnlyWhole, BankNotConfigured.
+    card payment with one or an account that is not on the merchant's list, OnlyWhole, BankNotConfigured.
     """
     if payment.qr_code_id is None:
         return _card(payment, given)
     if given is not None:
-        return named(payment, given)
+        return _listed(payment, given, now)
     if (back := _void(payment, amount)) is not None:
         return back
-    route, found = _bank_of(payment), (rule(payment) for rule in RULES)
+    found = (rule(payment) for rule in RULES)
     account = next((account for account in found if account is not None), None)
-    return None if account is None else Destination(route, account.bank_code, account.number, account.name)
+    if account is None:
+        return None
+    try:
+        return _to(payment, account, now)
+    except NOT_LISTED:
+        return None  # nobody named it, so the refund waits for somebody who names another
 
 
-def named(payment: Payment, given: Mapping[str, str]) -> Destination:
-    """The account that the merchant names. Raises BankNotConfigured."""
-    return Destination(_bank_of(payment), given["bank_code"], given["bank_account"], given["account_name"])
+def named(payment: Payment, given: Mapping[str, str], *, now: datetime) -> Destination:
+    """The account that the merchant names.
+
+    Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew.
+    """
+    return _to(payment, _Account(given["bank_code"], given["bank_account"], given["account_name"]), now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +74,33 @@ class _Account:
     name: str
 
 
+def _listed(payment: Payment, given: Mapping[str, str], now: datetime) -> Destination:
+    """As `named`; a refusal names the field of the request that holds the account."""
+    try:
+        return named(payment, given, now=now)
+    except NOT_LISTED as refusal:
+        raise type(refusal)(f"destination.{refusal.text}", param="destination") from None
+
+
+def _to(payment: Payment, account: _Account, now: datetime) -> Destination:
+    """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
+    payers = _payers(payment)
+    is_payers = payers is not None and (payers.bank_code, payers.number) == (
+        account.bank_code,
+        account.number,
+    )
+    route = _bank_of(payment)
+    if not is_payers:
+        payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
+    return Destination(route, account.bank_code, account.number, account.name, is_payers=is_payers)
+
+
 def _card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
     if given is not None:
         raise InvalidDestination("A card payment goes back to its card.", param="destination")
     charge = payment.charge
-    return Destination(_served(accounts.acquirer(charge.acquirer)), charge_id=charge.charge_id)
+    route = _served(accounts.acquirer(charge.acquirer))
+    return Destination(route, charge_id=charge.charge_id, is_payers=True)
 
 
 def _bank_of(payment: Payment) -> str:
@@ -77,7 +115,8 @@ def _void(payment: Payment, amount: int) -> Destination | None:
         return None
     if amount != payment.received:
         raise OnlyWhole(param="amount", whole=money.display(payment.received))
-    return Destination(_served(route, links.of(payment.merchant_id)), charge_id=payment.bank_transaction_id)
+    route = _served(route, links.of(payment.merchant_id))
+    return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
 
 
 def _served(route: str, link: banks.Link | None = None) -> str:

@@ -31,6 +31,7 @@ class Reason(models.TextChoices):
     OTHER = "other"
 
 
+REJECTED_BY_STAFF = "rejected_by_staff"
 MOVES = {Status.PENDING: {Status.COMPLETED, Status.FAILED, Status.CANCELED}}
 
 
@@ -93,6 +94,9 @@ class Refund(models.Model):
         default="",
         help_text="By whom it is sent, such as bank:sandbox; empty until it is known where to.",
     )
+    awaiting_approval = models.BooleanField(
+        default=False, help_text="A second person decides (`approvals`) whether it goes out."
+    )
     reason = models.CharField(max_length=21, choices=Reason.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
@@ -143,6 +147,10 @@ class Refund(models.Model):
                 condition=~Q(status__in=["completed", "failed"]) | ~Q(route=""), name="refund_ends_by_a_route"
             ),
             models.CheckConstraint(
+                condition=Q(awaiting_approval=False) | Q(status="pending") & ~Q(route=""),
+                name="refund_awaits_approval_with_a_route",
+            ),
+            models.CheckConstraint(
                 condition=Q(reversal__isnull=True) | Q(status="completed", returned_at__isnull=True),
                 name="refund_by_reversal_is_completed",
             ),
@@ -153,7 +161,7 @@ class Refund(models.Model):
 
     @property
     def pending_reason(self) -> PendingReason | None:
-        """What a pending refund waits for."""
+        """What a pending refund waits for; of one that awaits approval also `awaiting_approval` says so."""
         if self.status != Status.PENDING:
             return None
         return PendingReason.PROCESSING if self.route else PendingReason.AWAITING_DESTINATION

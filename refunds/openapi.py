@@ -1,5 +1,6 @@
 """The operations on refunds, as the OpenAPI document tells them."""
 
+from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Link, Operation, Shown, Tag
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
@@ -22,6 +23,7 @@ REFUND = _GIVEN | {
     "currency": "THB",
     "status": "pending",
     "pending_reason": "processing",
+    "awaiting_approval": False,
     "failure_code": None,
     "created_at": "2026-11-21T04:10:00.250Z",
     "updated_at": "2026-11-21T04:10:00.250Z",
@@ -41,7 +43,9 @@ create = Operation(
     scope=Scope.REFUNDS_WRITE,
     summary="Refund a payment",
     description="All of it or a part, several times if need be. The money is set aside at once and sent in "
-    "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back.",
+    "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back. "
+    "To another account than the payer's, and above the operator's limits, per refund and per 24 hours, it "
+    "is `awaiting_approval` first.",
     body=Shown(RefundRequest, _GIVEN | {"destination": _PAYEE}),
     answer=Shown(RefundObject, REFUND),
     refusals=(
@@ -51,6 +55,8 @@ create = Operation(
         OnlyWhole,
         InsufficientFunds,
         BankNotConfigured,
+        PayoutAccountNotAllowed,
+        PayoutAccountTooNew,
     ),
     links=(
         Link("get_refund", _BY_ID),
@@ -84,7 +90,13 @@ address = Operation(
     description="For a refund that is `awaiting_destination`: no account of the payer is known.",
     body=Shown(DestinationRequest, _PAYEE),
     answer=Shown(RefundObject, REFUND),
-    refusals=(RefundNotFound, RefundNotAddressable, BankNotConfigured),
+    refusals=(
+        RefundNotFound,
+        RefundNotAddressable,
+        BankNotConfigured,
+        PayoutAccountNotAllowed,
+        PayoutAccountTooNew,
+    ),
     links=(Link("get_refund", _BY_ID),),
 )
 cancel = Operation(

@@ -66,6 +66,9 @@ class RefundObject(serializers.Serializer[Any]):
     pending_reason = serializers.ChoiceField(
         PendingReason.choices, allow_null=True, help_text="What a pending refund waits for."
     )
+    awaiting_approval = serializers.BooleanField(
+        help_text="A pending refund waits until the operator approves it."
+    )
     reason = serializers.ChoiceField(Reason.choices, allow_null=True)
     note = serializers.CharField(max_length=LONGEST_NOTE, allow_null=True)
     failure_code = serializers.CharField(

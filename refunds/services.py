@@ -14,7 +14,7 @@ from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from refunds import canceling, destinations
+from refunds import approving, canceling, destinations
 from refunds.destinations import Destination
 from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
 from refunds.models import PendingReason, Refund, Status
@@ -40,12 +40,12 @@ def create(
     """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
 
     Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, OnlyWhole,
-    BankNotConfigured, InsufficientFunds.
+    BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
     payment = _payment(merchant, payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = store(payment, reserved, now, **fields)
-    if (chosen := destinations.choose(payment, destination, reserved)) is not None:
+    if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
         _queue(refund, chosen, now)
     # Last, for its lock is the one that other payments of this merchant wait for.
     ledger.reserve(fact=Fact.REFUND_RESERVED, **posting(refund, now))
@@ -66,12 +66,13 @@ def find(*, merchant: Merchant, refund_id: str) -> Refund:
 def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination: str) -> Refund:
     """Give a refund the account that it waits for.
 
-    Raises RefundNotFound, RefundNotAddressable, BankNotConfigured.
+    Raises RefundNotFound, RefundNotAddressable, BankNotConfigured, PayoutAccountNotAllowed,
+    PayoutAccountTooNew.
     """
     payment, refund = _locked(merchant, refund_id)
     if refund.pending_reason != PendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
-    _queue(refund, destinations.named(payment, destination), now)
+    _queue(refund, destinations.named(payment, destination, now=now), now)
     return refund
 
 
@@ -85,7 +86,7 @@ def address_waiting(payment: Payment, *, now: datetime) -> None:
     for refund in Refund.objects.awaiting_destination(payment):
         # What cannot be sent there goes on waiting: its merchant names an account or cancels it.
         with suppress(OnlyWhole, BankNotConfigured):
-            if (to := destinations.choose(payment, None, refund.amount)) is not None:
+            if (to := destinations.choose(payment, None, refund.amount, now=now)) is not None:
                 _queue(refund, to, now)
 
 
@@ -126,5 +127,6 @@ def _queue(refund: Refund, to: Destination, now: datetime) -> None:
         account_name=to.account_name,
         charge_id=to.charge_id,
     )
-    transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id)
-    refund.note_down(route=to.route, updated_at=now)
+    is_held = not to.is_payers and approving.judge(refund, to, now=now)
+    transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id, is_held=is_held)
+    refund.note_down(route=to.route, awaiting_approval=is_held, updated_at=now)

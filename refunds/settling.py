@@ -23,17 +23,17 @@ class RefundOwner:
     """What `transfers` tells of its orders that are refunds (see `transfers.services.Owner`)."""
 
     def lock(self, order_id: str) -> None:
-        _locked(order_id)
+        locked(order_id)
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         """To the merchant it was processing already, from the moment that it had a destination."""
 
     def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
-        payment, refund = _locked(order_id)
+        payment, refund = locked(order_id)
         if word.fate == "succeeded":
             _complete(refund, payment, now)
         elif word.fate == "failed":
-            _fail(refund, payment, word.failure_code, now)
+            fail(refund, payment, word.failure_code, now)
         else:
             _hold(refund, now)
 
@@ -46,6 +46,19 @@ def posting(refund: Refund, now: datetime) -> dict[str, Any]:
     return {"merchant_id": refund.merchant_id, "subject_id": refund.id, "amount": refund.amount, "at": now}
 
 
+def locked(refund_id: str) -> tuple[Payment, Refund]:
+    """Both under their locks."""
+    payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
+    return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
+
+
+def fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> None:
+    """It did not go. The caller holds both locks."""
+    refund.become(Status.FAILED, failure_code=failure_code, updated_at=now)
+    publish("refund.failed", refund, now)
+    give_back(refund, payment, now)
+
+
 def give_back(refund: Refund, payment: Payment, now: datetime) -> None:
     """It will never go: the money is the merchant's again. The caller holds both locks."""
     payments.release_refund(payment, refund.amount)
@@ -54,23 +67,12 @@ def give_back(refund: Refund, payment: Payment, now: datetime) -> None:
     ledger.release(fact=Fact.REFUND_RELEASED, **posting(refund, now))
 
 
-def _locked(refund_id: str) -> tuple[Payment, Refund]:
-    payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
-    return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
-
-
 def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
     refund.become(Status.COMPLETED, completed_at=now, updated_at=now)
     payments.complete_refund(payment, refund.amount, now=now)
     transactions.settle_refund(refund_id=refund.id, status=HistoryStatus.SUCCEEDED)
     publish("refund.completed", refund, now)
     ledger.pay_out(fact=Fact.REFUND_PAID, to=refund.route, **posting(refund, now))
-
-
-def _fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> None:
-    refund.become(Status.FAILED, failure_code=failure_code, updated_at=now)
-    publish("refund.failed", refund, now)
-    give_back(refund, payment, now)
 
 
 def _hold(refund: Refund, now: datetime) -> None:

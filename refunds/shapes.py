@@ -14,6 +14,7 @@ def refund_object(refund: Refund) -> dict[str, Any]:
         "currency": refund.currency,
         "status": refund.status,
         "pending_reason": refund.pending_reason,
+        "awaiting_approval": refund.awaiting_approval,
         "reason": refund.reason,
         "note": refund.note,
         "failure_code": refund.failure_code,

@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 APPS = [
-    "banks", "bench", "config", "console", "core", "idempotency", "merchants", "payments", "qrcodes",
-    "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
+    "approvals", "banks", "bench", "config", "console", "core", "idempotency", "merchants", "payments",
+    "qrcodes", "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 ]  # fmt: skip
 SOURCES = [path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts]
 LONGEST_FILE = 400

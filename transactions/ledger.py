@@ -5,6 +5,7 @@ folds into `settled` what was appended, and takes from there. Lock order: availa
 last.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,9 +32,13 @@ class Balance:
 
 def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
     """What the merchant has, or had just before that instant; all of it in one snapshot."""
-    found = read(accounts.of(merchant_id), before)
-    net = found.get(accounts.available(merchant_id), 0) + found.get(accounts.owed(merchant_id), 0)
-    return Balance(max(net, 0), found.get(accounts.reserved(merchant_id), 0), max(-net, 0))
+    return _balance(merchant_id, read(accounts.of(merchant_id), before))
+
+
+def balances(merchant_ids: Collection[str]) -> dict[str, Balance]:
+    """What each of these merchants has now, by one statement."""
+    found = read([code for merchant_id in merchant_ids for code in accounts.of(merchant_id)], None)
+    return {merchant_id: _balance(merchant_id, found) for merchant_id in merchant_ids}
 
 
 def credit(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, source: str, at: datetime) -> None:
@@ -145,3 +150,8 @@ def _fill_owed(merchant_id: str, held: Held, at: datetime) -> int:
         lines = {accounts.available(merchant_id): -amount, accounts.owed(merchant_id): amount}
         post(Fact.OWED_FILLED, ids.new("own_", at), lines, at)
     return amount
+
+
+def _balance(merchant_id: str, found: Mapping[str, int]) -> Balance:
+    net = found.get(accounts.available(merchant_id), 0) + found.get(accounts.owed(merchant_id), 0)
+    return Balance(max(net, 0), found.get(accounts.reserved(merchant_id), 0), max(-net, 0))

@@ -12,6 +12,7 @@ from core.columns import PublicId, PublicIdKey
 
 
 class State(models.TextChoices):
+    HELD = "held"  # waits for approval: it is neither sent nor due
     QUEUED = "queued"  # may be sent, or canceled
     TOLD = "told"  # the call is or was under way: from here on the bank is only asked
     SUCCEEDED = "succeeded"  # the money arrived
@@ -21,9 +22,12 @@ class State(models.TextChoices):
 
 
 OPEN = (State.QUEUED, State.TOLD)
-UNTOLD = (State.QUEUED, State.CANCELED)
+CANCELABLE = (State.HELD, State.QUEUED)
+UNTOLD = (*CANCELABLE, State.CANCELED)
+NOT_ENDED = (State.HELD, *OPEN)
 # Kept by the database too. Back to queued only if the bank surely never heard of it and was never asked.
 MOVES = {
+    State.HELD: {State.QUEUED, State.CANCELED},
     State.QUEUED: {State.TOLD, State.CANCELED},
     State.TOLD: {State.SUCCEEDED, State.FAILED, State.QUEUED},
     State.SUCCEEDED: {State.RETURNED},
@@ -132,8 +136,8 @@ class Transfer(models.Model):
                 condition=Q(state__in=UNTOLD) | Q(told_at__isnull=False), name="transfer_told_has_time"
             ),
             models.CheckConstraint(
-                condition=Q(state__in=OPEN, ended_at__isnull=True)
-                | ~Q(state__in=OPEN) & Q(ended_at__isnull=False, lease_until__isnull=True),
+                condition=Q(state__in=NOT_ENDED, ended_at__isnull=True)
+                | ~Q(state__in=NOT_ENDED) & Q(ended_at__isnull=False, lease_until__isnull=True),
                 name="transfer_ended_iff_over",
             ),
             models.CheckConstraint(
@@ -181,7 +185,8 @@ class Transfer(models.Model):
 class What(models.TextChoices):
     """A step of a transfer: a state that it came to, or what else happened on its way."""
 
-    QUEUED = "queued"
+    HELD = "held"
+    QUEUED = "queued"  # at once, or when it was approved
     TOLD = "told"
     UNREACHED = "unreached"  # the bank surely never heard of it: it is told again
     INQUIRY = "inquiry"  # the bank was asked what became of it

@@ -16,12 +16,13 @@ from merchants import links
 from transfers import breakers, settling, steps
 from transfers.breakers import Party
 from transfers.errors import AlreadyTold, NotOverdue
-from transfers.models import OPEN, State, Transfer, What
+from transfers.models import CANCELABLE, OPEN, State, Transfer, What
 from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_by_hand
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "conclude", "exists", "hear", "queue", "settle_by_hand", "taking_back", "weigh", "work",
+    "cancel", "conclude", "exists", "hear", "queue", "release", "settle_by_hand", "taking_back", "weigh",
+    "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
@@ -34,8 +35,12 @@ RUNS, RUNS_OF_ROUTE = 8, 2
 _runs = Slots()
 
 
-def queue(order: Order, *, route: str, at: datetime, merchant_id: str) -> Transfer:
-    """Store an order to be carried out from `at` on, at that merchant's bank. In the caller's transaction."""
+def queue(order: Order, *, route: str, at: datetime, merchant_id: str, is_held: bool = False) -> Transfer:
+    """Store an order to be carried out from `at` on, at that merchant's bank. In the caller's transaction.
+
+    is_held: it waits for approval; `release` queues it.
+    """
+    state = State.HELD if is_held else State.QUEUED
     transfer: Transfer = Transfer.objects.create(
         id=order.order_id,
         purpose=order.purpose,
@@ -46,17 +51,23 @@ def queue(order: Order, *, route: str, at: datetime, merchant_id: str) -> Transf
         account_sealed=vault.seal(order.account, context=order.order_id) if order.account else "",
         account_name=order.account_name,
         charge_id=order.charge_id,
+        state=state,
         due_at=at,
         created_at=at,
     )
-    steps.note(transfer.id, What.QUEUED, at=at)
+    steps.note(transfer.id, What(state), at=at)
     return transfer
 
 
+def release(order_id: str, *, now: datetime) -> None:
+    """Held becomes queued, in the caller's transaction: it is approved. Raises IllegalMove."""
+    steps.move(Transfer.objects.locked(order_id), State.QUEUED, at=now, due_at=now)
+
+
 def cancel(order_id: str, *, now: datetime) -> None:
-    """Queued becomes canceled, in the caller's transaction. Raises AlreadyTold."""
+    """Held or queued becomes canceled, in the caller's transaction. Raises AlreadyTold."""
     transfer = Transfer.objects.locked(order_id)
-    if transfer.state != State.QUEUED:
+    if transfer.state not in CANCELABLE:
         raise AlreadyTold(order_id)
     steps.move(transfer, State.CANCELED, at=now, ended_at=now)
 

@@ -9,7 +9,3 @@ class WithdrawalNotFound(NotFound):
 class WithdrawalNotCancelable(Invalid):
     code = "withdrawal_not_cancelable"
     message = "This withdrawal is {status}; only a pending one can be canceled."
-
-
-class AlreadyDecided(Exception):
-    """Staff cannot approve or reject this withdrawal: it needs no approval, or it is past it."""

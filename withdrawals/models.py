@@ -1,4 +1,4 @@
-"""A withdrawal, what may become of it, and whether staff must approve it first."""
+"""A withdrawal, and what may become of it."""
 
 from typing import Any
 
@@ -35,10 +35,6 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
     def of(self, merchant: Merchant) -> "WithdrawalQuerySet":
         return self.filter(merchant=merchant)
 
-    def for_staff(self) -> "WithdrawalQuerySet":
-        """Those that wait for somebody's yes or no."""
-        return self.filter(status=Status.PENDING, needs_approval=True, decided_at=None)
-
     def locked(self, withdrawal_id: str) -> "Withdrawal":
         """The row under its lock, which every change needs. Raises WithdrawalNotFound."""
         try:
@@ -64,9 +60,9 @@ class Withdrawal(models.Model):
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
     bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001
-    needs_approval = models.BooleanField(default=False)
-    decided_by = models.CharField(max_length=150, blank=True, default="", help_text="Approved or rejected.")
-    decided_at = models.DateTimeField(null=True)
+    awaiting_approval = models.BooleanField(
+        default=False, help_text="A second person decides (`approvals`) whether it goes out."
+    )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, help_text="When it arrived, also if it came back.")
@@ -75,7 +71,6 @@ class Withdrawal(models.Model):
 
     class Meta:
         permissions = [
-            ("decide_withdrawal", "Can approve and reject withdrawals"),
             ("cancel_withdrawal", "Can cancel withdrawals"),
         ]
         indexes = [
@@ -84,11 +79,6 @@ class Withdrawal(models.Model):
                 fields=["merchant", "reference"],
                 condition=Q(reference__isnull=False),
                 name="withdrawal_by_reference",
-            ),
-            models.Index(
-                fields=["created_at"],
-                condition=Q(status="pending", needs_approval=True, decided_at__isnull=True),
-                name="withdrawal_for_staff",
             ),
         ]
         constraints = [
@@ -117,15 +107,8 @@ class Withdrawal(models.Model):
                 name="withdrawal_completed_iff_arrived",
             ),
             models.CheckConstraint(
-                condition=Q(decided_by="", decided_at__isnull=True)
-                | ~Q(decided_by="") & Q(decided_at__isnull=False, needs_approval=True),
-                name="withdrawal_decided_by_somebody",
-            ),
-            models.CheckConstraint(
-                condition=Q(needs_approval=False)
-                | Q(decided_at__isnull=False)
-                | Q(status__in=["pending", "canceled"]),
-                name="withdrawal_not_sent_unapproved",
+                condition=Q(awaiting_approval=False) | Q(status="pending"),
+                name="withdrawal_awaits_approval_while_pending",
             ),
         ]
 
@@ -143,10 +126,6 @@ class Withdrawal(models.Model):
         for name, value in fields.items():
             setattr(self, name, value)
         self.save(update_fields=list(fields))
-
-    @property
-    def waits_for_staff(self) -> bool:
-        return self.status == Status.PENDING and self.needs_approval and self.decided_at is None
 
     @property
     def account(self) -> str:

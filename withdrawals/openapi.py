@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Link, Operation, Shown, Tag
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
@@ -25,6 +26,7 @@ _GIVEN: dict[str, Any] = {
 WITHDRAWAL = _GIVEN | {
     "withdrawal_id": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
     "status": "pending",
+    "awaiting_approval": False,
     "bank_name": "Siam Commercial Bank",
     "bank_account": "4567",
     "failure_code": None,
@@ -47,12 +49,13 @@ create = Operation(
     scope=Scope.WITHDRAWALS_WRITE,
     summary="Withdraw money",
     description="Reserves the amount, which the balance must cover, and sends it to an account in Thailand. "
-    "The bank is told in a moment; until then the withdrawal can be canceled. Large ones may wait for the "
-    "operator's approval first. With the sandbox bank an account that ends in 0002 fails, one in 0003 is "
+    "The bank is told in a moment; until then the withdrawal can be canceled. Above the operator's limits, "
+    "per withdrawal and per 24 hours, it is `awaiting_approval` first. "
+    "With the sandbox bank an account that ends in 0002 fails, one in 0003 is "
     "known only after an inquiry, and one in 0004 comes back after it had arrived.",
     body=Shown(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
     answer=Shown(WithdrawalObject, WITHDRAWAL),
-    refusals=(BankNotConfigured, InsufficientFunds),
+    refusals=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
     links=(Link("get_withdrawal", _BY_ID), Link("cancel_withdrawal", _BY_ID)),
 )
 list_ = Operation(

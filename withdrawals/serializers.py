@@ -49,6 +49,9 @@ class WithdrawalQuery(PageQuery):
 class WithdrawalObject(serializers.Serializer[Any]):
     withdrawal_id = answers.public_id("wd_")
     status = serializers.ChoiceField(Status.choices)
+    awaiting_approval = serializers.BooleanField(
+        help_text="A pending withdrawal waits until the operator approves it."
+    )
     amount = answers.satang()
     currency = answers.currency()
     bank_code = answers.Shaped({"pattern": "^[0-9]{3}$"}, help_text="The bank's 3-digit code.")

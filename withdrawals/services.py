@@ -3,10 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 import banks
+from approvals import payout_accounts
+from approvals import services as approvals
+from approvals.models import Approval, Kind
 from banks import Order, Word
 from core import ids, money, vault
 from merchants.errors import BankNotConfigured
@@ -15,17 +17,21 @@ from transactions import accounts, ledger
 from transactions.models import Fact
 from transfers import services as transfers
 from webhooks import events
-from withdrawals.errors import AlreadyDecided, WithdrawalNotCancelable, WithdrawalNotFound
+from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.models import REJECTED_BY_STAFF, RETURNED_BY_BANK, Status, Withdrawal
 from withdrawals.shapes import withdrawal_object
 
 
 @transaction.atomic
 def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str, **fields: Any) -> Withdrawal:
-    """Reserve `amount` (satang) and order it to be sent. Raises BankNotConfigured, InsufficientFunds."""
+    """Reserve `amount` (satang) and order it to be sent.
+
+    Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
+    """
     _check_bank(merchant)
+    payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
     withdrawal_id = ids.new("wd_", now)
-    withdrawal: Withdrawal = Withdrawal.objects.create(
+    withdrawal = Withdrawal(
         id=withdrawal_id,
         merchant=merchant,
         amount=amount,
@@ -33,13 +39,13 @@ def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str,
         bank=merchant.bank,
         account_sealed=vault.seal(bank_account, context=withdrawal_id),
         account_last4=bank_account[-4:],
-        needs_approval=0 < settings.WITHDRAWAL_APPROVAL_ABOVE < amount,
         created_at=now,
         updated_at=now,
         **fields,
     )
-    if not withdrawal.needs_approval:
-        _queue(withdrawal, now)
+    withdrawal.awaiting_approval = approvals.judge(_outgoing(withdrawal), now=now).is_waiting
+    withdrawal.save(force_insert=True)
+    _queue(withdrawal, now)
     _publish(withdrawal, now)
     # Last, because it locks the balance until the commit.
     ledger.reserve(**_posting(withdrawal, Fact.WITHDRAWAL_RESERVED, now))
@@ -62,26 +68,11 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
     withdrawal = Withdrawal.objects.locked(withdrawal_id)
     if withdrawal.status != Status.PENDING:
         raise WithdrawalNotCancelable(status=withdrawal.status)
-    if not withdrawal.waits_for_staff:
-        transfers.cancel(withdrawal.id, now=now)
-    withdrawal.become(Status.CANCELED, updated_at=now)
+    transfers.cancel(withdrawal.id, now=now)
+    approvals.cancel(withdrawal.id, now=now)
+    withdrawal.become(Status.CANCELED, awaiting_approval=False, updated_at=now)
     ledger.release(**_posting(withdrawal, Fact.WITHDRAWAL_RELEASED, now))
     return withdrawal
-
-
-@transaction.atomic
-def approve(*, withdrawal_id: str, by: str, now: datetime) -> None:
-    """Let one that waits for staff go out; `by` is who said so. Raises AlreadyDecided."""
-    withdrawal = _undecided(withdrawal_id)
-    withdrawal.note(decided_by=by, decided_at=now)
-    _queue(withdrawal, now)
-
-
-@transaction.atomic
-def reject(*, withdrawal_id: str, by: str, now: datetime) -> None:
-    """End one that waits for staff; `by` is who said so. Raises AlreadyDecided."""
-    decision = {"failure_code": REJECTED_BY_STAFF, "decided_by": by, "decided_at": now}
-    _fail(_undecided(withdrawal_id), now, **decision)
 
 
 class _Owner:
@@ -110,6 +101,29 @@ class _Owner:
 OWNER: transfers.Owner = _Owner()
 
 
+class _ApprovalHandler:
+    """What happens to a withdrawal that a second person decides (see `approvals.services.Handler`)."""
+
+    def lock(self, subject_id: str) -> None:
+        Withdrawal.objects.locked(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        withdrawal = Withdrawal.objects.locked(approval.subject_id)
+        with approvals.still_allowed():
+            account = withdrawal.account
+            payout_accounts.check(withdrawal.merchant_id, withdrawal.bank_code, account, now=now)
+        withdrawal.note(awaiting_approval=False, updated_at=now)
+        transfers.release(withdrawal.id, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        withdrawal = Withdrawal.objects.locked(approval.subject_id)
+        transfers.cancel(withdrawal.id, now=now)
+        _fail(withdrawal, now, failure_code=REJECTED_BY_STAFF, awaiting_approval=False)
+
+
+APPROVAL_HANDLER: approvals.Handler = _ApprovalHandler()
+
+
 def _succeed(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
     withdrawal.become(Status.SUCCEEDED, completed_at=now, updated_at=now, **fields)
     ledger.pay_out(**_posting(withdrawal, Fact.WITHDRAWAL_PAID, now), to=accounts.bank(withdrawal.bank))
@@ -130,11 +144,16 @@ def _take_back(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
     _publish(withdrawal, now)
 
 
-def _undecided(withdrawal_id: str) -> Withdrawal:
-    withdrawal = Withdrawal.objects.locked(withdrawal_id)
-    if not withdrawal.waits_for_staff:
-        raise AlreadyDecided(withdrawal_id)
-    return withdrawal
+def _outgoing(withdrawal: Withdrawal) -> approvals.Outgoing:
+    return approvals.Outgoing(
+        kind=Kind.WITHDRAWAL,
+        subject_id=withdrawal.id,
+        merchant_id=withdrawal.merchant_id,
+        amount=withdrawal.amount,
+        bank_code=withdrawal.bank_code,
+        account=withdrawal.account,
+        account_name=withdrawal.account_name,
+    )
 
 
 def _check_bank(merchant: Merchant) -> None:
@@ -154,7 +173,13 @@ def _queue(withdrawal: Withdrawal, now: datetime) -> None:
         account_name=withdrawal.account_name,
         charge_id="",
     )
-    transfers.queue(order, route=_route(withdrawal.bank), at=now, merchant_id=withdrawal.merchant_id)
+    transfers.queue(
+        order,
+        route=_route(withdrawal.bank),
+        at=now,
+        merchant_id=withdrawal.merchant_id,
+        is_held=withdrawal.awaiting_approval,
+    )
 
 
 def _route(bank: str) -> str:

@@ -11,6 +11,7 @@ def withdrawal_object(withdrawal: Withdrawal) -> dict[str, Any]:
     return {
         "withdrawal_id": withdrawal.id,
         "status": withdrawal.status,
+        "awaiting_approval": withdrawal.awaiting_approval,
         "amount": withdrawal.amount,
         "currency": withdrawal.currency,
         "bank_code": withdrawal.bank_code,

@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-from console.audit import exception_rules, history_rules, ledger_rules, outgoing_rules, payment_rules
+from console.audit import (
+    approval_rules,
+    exception_rules,
+    history_rules,
+    ledger_rules,
+    outgoing_rules,
+    payment_rules,
+)
 from core.clock import iso
 from transfers.models import Transfer
 
@@ -17,6 +24,7 @@ RULES = [
     *exception_rules.RULES,
     *history_rules.RULES,
     *outgoing_rules.RULES,
+    *approval_rules.RULES,
 ]
 # After so long without a last word from a bank somebody should ask it.
 LONG = timedelta(days=1)

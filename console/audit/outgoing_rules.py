@@ -87,6 +87,8 @@ RULES = [
     Rule(
         "the order to a bank is as far as its refund or withdrawal",
         """SELECT id, concat_ws(' ', 'refund', route, amount, CASE
+               WHEN awaiting_approval THEN 'held'
+               WHEN failure_code = 'rejected_by_staff' THEN 'canceled'
                WHEN returned_at IS NOT NULL THEN 'returned'
                WHEN status = 'pending' THEN 'open'
                WHEN status = 'completed' THEN 'succeeded'
@@ -95,6 +97,8 @@ RULES = [
            FROM refunds_refund WHERE route <> '' AND reversal_id IS NULL
            UNION ALL
            SELECT id, concat_ws(' ', 'return', route, amount, CASE
+               WHEN EXISTS (SELECT FROM approvals_approval AS approval
+                   WHERE subject_id = receipts_return.id AND approval.status = 'waiting') THEN 'held'
                WHEN returned_at IS NOT NULL THEN 'returned'
                WHEN status = 'pending' THEN 'open'
                WHEN status = 'completed' THEN 'succeeded'
@@ -103,14 +107,14 @@ RULES = [
            FROM receipts_return WHERE NOT by_hand
            UNION ALL
            SELECT id, concat_ws(' ', 'withdrawal', 'bank:' || bank, amount, CASE
+               WHEN awaiting_approval THEN 'held'
                WHEN status = 'pending' THEN 'queued'
                WHEN status = 'processing' THEN 'told'
+               WHEN failure_code = 'rejected_by_staff' THEN 'canceled'
                WHEN status = 'failed' AND completed_at IS NOT NULL THEN 'returned'
                ELSE status
            END)
-           FROM withdrawals_withdrawal
-           WHERE (NOT needs_approval OR decided_at IS NOT NULL)
-               AND failure_code IS DISTINCT FROM 'rejected_by_staff'""",
+           FROM withdrawals_withdrawal""",
         # An order that its bank could not be told of is queued again, and its withdrawal has begun.
         """SELECT id, concat_ws(' ', purpose, route, amount, CASE
                WHEN state NOT IN ('queued', 'told') THEN state

@@ -44,7 +44,7 @@ class Type(StrEnum):
     RETURN_INQUIRY = "return.inquiry"  # we asked the bank what became of the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
-    RETURN_CANCELED = "return.canceled"  # the bank took it back itself before it was told
+    RETURN_CANCELED = "return.canceled"  # the bank took it back itself, or staff rejected the order
     RETURN_RETURNED = "return.returned"
     REFUND_CREATED = "refund.created"
     REFUND_ADDRESSED = "refund.addressed"  # it waited to know where to
@@ -55,6 +55,10 @@ class Type(StrEnum):
     REFUND_FAILED = "refund.failed"
     REFUND_CANCELED = "refund.canceled"
     REFUND_RETURNED = "refund.returned"
+    APPROVAL_REQUESTED = "approval.requested"  # outgoing money waits for a second person
+    APPROVAL_APPROVED = "approval.approved"
+    APPROVAL_REJECTED = "approval.rejected"
+    APPROVAL_CANCELED = "approval.canceled"  # what asked for it was canceled
     RESEND = "webhook.resend"  # somebody wants a webhook to be told again
     HELD = "webhook.held"  # kept for a replay: the webhook is disabled
     ATTEMPT = "webhook.attempt"

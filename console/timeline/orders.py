@@ -50,9 +50,22 @@ def notices(subject: Subject) -> Moment:
     return Moment(said.defer("body_sealed"), "received_at", _noticed)
 
 
-def with_step(rows: QuerySet[Any], what: What, *, at: str = "stepped_at") -> QuerySet[Any]:
-    """With a step of the transfer of the same id: when it was, in the column `at`, and who caused it."""
+def with_step(rows: QuerySet[Any], what: What) -> QuerySet[Any]:
+    """With the last such step of the transfer of the same id: `stepped_at`, and who caused it."""
     of = Step.objects.filter(transfer=OuterRef("pk"), what=what).order_by("-at")
+    return _annotated(rows, of, "stepped_at")
+
+
+def with_order(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """With the step that made the transfer of the same id: `ordered_at`, and who caused it.
+
+    A step of its own says later that a held order was approved.
+    """
+    of = Step.objects.filter(transfer=OuterRef("pk"), what__in=[What.HELD, What.QUEUED]).order_by("at", "pk")
+    return _annotated(rows, of, "ordered_at")
+
+
+def _annotated(rows: QuerySet[Any], of: QuerySet[Step], at: str) -> QuerySet[Any]:
     when, actor, request_id = (Subquery(of.values(name)[:1]) for name in ("at", "actor", "request_id"))
     known: QuerySet[Any] = rows.annotate(actor=actor, request_id=request_id, **{at: when})
     return known

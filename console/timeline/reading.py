@@ -11,7 +11,18 @@ from typing import Any
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 
-from console.timeline import bank, cards, decisions, fate, notifications, orders, refunds, returns, slips
+from console.timeline import (
+    approvals,
+    bank,
+    cards,
+    decisions,
+    fate,
+    notifications,
+    orders,
+    refunds,
+    returns,
+    slips,
+)
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
 from receipts import witnesses as told_by
@@ -32,6 +43,10 @@ KINDS: list[Callable[[Subject], Moment]] = [
     fate.failures,
     refunds.created,
     refunds.addressed,
+    approvals.requested,
+    approvals.approved,
+    approvals.rejected,
+    approvals.canceled,
     orders.told,
     orders.unreached,
     orders.inquiries,

@@ -23,9 +23,9 @@ def created(subject: Subject) -> Moment:
 
 def addressed(subject: Subject) -> Moment:
     """Of a refund that waited for an account, by whoever named it."""
-    rows = orders.with_step(_of(subject), What.QUEUED, at="queued_at").filter(queued_at__gt=F("created_at"))
-    tell = partial(_told, Type.REFUND_ADDRESSED, "queued_at", "It is known where {amount} are to go.")
-    return Moment(rows, "queued_at", tell)
+    rows = orders.with_order(_of(subject)).filter(ordered_at__gt=F("created_at"))
+    tell = partial(_told, Type.REFUND_ADDRESSED, "ordered_at", "It is known where {amount} are to go.")
+    return Moment(rows, "ordered_at", tell)
 
 
 def completed(subject: Subject) -> Moment:

@@ -19,12 +19,13 @@ def completed(subject: Subject) -> Moment:
 
 def completed_by_hand(subject: Subject) -> Moment:
     """No bank was told of it from here: it is over with the act of staff."""
-    rows = _of(subject).filter(by_hand=True)
+    rows = _of(subject).filter(by_hand=True, status=ReturnStatus.COMPLETED)
     act = Act.objects.filter(subject_id=OuterRef("receipt_id"), deed=Deed.SENT_BACK_BY_HAND)
-    at_once = act.filter(at=OuterRef("completed_at"))
+    # Before it was completed, where a second person had to approve it.
+    noted = act.filter(at__lte=OuterRef("completed_at")).order_by("-at", "-pk")
     known = rows.annotate(
-        actor=Subquery(at_once.values(actor=Concat(Value("staff:"), "by"))[:1]),
-        request_id=Subquery(at_once.values("request_id")[:1]),
+        actor=Subquery(noted.values(actor=Concat(Value("staff:"), "by"))[:1]),
+        request_id=Subquery(noted.values("request_id")[:1]),
     )
     return Moment(known, "completed_at", _completed)
 
@@ -35,8 +36,8 @@ def failed(subject: Subject) -> Moment:
 
 
 def canceled(subject: Subject) -> Moment:
-    """Before the bank had the order, for it took the money back itself."""
-    rows = _of(subject).filter(status=ReturnStatus.CANCELED)
+    """Before the bank had the order: it took the money back itself, or a second person rejected the order."""
+    rows = _of(subject).filter(status=ReturnStatus.CANCELED, by_hand=False)
     return Moment(orders.with_step(rows, What.CANCELED), "stepped_at", _canceled)
 
 
@@ -61,7 +62,7 @@ def _failed(row: Any) -> Entry:
 
 
 def _canceled(row: Any) -> Entry:
-    summary = f"{money.display(row.amount)} are not sent back: the bank took them back itself."
+    summary = f"{money.display(row.amount)} are not sent back: the order was canceled before the bank had it."
     return _entry(row, row.stepped_at, Type.RETURN_CANCELED, summary)
 
 

@@ -32,8 +32,6 @@ ROOT = Path(__file__).resolve().parents[2]
         ("WEBHOOK_SECONDS", 0.0, "15"),
         ("TRANSFER_PACE", 0.0, "1 by default"),
         ("INQUIRY_PACE", 0.0, "1 by default"),
-        ("WITHDRAWAL_APPROVAL_ABOVE", -1, "0 turns it off"),
-        ("WITHDRAWAL_APPROVAL_ABOVE", 200_000_000, "0 turns it off"),
         ("WEBHOOK_ATTEMPT_DAYS", 0, "at least 1"),
         ("WEBHOOK_ATTEMPT_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
@@ -106,3 +104,25 @@ def test_a_database_url_that_names_no_postgresql_database_is_refused(
 def test_options_of_the_database_url_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@db/qr?sslmode=verify-full")
     assert reading.database("DATABASE_URL", {})["OPTIONS"] == {"sslmode": "verify-full"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("APPROVAL_ITEM_LIMIT", -1),
+        ("APPROVAL_ITEM_LIMIT", 200_000_000),
+        ("APPROVAL_DAILY_LIMIT", -1),
+        ("PAYOUT_ACCOUNT_WAITING_HOURS", -1),
+        ("PAYOUT_ACCOUNT_WAITING_HOURS", 721),
+    ],
+)
+def test_approval_limit_out_of_range_refuses_to_start(settings: Settings, name: str, value: int) -> None:
+    assert checks.approval_settings(None) == []
+    setattr(settings, name, value)
+    assert [name in str(error.msg) for error in checks.approval_settings(None)] == [True]
+
+
+def test_old_name_of_the_approval_limit_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WITHDRAWAL_APPROVAL_ABOVE", "100000")
+    (error,) = checks.approval_settings(None)
+    assert "APPROVAL_ITEM_LIMIT" in str(error.hint)

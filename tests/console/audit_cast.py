@@ -9,9 +9,12 @@ import time_machine
 from banks import OrderNotice, Said, Word
 from core import clock
 from payments import cards, services
+from receipts.acts import Destination
 from receipts.orders import OWNERS
+from tests.approvals.cast import decide_approval
 from tests.console import odd_lives
-from tests.refunds.cast import Counter, carry_out
+from tests.receipts.cast import Till, decide
+from tests.refunds.cast import PAYEE, Counter, carry_out
 from tests.transfers.cast import Bank
 from tests.withdrawals.cast import PATH, withdrawn, work
 from transfers import services as transfers
@@ -155,14 +158,37 @@ def return_withdrawal(counter: Counter, serving: Serving) -> None:
 
 
 def ask_staff(counter: Counter, serving: Serving, settings: Any) -> None:
-    """One waits for them, one they let go, one they reject, one is canceled before they look."""
-    settings.WITHDRAWAL_APPROVAL_ABOVE = 50_000
+    """Of each kind one waits, one is approved, one is rejected, one is canceled before staff look."""
+    settings.APPROVAL_ITEM_LIMIT = 50_000
+    _ask_for_refunds(counter)
+    _ask_for_returns(counter, serving)
     for _ in range(4):
         counter.paid()
     _, approved, rejected, canceled = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(4)]
-    withdrawals.approve(withdrawal_id=approved, by="malee", now=clock.now())
-    withdrawals.reject(withdrawal_id=rejected, by="malee", now=clock.now())
+    decide_approval(approved, "approve")
+    decide_approval(rejected, "reject")
     withdrawals.cancel(withdrawal_id=canceled, now=clock.now())
+
+
+def _ask_for_refunds(counter: Counter) -> None:
+    asked = [counter.refund(counter.paid(), destination=PAYEE) for _ in range(4)]
+    decide_approval(asked[1]["refund_id"], "approve")
+    decide_approval(asked[2]["refund_id"], "reject")
+    assert counter.act(asked[3], "cancel").status_code == 200
+
+
+def _ask_for_returns(counter: Counter, serving: Serving) -> None:
+    till, elsewhere = Till(counter.shop, counter.bank), Destination("004", "4051234567", "Somying")
+    returns = [decide("send_back", till.unmatched(), destination=elsewhere) for _ in range(4)]
+    by_hand = [decide("send_back_by_hand", till.unmatched(), bank_reference="counter 7") for _ in range(3)]
+    write_offs = [till.takes_back(till.sold(), 150_001) for _ in range(4)]
+    for reversal in write_offs:
+        decide("lose", reversal)
+    for asked in (returns, by_hand, write_offs):
+        decide_approval(asked[1].id, "approve", by="staff:somsak")
+        decide_approval(asked[2].id, "reject", by="staff:somsak")
+    till.takes_back(returns[3].receipt)
+    decide("dismiss", write_offs[3])
 
 
 LIVES = [

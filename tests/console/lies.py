@@ -264,4 +264,41 @@ LIES = {
         """UPDATE transfers_transfer SET state = 'told', told_at = now()
            WHERE state = 'queued' AND purpose = 'withdrawal'""",
     ],
+    "a withdrawal waits, is rejected or may leave as its approval says": [
+        "DELETE FROM approvals_approval WHERE kind = 'withdrawal' AND status = 'within_limits'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'withdrawal'",
+        "UPDATE approvals_approval SET account_last4 = '0000' WHERE kind = 'withdrawal'",
+        """UPDATE approvals_approval SET status = 'approved', decided_by = 'staff:x', decided_at = now()
+           WHERE kind = 'withdrawal' AND status = 'waiting'""",
+        "UPDATE withdrawals_withdrawal SET awaiting_approval = false",
+    ],
+    "a refund waits, is rejected or may leave as its approval says": [
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'refund'",
+        "UPDATE refunds_refund SET awaiting_approval = false",
+        "UPDATE refunds_refund SET awaiting_approval = true WHERE status = 'pending' AND route <> ''",
+    ],
+    "a return waits, is canceled or may leave as its approval says": [
+        "DELETE FROM approvals_approval WHERE kind = 'return_by_hand'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'return'",
+        """UPDATE approvals_approval SET status = 'rejected', reason = 'item_limit', decided_by = 'staff:x',
+               decided_at = now(), why = 'x'
+           WHERE kind = 'return' AND status IN ('within_limits', 'approved')""",
+    ],
+    "what is lost was within the limits or approved": [
+        "DELETE FROM approvals_approval WHERE kind = 'write_off'",
+        "DELETE FROM receipts_act WHERE deed = 'lost'",
+    ],
+    "an order is held while its approval waits": [
+        "UPDATE transfers_transfer SET state = 'queued' WHERE state = 'held'",
+        "UPDATE transfers_transfer SET state = 'held' WHERE state = 'queued'",
+    ],
+    "a bank has no order that was not approved": [
+        """UPDATE approvals_approval SET status = 'canceled', reason = 'item_limit', decided_at = now()
+           WHERE subject_id IN (SELECT id FROM transfers_transfer WHERE state = 'succeeded')""",
+        "UPDATE transfers_transfer SET told_at = now() WHERE state = 'held'",
+    ],
+    "who decides about outgoing money is not who asked for it": [
+        """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
+           UPDATE approvals_approval SET decided_by = requested_by WHERE status = 'approved'""",
+    ],
 }  # fmt: skip

@@ -23,7 +23,7 @@ from tests.conftest import BankCaller, Shop
 from tests.withdrawals.cast import withdrawn
 
 OURS = {
-    "console", "idempotency", "merchants", "payments", "qrcodes",
+    "approvals", "console", "idempotency", "merchants", "payments", "qrcodes",
     "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
 MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]

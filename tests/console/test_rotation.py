@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from pytest_django import Settings
 
+from approvals import payout_accounts
 from console import resealing
 from core import clock, crypto
 from idempotency.models import IdempotencyKey
@@ -34,7 +35,7 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 # Version and time of a Fernet token: what every one of this century begins with.
 TOKEN_START = "gAAAAA"
-TOKENS = 12  # what `lived_in` seals, one in each column
+TOKENS = 13  # what `lived_in` seals, one in each column
 
 
 class Terminal(io.StringIO):
@@ -71,6 +72,14 @@ def lived_in(shop: Shop, bank: BankCaller) -> dict[str, str]:
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.Asked(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.take(ordered, now=clock.now())
+    payout_accounts.add(
+        shop.merchant,
+        bank_code="014",
+        bank_account=ACCOUNT,
+        account_name="Somchai",
+        by="staff:malee",
+        now=clock.now(),
+    )
     live = open_shop("Khao Soi", mode="live").merchant
     links.connect(merchant_id=live.id, terms=TERMS, now=clock.now())
     return webhook | code

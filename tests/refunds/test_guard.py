@@ -111,9 +111,11 @@ def test_a_refund_is_never_deleted(refund: dict[str, Any], attack: str) -> None:
 
 
 COPY = """INSERT INTO refunds_refund (id, merchant_id, payment_id, transaction_id, amount, currency, status,
-        route, created_at, updated_at, asked_by, asked_request_id, canceled_by, canceled_request_id)
+        route, created_at, updated_at, asked_by, asked_request_id, canceled_by, canceled_request_id,
+        awaiting_approval)
     SELECT %s, %s, %s, %s, {amount}, currency, {status}, route, created_at, updated_at,
-        asked_by, asked_request_id, canceled_by, canceled_request_id FROM refunds_refund"""
+        asked_by, asked_request_id, canceled_by, canceled_request_id, awaiting_approval
+    FROM refunds_refund"""
 
 
 def copied(*values: str, amount: str = "50000", status: str = "'pending'") -> str | None:

@@ -7,11 +7,13 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from core import clock
-from tests.transfers.cast import queued
-from transfers.models import MOVES, IllegalMove, State, Transfer
+from tests.transfers.cast import ROUTE, an_order, queued
+from transfers import services
+from transfers.models import MOVES, NOT_ENDED, IllegalMove, State, Transfer
 
 pytestmark = pytest.mark.django_db
 ROAD = {
+    State.HELD: [],
     State.QUEUED: [],
     State.TOLD: [State.TOLD],
     State.SUCCEEDED: [State.TOLD, State.SUCCEEDED],
@@ -26,7 +28,7 @@ def fields_of(state: State) -> dict[str, Any]:
     now, fields = clock.now(), dict[str, Any](ended_at=None, failure_code="")
     if state == State.TOLD:
         fields["told_at"] = now
-    if state not in (State.QUEUED, State.TOLD):
+    if state not in NOT_ENDED:
         fields["ended_at"] = now
     if state in (State.FAILED, State.RETURNED):
         fields["failure_code"] = "rejected_by_bank"
@@ -34,7 +36,9 @@ def fields_of(state: State) -> dict[str, Any]:
 
 
 def transfer_in(state: State) -> Transfer:
-    transfer = queued()
+    transfer = services.queue(
+        an_order(), route=ROUTE, at=clock.now(), merchant_id="", is_held=state == State.HELD
+    )
     for step in ROAD[state]:
         transfer.become(step, **fields_of(step))
     return transfer
@@ -105,8 +109,8 @@ def test_a_transfer_is_never_deleted(attack: str) -> None:
         run(attack)
 
 
-@pytest.mark.parametrize("state", [state for state in State if state != State.QUEUED])
-def test_a_transfer_is_born_queued(state: State) -> None:
+@pytest.mark.parametrize("state", [state for state in State if state not in (State.HELD, State.QUEUED)])
+def test_a_transfer_is_born_held_or_queued(state: State) -> None:
     now = clock.now()
     transfer = queued()
     transfer.pk, transfer.state, transfer.told_at = "wd_000000000000000000000000000", state, now

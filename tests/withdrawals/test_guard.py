@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from approvals.models import Approval
 from core import clock, ids
 from tests.factories import MerchantFactory
 from withdrawals.models import MOVES, RETURNED_BY_BANK, IllegalMove, Status, Withdrawal
@@ -52,14 +53,38 @@ def fields_of(start: Status, target: Status) -> dict[str, Any]:
     if target == Status.SUCCEEDED:
         return {"completed_at": clock.now()}
     if target == Status.FAILED and start == Status.PENDING:
-        return {"failure_code": "rejected_by_staff", "decided_by": "malee", "decided_at": clock.now()}
+        return {"failure_code": "rejected_by_staff"}
     if target == Status.FAILED:
         return {"failure_code": RETURNED_BY_BANK if start == Status.SUCCEEDED else "rejected_by_bank"}
     return {}
 
 
-def withdrawal_in(status: Status, *, needs_approval: bool = False) -> Withdrawal:
-    made = a_withdrawal(needs_approval=needs_approval)
+def waiting(withdrawal: Withdrawal) -> Approval:
+    """Its approval, which waits."""
+    made: Approval = Approval.objects.create(
+        id=ids.new("apr_", clock.now()),
+        kind="withdrawal",
+        subject_id=withdrawal.id,
+        merchant=withdrawal.merchant,
+        amount=withdrawal.amount,
+        status="waiting",
+        reason="item_limit",
+        requested_by="key:ab12cd34",
+        requested_at=clock.now(),
+    )
+    return made
+
+
+def decide(approval: Approval, status: str) -> None:
+    approval.status, approval.decided_by, approval.decided_at = status, "staff:malee", clock.now()
+    approval.why = "wrong account"
+    approval.save()
+
+
+def withdrawal_in(status: Status, *, is_waiting: bool = False) -> Withdrawal:
+    made = a_withdrawal(awaiting_approval=is_waiting)
+    if is_waiting:
+        waiting(made)
     for step in ROAD[status]:
         made.become(step, **fields_of(Status(made.status), step))
     return made
@@ -84,7 +109,9 @@ def update(withdrawal: Withdrawal, **fields: Any) -> None:
 @pytest.mark.parametrize(("start", "target"), PAIRS)
 def test_code_and_database_allow_the_same_moves(start: Status, target: Status) -> None:
     fields = fields_of(start, target)
-    withdrawal = withdrawal_in(start, needs_approval="decided_at" in fields)
+    withdrawal = withdrawal_in(start)
+    if fields.get("failure_code") == "rejected_by_staff":
+        decide(waiting(withdrawal), "rejected")
     if target in MOVES.get(start, set()):
         update(withdrawal, status=target.value, **fields)
         return
@@ -105,7 +132,6 @@ PENDING_ATTACKS = [
     "account_name = 'Somsak'",
     "reference = 'other'",
     "metadata = '{}'",
-    "needs_approval = false",
     "created_at = created_at - interval '1 day'",
     "id = 'wd_000000000000000000000000000'",
     "status = 'paid'",
@@ -116,16 +142,16 @@ PENDING_ATTACKS = [
     "status = 'failed', failure_code = 'rejected_by_bank'",
     "status = 'failed', failure_code = 'rejected_by_staff'",
     "status = 'failed', failure_code = 'returned_by_bank', completed_at = now()",
-    "decided_at = now()",
-    "decided_by = 'malee'",
-    "status = 'processing'",  # it needs approval and has none
+    "status = 'processing'",  # it waits for approval
+    "status = 'processing', awaiting_approval = false",
+    "status = 'canceled'",  # and still waits
 ]
 AFTERWARDS = [
     (Status.PROCESSING, "status = 'failed'"),
     (Status.PROCESSING, "status = 'succeeded'"),
     (Status.PROCESSING, "status = 'failed', failure_code = 'rejected_by_staff'"),
     (Status.PROCESSING, "status = 'failed', failure_code = 'returned_by_bank', completed_at = now()"),
-    (Status.PROCESSING, "needs_approval = true, decided_at = now(), decided_by = 'malee'"),
+    (Status.PROCESSING, "awaiting_approval = true"),
     (Status.SUCCEEDED, "completed_at = NULL"),
     (Status.SUCCEEDED, "completed_at = completed_at + interval '1 day'"),
     (Status.SUCCEEDED, "status = 'failed', failure_code = 'rejected_by_bank'"),
@@ -138,7 +164,7 @@ ATTACKS = [*((Status.PENDING, attack) for attack in PENDING_ATTACKS), *AFTERWARD
 
 @pytest.mark.parametrize(("status", "attack"), ATTACKS)
 def test_the_database_refuses(status: Status, attack: str) -> None:
-    withdrawal = withdrawal_in(status, needs_approval=status == Status.PENDING)
+    withdrawal = withdrawal_in(status, is_waiting=status == Status.PENDING)
     refused = sqlstate(f"UPDATE {TABLE} SET {attack} WHERE id = %s", (withdrawal.id,))
     assert refused == CHECK_VIOLATION
 
@@ -160,7 +186,6 @@ def test_the_database_refuses(status: Status, attack: str) -> None:
         ({"status": "failed", "failure_code": "rejected_by_staff"}, CHECK_VIOLATION),
         ({"failure_code": "x"}, CHECK_VIOLATION),
         ({"completed_at": clock.now()}, CHECK_VIOLATION),
-        ({"needs_approval": True, "decided_by": "malee", "decided_at": clock.now()}, CHECK_VIOLATION),
         ({"account_sealed": None}, NOT_NULL_VIOLATION),
         ({"account_name": None}, NOT_NULL_VIOLATION),
     ],
@@ -187,16 +212,21 @@ def test_a_withdrawal_is_somebodys() -> None:
     assert str(getattr(error.value.__cause__, "sqlstate", None)) == FOREIGN_KEY_VIOLATION
 
 
-def test_a_decision_is_never_changed() -> None:
-    withdrawal = a_withdrawal(needs_approval=True)
-    update(withdrawal, decided_by="malee", decided_at=clock.now())
-    for attack in (
-        "decided_by = 'somsak'",
-        "decided_by = '', decided_at = NULL",
-        "status = 'failed', failure_code = 'rejected_by_staff'",
-    ):
+def test_approved_withdrawal_does_not_wait_again_and_is_not_rejected() -> None:
+    withdrawal = withdrawal_in(Status.PENDING, is_waiting=True)
+    decide(Approval.objects.get(), "approved")
+    update(withdrawal, awaiting_approval=False)
+    for attack in ("awaiting_approval = true", "status = 'failed', failure_code = 'rejected_by_staff'"):
         assert sqlstate(f"UPDATE {TABLE} SET {attack} WHERE id = %s", (withdrawal.id,)) == CHECK_VIOLATION
     update(withdrawal, status="processing")
+
+
+def test_rejected_withdrawal_is_never_sent() -> None:
+    withdrawal = withdrawal_in(Status.PENDING, is_waiting=True)
+    decide(Approval.objects.get(), "rejected")
+    update(withdrawal, awaiting_approval=False)
+    attack = (f"UPDATE {TABLE} SET status = 'processing' WHERE id = %s", (withdrawal.id,))
+    assert sqlstate(*attack) == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize("sql", [f"DELETE FROM {TABLE}", f"TRUNCATE {TABLE} CASCADE"])

@@ -31,6 +31,7 @@ def test_a_withdrawal_shows_what_was_asked_for(shop: Shop) -> None:
     assert made.pop("created_at") == made.pop("updated_at")
     assert made == {
         "status": "pending",
+        "awaiting_approval": False,
         "amount": 100_000,
         "currency": "THB",
         "bank_code": "014",
@@ -132,7 +133,9 @@ def test_account_numbers_are_as_long_as_their_bank_makes_them(shop: Shop, code: 
 
 
 def test_what_is_not_a_field_changes_nothing(shop: Shop) -> None:
-    made = withdrawn(shop, status="succeeded", needs_approval=True, merchant_id="mch_x", completed_at="now")
+    made = withdrawn(
+        shop, status="succeeded", awaiting_approval=True, merchant_id="mch_x", completed_at="now"
+    )
     assert (made["status"], made["completed_at"]) == ("pending", None)
     assert Withdrawal.objects.get().merchant == shop.merchant
 

@@ -1,0 +1,82 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from approvals import payout_accounts as accounts
+from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
+from approvals.models import PayoutAccount
+from core import clock, origin, thaibanks
+from core.clock import iso
+from merchants import services
+from merchants.errors import MerchantNotFound
+from merchants.models import Merchant
+
+
+class Command(BaseCommand):
+    help = "The accounts that a merchant's money may go to. A list has no effect until it is switched on."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        acts = parser.add_subparsers(dest="act", required=True)
+        for act, said in [
+            ("list", "Show the list."),
+            ("on", "Send money to listed accounts only."),
+            ("off", "Send money to any account."),
+        ]:
+            acts.add_parser(act, help=said).add_argument("merchant_id")
+        add = acts.add_parser("add", help="Add an account; it can be used after the waiting period.")
+        add.add_argument("merchant_id")
+        add.add_argument("--bank", required=True, help="Its 3-digit code or short name.")
+        add.add_argument("--account", required=True, help="Digits and nothing else.")
+        add.add_argument("--name", required=True, help="The holder, as the bank knows them.")
+        remove = acts.add_parser("remove", help="Remove an account at once.")
+        remove.add_argument("account_id")
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        by, now, act = origin.current().actor or "command:payout_accounts", clock.now(), options["act"]
+        if act == "remove":
+            try:
+                return f"Removed: {accounts.remove(options['account_id'], by=by, now=now)}"
+            except PayoutAccountNotFound:
+                raise CommandError("No such account is on a list.") from None
+        merchant = _merchant(options["merchant_id"])
+        if act in ("on", "off"):
+            accounts.restrict(merchant, act == "on", by=by, now=now)
+            return f"The list of {merchant.id} is {act}."
+        if act == "list":
+            return _listed(merchant)
+        made = _add(merchant, options, by=by, now=now)
+        return f"Added: {made.id} {made}, to be used from {iso(made.usable_at)} on"
+
+
+def _add(merchant: Merchant, options: dict[str, Any], **when: Any) -> PayoutAccount:
+    bank = thaibanks.find(options["bank"])
+    if bank is None:
+        raise CommandError("--bank: there is no such bank.")
+    try:
+        thaibanks.check_account(bank.code, options["account"])
+    except ValueError as refusal:
+        raise CommandError(f"--account: {refusal}") from None
+    try:
+        return accounts.add(
+            merchant,
+            bank_code=bank.code,
+            bank_account=options["account"],
+            account_name=options["name"],
+            **when,
+        )
+    except PayoutAccountListed:
+        raise CommandError("--account: it is on the list already.") from None
+
+
+def _listed(merchant: Merchant) -> str:
+    rows = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("added_at", "id")
+    lines = [f"{row.id}  {row}  {row.account_name}  usable from {iso(row.usable_at)}" for row in rows]
+    state = "on" if accounts.is_restricted(merchant.pk) else "off"
+    return "\n".join([f"The list is {state}.", *lines])
+
+
+def _merchant(merchant_id: str) -> Merchant:
+    try:
+        return services.merchant_by_id(merchant_id)
+    except MerchantNotFound as error:
+        raise CommandError(error.text) from None

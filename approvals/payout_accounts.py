@@ -1,0 +1,90 @@
+"""The list of accounts that a merchant's money may go to: keep it, and ask it before money leaves."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from approvals.errors import (
+    PayoutAccountListed,
+    PayoutAccountNotAllowed,
+    PayoutAccountNotFound,
+    PayoutAccountTooNew,
+)
+from approvals.models import PayoutAccount, PayoutPolicy
+from core import clock, ids, vault
+from merchants.models import Merchant
+
+FIELD = "bank_account"
+
+
+def check(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> None:
+    """Whether money may go there. Raises PayoutAccountNotAllowed, PayoutAccountTooNew."""
+    if not is_restricted(merchant_id):
+        return
+    listed = _find(merchant_id, bank_code, account)
+    if listed is None:
+        raise PayoutAccountNotAllowed(param=FIELD)
+    if now < listed.usable_at:
+        raise PayoutAccountTooNew(param=FIELD, usable_at=clock.iso(listed.usable_at))
+
+
+def is_restricted(merchant_id: str) -> bool:
+    return PayoutPolicy.objects.filter(pk=merchant_id, is_restricted=True).exists()
+
+
+@transaction.atomic
+def restrict(merchant: Merchant, is_restricted: bool, *, by: str, now: datetime) -> PayoutPolicy:
+    """Switch the list on or off. `by` is an actor as core.origin has it."""
+    policy, _ = PayoutPolicy.objects.update_or_create(
+        merchant=merchant,
+        defaults={"is_restricted": is_restricted, "changed_by": by, "changed_at": now},
+    )
+    return policy
+
+
+@transaction.atomic
+def add(
+    merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, by: str, now: datetime
+) -> PayoutAccount:
+    """Put an account on the list, to be used when the waiting period is over. Raises PayoutAccountListed."""
+    # One after the other: two who add the same account would each see none.
+    Merchant.objects.select_for_update(no_key=True).get(pk=merchant.pk)
+    if _find(merchant.pk, bank_code, bank_account) is not None:
+        raise PayoutAccountListed
+    account_id = ids.new("pac_", now)
+    made: PayoutAccount = PayoutAccount.objects.create(
+        id=account_id,
+        merchant=merchant,
+        bank_code=bank_code,
+        account_sealed=vault.seal(bank_account, context=account_id),
+        account_fingerprint=vault.fingerprints(bank_account)[0],
+        account_last4=bank_account[-4:],
+        account_name=account_name,
+        added_by=by,
+        added_at=now,
+        usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
+    )
+    return made
+
+
+@transaction.atomic
+def remove(account_id: str, *, by: str, now: datetime) -> PayoutAccount:
+    """Take it off the list at once. Raises PayoutAccountNotFound, as at a second click."""
+    listed = PayoutAccount.objects.select_for_update(no_key=True).filter(pk=account_id, removed_at=None)
+    found: PayoutAccount | None = listed.first()
+    if found is None:
+        raise PayoutAccountNotFound(account_id)
+    found.removed_by, found.removed_at = by, now
+    found.save(update_fields=["removed_by", "removed_at"])
+    return found
+
+
+def _find(merchant_id: str, bank_code: str, account: str) -> PayoutAccount | None:
+    found: PayoutAccount | None = PayoutAccount.objects.filter(
+        merchant=merchant_id,
+        bank_code=bank_code,
+        account_fingerprint__in=vault.fingerprints(account),
+        removed_at=None,
+    ).first()
+    return found

@@ -1,0 +1,153 @@
+"""One rule for all outgoing money: above the limits a second person approves it.
+
+Lock order: the subject's rows, then the merchant's limit or the approval, then the accounts of the ledger.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from django.conf import settings
+from django.db import transaction
+
+from approvals.models import Approval, Kind, Reason, Status
+from core import ids, origin, rows
+from core.errors import ApiError
+
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+class NotDecidable(Exception):
+    """This approval cannot be decided so; the text says why, for staff. Nothing changed."""
+
+
+class AlreadyDecided(NotDecidable):
+    """Somebody approved or rejected it before, or it was canceled."""
+
+
+class OwnRequest(NotDecidable):
+    """Nobody approves or rejects what they asked for themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Money that is about to leave, before any bank knows. amount: satang. note: what the requester wrote.
+
+    requested_by: an actor as core.origin has it; if empty, whoever causes what happens now.
+    """
+
+    kind: Kind
+    subject_id: str
+    merchant_id: str | None
+    amount: int
+    bank_code: str = ""
+    account: str = field(default="", repr=False)
+    account_name: str = ""
+    note: str = ""
+    requested_by: str = ""
+
+
+class Handler(Protocol):
+    """What one kind of outgoing money does when it is decided, in the commit of the decision."""
+
+    def lock(self, subject_id: str) -> None:
+        """Lock the subject's rows in the order of all locks; the approval is locked after them."""
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        """Let it leave. Raises NotDecidable where that is not possible any more."""
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        """End it."""
+
+
+@contextmanager
+def still_allowed() -> Iterator[None]:
+    """Within it a refusal of the API, such as of an account that was removed, is told to the approver."""
+    try:
+        yield
+    except ApiError as refusal:
+        raise NotDecidable(f"{refusal.text} Reject it.") from None
+
+
+def judge(item: Outgoing, *, now: datetime) -> Approval:
+    """Record the item and decide whether it waits for a second person, in the caller's transaction.
+
+    The lock per merchant makes requests at the same time count each other. The caller holds the locks of
+    the subject and takes those of the ledger's accounts later.
+    """
+    rows.run(LOCK, [f"outgoing {item.merchant_id or ''}"])
+    reason, asked = _reason(item, now), origin.current()
+    approval: Approval = Approval.objects.create(
+        id=ids.new("apr_", now),
+        kind=item.kind,
+        subject_id=item.subject_id,
+        merchant_id=item.merchant_id,
+        amount=item.amount,
+        bank_code=item.bank_code,
+        account_last4=item.account[-4:],
+        account_name=item.account_name,
+        status=Status.WAITING if reason else Status.WITHIN_LIMITS,
+        reason=reason,
+        requested_by=item.requested_by or asked.actor,
+        request_id=asked.request_id,
+        requested_at=now,
+        note=item.note,
+    )
+    return approval
+
+
+def approve(approval_id: str, handler: Handler, *, by: str, why: str = "", now: datetime) -> Approval:
+    """Let it leave. `by` is an actor as core.origin has it, such as staff:malee.
+
+    Raises AlreadyDecided, OwnRequest, and NotDecidable from the handler.
+    """
+    return _decide(approval_id, handler, Status.APPROVED, by, why, now)
+
+
+def reject(approval_id: str, handler: Handler, *, by: str, why: str, now: datetime) -> Approval:
+    """End it. Raises AlreadyDecided, OwnRequest."""
+    return _decide(approval_id, handler, Status.REJECTED, by, why, now)
+
+
+def waits(*subject_ids: str) -> bool:
+    """Whether one of them waits for a second person."""
+    found: bool = Approval.objects.waiting().filter(subject_id__in=subject_ids).exists()
+    return found
+
+
+def cancel(subject_id: str, *, now: datetime) -> None:
+    """The subject ended while it waited, in the caller's transaction. Else nothing changes."""
+    waiting = Approval.objects.waiting().filter(subject_id=subject_id).select_for_update(no_key=True).first()
+    if waiting is not None:
+        _end(waiting, Status.CANCELED, origin.current().actor, "", now)
+
+
+@transaction.atomic
+def _decide(approval_id: str, handler: Handler, target: Status, by: str, why: str, now: datetime) -> Approval:
+    handler.lock(Approval.objects.values_list("subject_id", flat=True).get(pk=approval_id))
+    approval: Approval = Approval.objects.locked(approval_id)
+    if not approval.is_waiting:
+        raise AlreadyDecided(f"It is {approval.get_status_display().lower()} already.")
+    if by == approval.requested_by:
+        raise OwnRequest("You asked for it yourself: another person must decide.")
+    # First, because the database lets a subject go or end only by its approval.
+    _end(approval, target, by, why, now)
+    (handler.approve if target == Status.APPROVED else handler.reject)(approval, now=now)
+    return approval
+
+
+def _end(approval: Approval, target: Status, by: str, why: str, now: datetime) -> None:
+    approval.status, approval.decided_by, approval.decided_at, approval.why = target, by, now, why
+    approval.save(update_fields=["status", "decided_by", "decided_at", "why"])
+
+
+def _reason(item: Outgoing, now: datetime) -> Reason:
+    """The caller holds the merchant's lock. A limit of 0 is off."""
+    if 0 < settings.APPROVAL_ITEM_LIMIT < item.amount:
+        return Reason.ITEM_LIMIT
+    limit = settings.APPROVAL_DAILY_LIMIT
+    if limit and Approval.objects.outgoing(item.merchant_id, now=now) + item.amount > limit:
+        return Reason.DAILY_LIMIT
+    return Reason.NONE

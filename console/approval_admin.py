@@ -1,0 +1,222 @@
+"""The one page of outgoing money that waits for a second person, of all kinds together."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+
+from approvals import services
+from approvals.models import Approval, Kind, Status
+from console import approval_handlers
+from core import clock, ids, money, origin
+from core.admin import ReadOnlyAdmin
+from receipts.case_page import bank_named
+from receipts.sentences import span
+from transactions import ledger
+from transactions.ledger import Balance
+
+DECIDE = "approvals.decide_approval"
+LIST, PAGE = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
+# Where the console shows what asks for the money.
+SUBJECTS = {
+    Kind.WITHDRAWAL: "admin:withdrawals_withdrawal_change",
+    Kind.REFUND: "admin:refunds_refund_change",
+    Kind.RETURN: "admin:receipts_return_change",
+    Kind.RETURN_BY_HAND: "admin:receipts_return_change",
+    Kind.WRITE_OFF: "admin:receipts_waiting_change",
+}
+
+
+class DecisionForm(forms.Form):
+    why = forms.CharField(
+        max_length=500,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
+        label="Reason",
+        help_text="A rejection needs one. It is kept, and only staff see it.",
+    )
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """What waits is shown unless somebody asks for more."""
+
+    title = parameter_name = "status"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [("all", "All"), *((each.value, each.label) for each in Status if each != Status.WAITING)]
+
+    def choices(self, changelist: Any) -> Any:
+        shown, *others = super().choices(changelist)
+        return [shown | {"display": Status.WAITING.label}, *others]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        value = self.value() or Status.WAITING
+        return queryset if value == "all" else queryset.filter(status=value)
+
+
+class WithBalances(ChangeList):
+    """Each row with the balance of its merchant, by one statement for the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        held = ledger.balances({row.merchant_id for row in self.result_list if row.merchant_id})
+        for row in self.result_list:
+            row.balance = held.get(row.merchant_id)
+
+
+class ApprovalAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
+    list_display = [
+        "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "debt",
+        "status",
+    ]  # fmt: skip
+    list_display_links = ["age", "baht"]
+    list_filter = [StatusFilter]
+    list_select_related = ["merchant"]
+    search_fields = ["=subject_id"]
+    search_help_text = "The id of a withdrawal, refund, return or receipt."
+    ordering = ["requested_at", "id"]
+    sortable_by = ["age"]
+    show_facets = admin.ShowFacets.NEVER
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return WithBalances
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return super().changelist_view(
+            request, {"title": "Outgoing money to approve"} | (extra_context or {})
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        decide = self.admin_site.admin_view(self.decide_view)
+        return [
+            path("<str:object_id>/decide/", decide, name="approvals_approval_decide"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        approval = _find(unquote(object_id))
+        self.record_view(approval.pk)
+        return self._page(request, approval, DecisionForm())
+
+    def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Approve or reject. A second click, or a colleague at the same time, changes nothing."""
+        if request.method != "POST" or not request.user.has_perm(DECIDE):
+            raise PermissionDenied
+        approval, form = _find(unquote(object_id)), DecisionForm(request.POST)
+        is_rejected = "reject" in request.POST
+        if form.is_valid() and is_rejected and not form.cleaned_data["why"].strip():
+            form.add_error("why", "Say why you reject it.")
+        if not form.is_valid():
+            return self._page(request, approval, form)
+        act = services.reject if is_rejected else services.approve
+        try:
+            done = act(
+                approval.id,
+                approval_handlers.of(approval),
+                by=origin.current().actor,
+                why=form.cleaned_data["why"],
+                now=clock.now(),
+            )
+        except services.NotDecidable as refusal:
+            messages.warning(request, f"{refusal} Nothing changed.")
+            return HttpResponseRedirect(reverse(PAGE, args=[quote(approval.pk)]))
+        said = done.get_status_display().lower()
+        self.log_change(request, done, f"{said}: {done.why}" if done.why else said)
+        messages.success(request, f"{done.subject_id} {said}.")
+        return HttpResponseRedirect(reverse(LIST))
+
+    def _page(self, request: HttpRequest, approval: Approval, form: DecisionForm) -> HttpResponse:
+        own = approval.requested_by == origin.current().actor
+        may_decide = approval.is_waiting and request.user.has_perm(DECIDE)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"{approval.get_kind_display()} of {money.display(approval.amount)}",
+            "approval": approval,
+            "facts": _facts(approval),
+            "form": form if may_decide and not own else None,
+            "is_own": may_decide and own,
+        }
+        return TemplateResponse(request, "admin/approval.html", context)
+
+    @admin.display(ordering="requested_at")
+    def age(self, row: Approval) -> str:
+        return span(clock.now() - row.requested_at)
+
+    @admin.display(description="amount")
+    def baht(self, row: Approval) -> str:
+        return money.display(row.amount)
+
+    @admin.display(description="destination")
+    def destination(self, row: Approval) -> str:
+        return _destination(row)
+
+    @admin.display(description="balance")
+    def balance(self, row: Any) -> str | None:
+        return money.display(row.balance.available) if row.balance else None
+
+    @admin.display(description="debt")
+    def debt(self, row: Any) -> str | None:
+        return _debt(row.balance) if row.balance and row.balance.owed else None
+
+
+def _find(approval_id: str) -> Approval:
+    """Raises Http404."""
+    found: Approval | None = None
+    if ids.looks_right(approval_id, "apr_"):
+        found = Approval.objects.select_related("merchant").filter(pk=approval_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _facts(approval: Approval) -> list[tuple[str, Any]]:
+    merchant = approval.merchant
+    balance = ledger.balance(merchant.id) if merchant else None
+    facts = [
+        ("Amount", money.display(approval.amount)),
+        ("Status", approval.get_status_display()),
+        ("Why it needs approval", approval.get_reason_display()),
+        (
+            "Merchant",
+            _linked("admin:merchants_merchant_change", merchant.id, str(merchant)) if merchant else None,
+        ),
+        ("Destination", _destination(approval)),
+        ("Subject", _linked(SUBJECTS[Kind(approval.kind)], approval.subject_id, approval.subject_id)),
+        ("Requested by", approval.requested_by),
+        ("Requested at", approval.requested_at),
+        ("What the requester wrote", approval.note),
+        ("Merchant's balance", money.display(balance.available) if balance else None),
+        ("Merchant's debt", _debt(balance) if balance and balance.owed else None),
+        ("Decided by", approval.decided_by),
+        ("Decided at", approval.decided_at),
+        ("Reason of the decision", approval.why),
+    ]
+    return [(label, value) for label, value in facts if value not in (None, "")]
+
+
+def _destination(approval: Approval) -> str:
+    if not approval.account_last4:
+        return "none" if approval.kind == Kind.WRITE_OFF else "see the bank"
+    return f"{approval.account_name}, ...{approval.account_last4} at {bank_named(approval.bank_code)}"
+
+
+def _debt(balance: Balance) -> str:
+    owed = money.display(balance.owed)
+    return format_html('<strong style="color: var(--error-fg)">{}</strong>', owed)
+
+
+def _linked(page: str, pk: str, text: str) -> str:
+    return format_html('<a href="{}">{}</a>', reverse(page, args=[quote(pk)]), text)

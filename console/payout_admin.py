@@ -1,0 +1,131 @@
+"""The accounts that merchants' money may go to: add one, remove one, switch a merchant's list on or off."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from approvals import payout_accounts
+from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
+from approvals.models import PayoutAccount
+from core import clock, origin
+from core.admin import ReadOnlyAdmin
+from merchants import services as merchants
+from merchants.errors import MerchantNotFound
+from receipts.act_forms import ACCOUNT, AccountForm
+
+ADD, REMOVE = "approvals.add_payoutaccount", "approvals.delete_payoutaccount"
+SWITCH = "approvals.change_payoutpolicy"
+LIST = "admin:approvals_payoutaccount_changelist"
+
+
+class MerchantForm(forms.Form):
+    merchant = forms.CharField(max_length=31, label="Merchant", help_text="Its id: mch_...")
+
+    def clean_merchant(self) -> Any:
+        try:
+            return merchants.merchant_by_id(str(self.cleaned_data["merchant"]).strip())
+        except MerchantNotFound as refusal:
+            raise forms.ValidationError(refusal.text) from None
+
+
+class PayoutAccountForm(MerchantForm, AccountForm):
+    field_order = ["merchant", *ACCOUNT, "why"]
+
+
+class PolicyForm(MerchantForm):
+    is_restricted = forms.BooleanField(
+        required=False,
+        label="Only to accounts on the list",
+        help_text="Withdrawals, and refunds to an account other than the payer's.",
+    )
+
+
+class PayoutAccountAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
+    list_display = ["id", "merchant", "bank_code", "account_last4", "account_name", "added_by", "usable_at",
+                    "removed_at"]  # fmt: skip
+    list_select_related = ["merchant"]
+    search_fields = ["=id", "=merchant__id"]
+    ordering = ["-added_at", "-id"]
+    sortable_by = ["added_at"]
+    show_facets = admin.ShowFacets.NEVER
+    actions = ["remove"]
+    change_list_template = "admin/payout_accounts.html"
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        hidden = {"account_sealed", "account_fingerprint"}
+        return [field.name for field in PayoutAccount._meta.concrete_fields if field.name not in hidden]
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("new/", view(self.new_view), name="approvals_payoutaccount_new"),
+            path("policy/", view(self.policy_view), name="approvals_payoutaccount_policy"),
+            *super().get_urls(),
+        ]
+
+    def new_view(self, request: HttpRequest) -> HttpResponse:
+        if not request.user.has_perm(ADD):
+            raise PermissionDenied
+        form = PayoutAccountForm(request.POST or None)
+        if not form.is_valid():
+            return self._ask(request, "Add an account", form)
+        filled = form.cleaned_data
+        account = {name: filled[name] for name in ACCOUNT}
+        try:
+            made = payout_accounts.add(filled["merchant"], **account, by=_actor(), now=clock.now())
+        except PayoutAccountListed:
+            form.add_error("bank_account", "It is on this merchant's list already.")
+            return self._ask(request, "Add an account", form)
+        self.log_addition(request, made, f"added: {filled['why']}")
+        messages.success(request, f"{made} is added. It can be used when its waiting period is over.")
+        return HttpResponseRedirect(reverse(LIST))
+
+    def policy_view(self, request: HttpRequest) -> HttpResponse:
+        if not request.user.has_perm(SWITCH):
+            raise PermissionDenied
+        form = PolicyForm(request.POST or None)
+        if not form.is_valid():
+            return self._ask(request, "Switch the list on or off", form)
+        merchant, is_restricted = form.cleaned_data["merchant"], form.cleaned_data["is_restricted"]
+        policy = payout_accounts.restrict(merchant, is_restricted, by=_actor(), now=clock.now())
+        said = "only to accounts on the list" if is_restricted else "to any account"
+        self.log_change(request, policy, said)
+        messages.success(request, f"Money of {merchant.name} goes {said}.")
+        return HttpResponseRedirect(reverse(LIST))
+
+    @admin.action(description="Remove from the list at once", permissions=["remove"])
+    def remove(self, request: HttpRequest, chosen: QuerySet[PayoutAccount]) -> None:
+        for account in chosen:
+            try:
+                payout_accounts.remove(account.id, by=_actor(), now=clock.now())
+            except PayoutAccountNotFound:
+                messages.warning(request, f"{account} was removed before: nothing changed.")
+            else:
+                self.log_change(request, account, "removed")
+                messages.success(request, f"{account} removed.")
+
+    def has_remove_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(REMOVE)
+
+    def _ask(self, request: HttpRequest, title: str, form: forms.Form) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form}
+        return TemplateResponse(request, "admin/payout_form.html", context)
+
+
+class PayoutPolicyAdmin(ReadOnlyAdmin):
+    list_display = ["merchant", "is_restricted", "changed_by", "changed_at"]
+    list_select_related = ["merchant"]
+    search_fields = ["=merchant__id"]
+    sortable_by: list[str] = []
+    show_facets = admin.ShowFacets.NEVER
+
+
+def _actor() -> str:
+    return origin.current().actor

@@ -1,0 +1,67 @@
+"""Outgoing money of the payment that a second person had to approve: who asked, and what was decided."""
+
+from functools import partial
+
+from django.db.models import QuerySet
+
+from approvals.models import Approval, Kind, Status
+from console.timeline.entries import Entry, Moment, Subject, Type
+from core import money
+
+NAMES = {Kind.REFUND: "refund_id", Kind.WRITE_OFF: "receipt_id"}
+DECISIONS = {
+    Type.APPROVAL_APPROVED: "A second person approved that {amount} go out.",
+    Type.APPROVAL_REJECTED: "A second person rejected that {amount} go out.",
+    Type.APPROVAL_CANCELED: "It is not decided any more whether {amount} go out.",
+}
+
+
+def requested(subject: Subject) -> Moment:
+    return Moment(_of(subject).exclude(status=Status.WITHIN_LIMITS), "requested_at", _requested)
+
+
+def approved(subject: Subject) -> Moment:
+    return _decided(subject, Status.APPROVED, Type.APPROVAL_APPROVED)
+
+
+def rejected(subject: Subject) -> Moment:
+    return _decided(subject, Status.REJECTED, Type.APPROVAL_REJECTED)
+
+
+def canceled(subject: Subject) -> Moment:
+    return _decided(subject, Status.CANCELED, Type.APPROVAL_CANCELED)
+
+
+def _of(subject: Subject) -> QuerySet[Approval]:
+    found: QuerySet[Approval] = Approval.objects.filter(
+        subject_id__in=[*subject.order_ids, *subject.receipt_ids]
+    )
+    return found
+
+
+def _requested(row: Approval) -> Entry:
+    summary = f"{money.display(row.amount)} wait for a second person: {row.get_reason_display()}."
+    details = _details(row) | {"reason": row.reason}
+    return Entry(
+        row.requested_at, Type.APPROVAL_REQUESTED, summary, row.requested_by, row.request_id, details
+    )
+
+
+def _decided(subject: Subject, status: Status, type: Type) -> Moment:
+    return Moment(_of(subject).filter(status=status), "decided_at", partial(_told, type))
+
+
+def _told(type: Type, row: Approval) -> Entry:
+    assert row.decided_at is not None, "the database says so"
+    return Entry(
+        at=row.decided_at,
+        type=type,
+        summary=DECISIONS[type].format(amount=money.display(row.amount)),
+        actor=row.decided_by,
+        details=_details(row),
+        internal={"why": row.why},
+    )
+
+
+def _details(row: Approval) -> dict[str, object]:
+    return {NAMES.get(Kind(row.kind), "return_id"): row.subject_id, "amount": row.amount}

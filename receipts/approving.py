@@ -1,0 +1,51 @@
+"""Returns and write-offs, as far as a second person must approve them."""
+
+from datetime import datetime
+
+from approvals import services as approvals
+from approvals.models import Approval, Kind
+from receipts import returns, settling, writing_off
+from receipts.models import Receipt, ReturnStatus
+from transfers import services as transfers
+
+
+class _ReturnHandler:
+    """What happens to a return that a second person decides (see `approvals.services.Handler`)."""
+
+    def lock(self, subject_id: str) -> None:
+        settling.locked(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        receipt, made = settling.locked(approval.subject_id)
+        if made.by_hand:
+            returns.complete_by_hand(receipt, made, now=now)
+        else:
+            transfers.release(made.id, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        receipt, made = settling.locked(approval.subject_id)
+        if not made.by_hand:
+            transfers.cancel(made.id, now=now)
+        returns.end(made, ReturnStatus.CANCELED)
+        settling.wait_again(receipt, now)
+
+
+class _WriteOffHandler:
+    """A rejected write-off changes nothing: the reversal waits for another decision."""
+
+    def lock(self, subject_id: str) -> None:
+        Receipt.objects.locked(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        writing_off.book(approval, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        pass
+
+
+RETURNS = _ReturnHandler()
+HANDLERS: dict[str, approvals.Handler] = {
+    Kind.RETURN: RETURNS,
+    Kind.RETURN_BY_HAND: RETURNS,
+    Kind.WRITE_OFF: _WriteOffHandler(),
+}

@@ -1,0 +1,306 @@
+"""Where a merchant's list of payout accounts is on, money goes to accounts on it that are old enough."""
+
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from cryptography.fernet import Fernet
+from django.contrib.admin.models import LogEntry
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+from pytest_django import Settings
+
+from approvals import payout_accounts
+from approvals.errors import PayoutAccountListed
+from approvals.models import PayoutAccount
+from approvals.services import NotDecidable
+from core import clock
+from tests.approvals.cast import decide_approval, staff, waiting
+from tests.approvals.test_refunds import unknown_payer
+from tests.conftest import BankCaller, Shop
+from tests.refunds.cast import PAYEE, Counter, error_of
+from tests.threads import at_once
+from tests.transfers.cast import Bank
+from tests.withdrawals.cast import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
+
+Serving = Callable[..., Bank]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+LIST = "/admin/approvals/payoutaccount/"
+BY = "staff:malee"
+
+
+@pytest.fixture
+def shop(shop: Shop, bank: BankCaller) -> Shop:
+    fund(shop, bank, 1_000_000)
+    return shop
+
+
+@pytest.fixture
+def restricted(shop: Shop) -> Shop:
+    payout_accounts.restrict(shop.merchant, True, by=BY, now=clock.now())
+    return shop
+
+
+def add(shop: Shop, *, age: timedelta = timedelta(hours=25), bank_code: str = "014") -> PayoutAccount:
+    """The account of every withdrawal here, added so long ago."""
+    return payout_accounts.add(
+        shop.merchant,
+        bank_code=bank_code,
+        bank_account=ACCOUNT,
+        account_name="Somchai",
+        by=BY,
+        now=clock.now() - age,
+    )
+
+
+def refused(shop: Shop, **changes: Any) -> tuple[int, str, str | None]:
+    return error_of(shop.post(PATH, withdrawal_request(**changes)))
+
+
+NOT_ALLOWED = (400, "payout_account_not_allowed", "bank_account")
+TOO_NEW = (400, "payout_account_too_new", "bank_account")
+
+
+def test_without_the_list_money_goes_to_any_account(shop: Shop) -> None:
+    add(shop)
+    assert withdrawn(shop, bank_account="4059999999")["status"] == "pending"
+
+
+def test_withdrawal_to_an_account_that_is_not_on_the_list_is_refused(restricted: Shop) -> None:
+    held = restricted.get("/v1/balance").json()
+    assert refused(restricted) == NOT_ALLOWED
+    add(restricted)
+    assert refused(restricted, bank_account="4059999999") == NOT_ALLOWED
+    assert refused(restricted, bank_code="004") == NOT_ALLOWED
+    assert restricted.get("/v1/balance").json() == held
+    assert withdrawn(restricted)["status"] == "pending"
+
+
+def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Shop) -> None:
+    now = clock.now()
+    with time_machine.travel(now, tick=False) as machine:
+        made = add(restricted, age=timedelta(0))
+        assert made.usable_at == now + timedelta(hours=24)
+        answer = restricted.post(PATH, withdrawal_request())
+        assert error_of(answer) == TOO_NEW
+        assert clock.iso(made.usable_at) in answer.json()["error"]["message"]
+        machine.shift(timedelta(hours=24, milliseconds=-1))
+        assert refused(restricted) == TOO_NEW
+        machine.shift(timedelta(milliseconds=1))
+        assert withdrawn(restricted)["status"] == "pending"
+
+
+def test_removed_account_is_refused_at_once(restricted: Shop) -> None:
+    made = add(restricted)
+    withdrawn(restricted)
+    payout_accounts.remove(made.id, by=BY, now=clock.now())
+    assert refused(restricted) == NOT_ALLOWED
+
+
+def test_account_that_was_removed_while_it_waited_is_not_approved(
+    restricted: Shop, settings: Settings
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 100
+    made, asked = add(restricted), withdrawn(restricted)["withdrawal_id"]
+    payout_accounts.remove(made.id, by=BY, now=clock.now())
+    with pytest.raises(NotDecidable, match="not on the list"):
+        decide_approval(asked, "approve")
+    assert waiting() == [asked]
+    decide_approval(asked, "reject")
+
+
+def test_lists_of_merchants_are_their_own(restricted: Shop, rival: Shop, bank: BankCaller) -> None:
+    add(rival)
+    assert refused(restricted) == NOT_ALLOWED
+    fund(rival, bank)
+    assert withdrawn(rival, bank_account="4059999999")["status"] == "pending"
+
+
+def test_refund_to_an_account_that_is_not_on_the_list_is_refused(restricted: Shop, bank: BankCaller) -> None:
+    counter = Counter(restricted, bank)
+    payment_id, held = counter.paid(), counter.balance()
+    answer = counter.ask(payment_id, destination=PAYEE)
+    assert error_of(answer) == (400, "payout_account_not_allowed", "destination")
+    assert answer.json()["error"]["message"].startswith("destination.bank_account ")
+    assert counter.balance() == held
+    add(restricted, bank_code="004")
+    assert counter.refund(payment_id, destination=PAYEE)["status"] == "pending"
+
+
+def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: BankCaller) -> None:
+    counter = Counter(restricted, bank)
+    assert counter.refund(counter.paid())["pending_reason"] == "processing"
+
+
+def test_refund_to_the_codes_account_waits_for_another_if_it_is_not_on_the_list(
+    restricted: Shop, bank: BankCaller
+) -> None:
+    counter = Counter(restricted, bank)
+    client = {"client_bank_name": "kbank", "client_bank_account": ACCOUNT}
+    refund = counter.refund(unknown_payer(counter, **client))
+    assert refund["pending_reason"] == "awaiting_destination"
+    assert error_of(counter.act(refund, "destination", PAYEE)) == NOT_ALLOWED
+    add(restricted, bank_code="004")
+    assert counter.act(refund, "destination", PAYEE).json()["pending_reason"] == "processing"
+
+
+def test_account_is_sealed_and_found_after_the_encryption_key_changed(
+    restricted: Shop, settings: Settings
+) -> None:
+    made = add(restricted)
+    assert ACCOUNT not in made.account_sealed + made.account_fingerprint
+    old, new = settings.FIELD_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
+    settings.FIELD_ENCRYPTION_KEYS = [new, old]
+    assert withdrawn(restricted)["status"] == "pending"
+    with pytest.raises(PayoutAccountListed):
+        add(restricted)
+    call_command("reseal", stdout=io.StringIO())
+    settings.FIELD_ENCRYPTION_KEYS = [new]
+    assert withdrawn(restricted)["status"] == "pending"
+    assert PayoutAccount.objects.get().account == ACCOUNT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "bank_code = '004'",
+        "account_sealed = 'x'",
+        "account_fingerprint = 'x'",
+        "added_by = 'staff:x'",
+        "usable_at = added_at",
+        "merchant_id = 'mch_x'",
+    ],
+)
+def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
+    add(shop)
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE approvals_payoutaccount SET {change}")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE approvals_payoutaccount SET removed_at = NULL, removed_by = ''",
+        "DELETE FROM approvals_payoutaccount",
+        "TRUNCATE approvals_payoutaccount CASCADE",
+    ],
+)
+def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
+    payout_accounts.remove(add(shop).id, by=BY, now=clock.now())
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(sql)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_same_account_added_at_once_is_listed_once(shop: Shop) -> None:
+    def ask() -> bool:
+        try:
+            add(shop)
+        except PayoutAccountListed:
+            return False
+        return True
+
+    assert sum(at_once(*[ask] * 8)) == 1
+    assert PayoutAccount.objects.count() == 1
+
+
+# --- staff --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def anong(db: None) -> Client:
+    granted = ["add_payoutaccount", "delete_payoutaccount", "change_payoutpolicy"]
+    return staff("anong", "view_payoutaccount", "view_payoutpolicy", *granted)
+
+
+def form(shop: Shop, **changes: str) -> dict[str, str]:
+    account = {"bank_code": "SCB", "bank_account": ACCOUNT, "account_name": "Somchai", "why": "their letter"}
+    return {"merchant": shop.merchant.id} | account | changes
+
+
+def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong: Client) -> None:
+    for path, filled in [
+        ("new/", form(shop)),
+        ("policy/", {"merchant": shop.merchant.id, "is_restricted": "on"}),
+    ]:
+        assert anong.post(LIST + path, filled, follow=True).status_code == 200
+    made = PayoutAccount.objects.get()
+    assert (made.added_by, made.bank_code, made.account) == ("staff:anong", "014", ACCOUNT)
+    text = anong.get(LIST).content.decode()
+    assert ("4567" in text, ACCOUNT in text) == (True, False)
+    assert refused(shop) == TOO_NEW
+    chosen = {"action": "remove", "_selected_action": [made.id]}
+    assert "removed." in anong.post(LIST, chosen, follow=True).content.decode()
+    assert "nothing changed" in anong.post(LIST, chosen, follow=True).content.decode()
+    assert refused(shop) == NOT_ALLOWED
+    assert LogEntry.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"merchant": "mch_0"}, "No merchant"),
+        ({"bank_code": "999"}, "no such bank"),
+        ({"bank_account": "12"}, "digits"),
+        ({"account_name": ""}, "required"),
+    ],
+)
+def test_account_that_cannot_be_is_not_added(
+    shop: Shop, anong: Client, changes: dict[str, str], says: str
+) -> None:
+    answer = anong.post(LIST + "new/", form(shop, **changes))
+    assert says in answer.content.decode()
+    assert not PayoutAccount.objects.exists()
+
+
+def test_account_is_not_added_twice(shop: Shop, anong: Client) -> None:
+    add(shop)
+    assert "on this merchant" in anong.post(LIST + "new/", form(shop)).content.decode()
+
+
+def test_staff_without_the_permissions_change_no_list(shop: Shop) -> None:
+    made, intern = add(shop), staff("intern", "view_payoutaccount")
+    for path in ("new/", "policy/"):
+        assert intern.post(LIST + path, form(shop)).status_code == 403
+    intern.post(LIST, {"action": "remove", "_selected_action": [made.id]})
+    assert PayoutAccount.objects.filter(removed_at=None).count() == 1
+    assert not payout_accounts.is_restricted(shop.merchant.id)
+
+
+def command(*words: str) -> str:
+    output = io.StringIO()
+    call_command("payout_accounts", *words, stdout=output)
+    return output.getvalue()
+
+
+def test_command_keeps_the_list(shop: Shop) -> None:
+    merchant = shop.merchant.id
+    account = ["--bank", "SCB", "--account", ACCOUNT, "--name", "Somchai"]
+    assert "to be used from" in command("add", merchant, *account)
+    assert "is on" in command("on", merchant)
+    assert refused(shop) == TOO_NEW
+    made = PayoutAccount.objects.get()
+    told = command("list", merchant)
+    assert (made.id in told, ACCOUNT in told) == (True, False)
+    assert "Removed" in command("remove", made.id)
+    command("off", merchant)
+    assert withdrawn(shop)["status"] == "pending"
+
+
+def test_command_refuses_what_cannot_be(shop: Shop) -> None:
+    merchant = shop.merchant.id
+    add(shop)
+    for words, says in [
+        (["add", merchant, "--bank", "nobank", "--account", ACCOUNT, "--name", "S"], "no such bank"),
+        (["add", merchant, "--bank", "SCB", "--account", "12", "--name", "S"], "--account"),
+        (["add", merchant, "--bank", "SCB", "--account", ACCOUNT, "--name", "S"], "already"),
+        (["on", "mch_0"], "No merchant"),
+        (["remove", "pac_0"], "No such account"),
+    ]:
+        with pytest.raises(CommandError, match=says):
+            command(*words)

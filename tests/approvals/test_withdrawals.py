@@ -1,0 +1,299 @@
+"""A withdrawal above the limits waits until a second person approves it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from pytest_django import Settings
+
+from approvals.models import Approval
+from approvals.services import NotDecidable
+from banks import Word
+from core import clock
+from tests.approvals.cast import approval_of, click, decide_approval, listed, page, staff, waiting
+from tests.conftest import BankCaller, Shop, new_client
+from tests.receipts.cast import Till
+from tests.threads import at_once
+from tests.transfers.cast import Bank
+from tests.withdrawals.cast import (
+    PATH,
+    balance,
+    events_of,
+    fund,
+    now_of,
+    told,
+    withdrawal_request,
+    withdrawn,
+    work,
+)
+from transfers.models import Transfer
+from withdrawals import services
+from withdrawals.errors import WithdrawalNotCancelable
+from withdrawals.models import Withdrawal
+
+Serving = Callable[..., Bank]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+LIMIT, DAY = 100_000, 250_000
+
+
+@pytest.fixture(autouse=True)
+def limits(settings: Settings) -> None:
+    settings.APPROVAL_ITEM_LIMIT, settings.APPROVAL_DAILY_LIMIT = LIMIT, DAY
+
+
+@pytest.fixture
+def shop(shop: Shop, bank: BankCaller) -> Shop:
+    """The shop, with 15,000.00 THB."""
+    fund(shop, bank, 1_500_000)
+    return shop
+
+
+def test_withdrawal_of_exactly_the_item_limit_needs_no_approval(shop: Shop, served_by: Serving) -> None:
+    served_by(sends=[Word("succeeded", "b-1")])
+    made = withdrawn(shop, amount=LIMIT)
+    work()
+    assert now_of(shop, made)["status"] == "succeeded"
+    assert approval_of(made["withdrawal_id"]).status == "within_limits"
+
+
+def test_limits_of_zero_are_off(shop: Shop, settings: Settings) -> None:
+    settings.APPROVAL_ITEM_LIMIT = settings.APPROVAL_DAILY_LIMIT = 0
+    made = withdrawn(shop, amount=1_500_000)
+    assert (made["awaiting_approval"], Transfer.objects.get().state) == (False, "queued")
+
+
+def test_withdrawal_above_the_item_limit_waits_with_its_money_reserved(
+    shop: Shop, served_by: Serving, malee: Client
+) -> None:
+    bank = served_by()
+    made = withdrawn(shop, amount=LIMIT + 1)
+    work(3)
+    assert now_of(shop, made) == made
+    assert (made["status"], made["awaiting_approval"]) == ("pending", True)
+    assert (bank.sent, balance(shop)) == ([], (1_399_999, 100_001))
+    assert events_of(made) == ["withdrawal.pending"]
+    metrics = shop.http.get("/metrics").content.decode()
+    assert 'approvals_waiting{kind="withdrawal"} 1.0' in metrics
+    text = listed(malee)
+    for part in ("1,000.01 THB", "Somtam House", "...4567 at 014", "above the limit per item", "key:"):
+        assert part in text, part
+
+
+def test_withdrawals_below_the_item_limit_wait_once_they_exceed_the_daily_limit(shop: Shop) -> None:
+    made = [withdrawn(shop, amount=90_000) for _ in range(4)]
+    assert [each["awaiting_approval"] for each in made] == [False, False, True, True]
+    assert approval_of(made[2]["withdrawal_id"]).reason == "daily_limit"
+
+
+def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, bank: BankCaller) -> None:
+    now = clock.now()
+    with time_machine.travel(now - timedelta(hours=24), tick=False):
+        withdrawn(shop, amount=90_000)
+    with time_machine.travel(now - timedelta(hours=23, minutes=59), tick=False):
+        withdrawn(shop, amount=90_000)
+    with time_machine.travel(now, tick=False):
+        made = [withdrawn(shop, amount=90_000) for _ in range(2)]
+    assert [each["awaiting_approval"] for each in made] == [False, True]
+
+
+def test_daily_limit_of_one_merchant_leaves_others_alone(shop: Shop, rival: Shop, bank: BankCaller) -> None:
+    for _ in range(3):
+        withdrawn(shop, amount=90_000)
+    fund(rival, bank)
+    assert not withdrawn(rival, amount=90_000)["awaiting_approval"]
+
+
+def test_rejected_and_canceled_requests_do_not_count_against_the_daily_limit(shop: Shop) -> None:
+    for how in ("reject", "cancel"):
+        made = withdrawn(shop, amount=DAY)
+        if how == "reject":
+            decide_approval(made["withdrawal_id"], how)
+        else:
+            assert shop.post(f"{PATH}/{made['withdrawal_id']}/cancel").status_code == 200
+    assert not withdrawn(shop, amount=LIMIT)["awaiting_approval"]
+
+
+def test_request_that_waits_counts_against_the_daily_limit(shop: Shop) -> None:
+    withdrawn(shop, amount=DAY)
+    assert withdrawn(shop, amount=100)["awaiting_approval"]
+
+
+def test_approved_withdrawal_goes_out_and_keeps_who_approved(
+    shop: Shop, served_by: Serving, malee: Client
+) -> None:
+    served_by(sends=[Word("succeeded", "b-1")])
+    made = withdrawn(shop, amount=150_000)
+    assert "approved." in click(malee, "approve", made["withdrawal_id"])
+    assert not now_of(shop, made)["awaiting_approval"]
+    work()
+    assert now_of(shop, made)["status"] == "succeeded"
+    approval = approval_of(made["withdrawal_id"])
+    assert (approval.status, approval.decided_by) == ("approved", "staff:malee")
+    assert approval.requested_by.startswith("key:")
+    entry = LogEntry.objects.get()
+    assert (entry.user.username, entry.object_id) == ("malee", approval.id)
+    assert made["withdrawal_id"] not in listed(malee)
+    assert "staff:malee" in page(malee, made["withdrawal_id"])
+
+
+def test_two_clicks_send_it_once(shop: Shop, served_by: Serving, malee: Client) -> None:
+    bank = served_by(sends=[Word("succeeded", "b-1")])
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    click(malee, "approve", made)
+    assert "Nothing changed" in click(staff("somsak", "decide_approval"), "approve", made)
+    work()
+    assert "Nothing changed" in click(malee, "approve", made)
+    assert "Nothing changed" in click(malee, "reject", made)
+    work(2)
+    assert bank.sent == [made]
+    assert (approval_of(made).decided_by, LogEntry.objects.count()) == ("staff:malee", 1)
+
+
+def test_rejected_withdrawal_fails_and_its_money_is_free_again(
+    shop: Shop, served_by: Serving, malee: Client
+) -> None:
+    bank = served_by()
+    made = withdrawn(shop, amount=150_000)
+    assert "rejected." in click(malee, "reject", made["withdrawal_id"])
+    assert "Nothing changed" in click(malee, "approve", made["withdrawal_id"])
+    work(2)
+    ended = now_of(shop, made)
+    assert (ended["status"], ended["failure_code"]) == ("failed", "rejected_by_staff")
+    assert (ended["awaiting_approval"], Transfer.objects.get().state) == (False, "canceled")
+    assert (bank.sent, balance(shop)) == ([], (1_500_000, 0))
+    assert events_of(made) == ["withdrawal.pending", "withdrawal.failed"]
+    assert told(made)[-1]["data"] == ended
+
+
+def test_rejection_without_a_reason_is_refused(shop: Shop, malee: Client) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    assert "Say why" in click(malee, "reject", made, why=" ")
+    assert waiting() == [made]
+
+
+def test_merchant_cancels_while_it_waits(shop: Shop, malee: Client) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"
+    assert "Nothing changed" in click(malee, "approve", made)
+    assert (balance(shop), Transfer.objects.get().state) == ((1_500_000, 0), "canceled")
+    assert approval_of(made).status == "canceled"
+
+
+def test_merchant_cancels_what_is_approved_and_not_yet_sent(shop: Shop, malee: Client) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    click(malee, "approve", made)
+    assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"
+    assert (balance(shop), Transfer.objects.get().state) == ((1_500_000, 0), "canceled")
+    assert approval_of(made).status == "approved"
+
+
+def test_staff_without_the_permission_decide_nothing(shop: Shop) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    intern = staff("intern", "change_approval", "cancel_withdrawal")
+    assert 'name="approve"' not in page(intern, made)
+    for how in ("approve", "reject"):
+        click(intern, how, made)
+    assert (waiting(), LogEntry.objects.count()) == ([made], 0)
+
+
+def test_nobody_approves_their_own_request(shop: Shop, malee: Client) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    asked_by = approval_of(made).requested_by
+    for how in ("approve", "reject"):
+        with pytest.raises(NotDecidable, match="yourself"):
+            decide_approval(made, how, by=asked_by)
+    assert waiting() == [made]
+
+
+def test_what_is_within_the_limits_is_not_decided(shop: Shop, malee: Client) -> None:
+    made = withdrawn(shop, amount=100)
+    assert "Nothing changed" in click(malee, "reject", made["withdrawal_id"])
+    assert now_of(shop, made) == made
+
+
+def test_new_limits_leave_what_was_asked_for_before(shop: Shop, settings: Settings) -> None:
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+    settings.APPROVAL_ITEM_LIMIT = 0
+    assert waiting() == [made]
+    decide_approval(made, "approve")
+    assert waiting() == []
+
+
+def test_approval_page_shows_balance_and_debt(shop: Shop, bank: BankCaller, malee: Client) -> None:
+    till = Till(shop, bank)
+    credit = till.sold(50_000)
+    made = withdrawn(shop, amount=1_500_000)["withdrawal_id"]
+    assert "500.00 THB" in page(malee, made)
+    withdrawn(shop, amount=50_000)
+    till.takes_back(credit)
+    for text in (page(malee, made), listed(malee)):
+        assert 'error-fg)">500.00 THB' in text
+
+
+def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
+    somsri = User.objects.create_user("somsri", is_staff=True)
+    granted = ["view_withdrawal", "cancel_withdrawal"]
+    somsri.user_permissions.set(Permission.objects.filter(codename__in=granted))
+    client = Client()
+    client.force_login(somsri)
+    made = withdrawn(shop, amount=150_000)
+    chosen = {"action": "cancel", "_selected_action": [made["withdrawal_id"]]}
+    for words in ("canceled.", "nothing changed"):
+        answer = client.post("/admin/withdrawals/withdrawal/", chosen, follow=True)
+        assert words in answer.content.decode()
+    assert (now_of(shop, made)["status"], LogEntry.objects.count()) == ("canceled", 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Serving) -> None:
+    bank = served_by(sends=[Word("succeeded", "b-1")])
+    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
+
+    def decide(how: str, by: str) -> bool:
+        try:
+            decide_approval(made, how, by=by)
+        except NotDecidable:
+            return False
+        return True
+
+    def cancel() -> bool:
+        try:
+            services.cancel(withdrawal_id=made, now=clock.now())
+        except WithdrawalNotCancelable:
+            return False
+        return True
+
+    approvals = [lambda: decide("approve", "staff:malee")] * 4
+    rejections = [lambda: decide("reject", "staff:somsak")] * 4
+    told = at_once(*approvals, *rejections, *[cancel] * 2)
+    work(2)
+    ended = Withdrawal.objects.get()
+    # What was approved may be canceled after that, before the bank is told.
+    assert sum(told[:8]) <= 1
+    assert sum(told[8:]) <= 1
+    outcomes = {
+        "succeeded": (1, (1_350_000, 0)),
+        "failed": (0, (1_500_000, 0)),
+        "canceled": (0, (1_500_000, 0)),
+    }
+    assert (len(bank.sent), balance(shop)) == outcomes[ended.status]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_withdrawals_below_the_item_limit_at_once_do_not_pass_the_daily_limit(shop: Shop) -> None:
+    def ask() -> bool:
+        client = Shop(shop.merchant, shop.secret_key, new_client())
+        answer = client.post(PATH, withdrawal_request(amount=60_000))
+        assert answer.status_code == 200, answer.content
+        return bool(answer.json()["awaiting_approval"])
+
+    asked = at_once(*[ask] * 20)
+    assert asked.count(False) == DAY // 60_000
+    free = Approval.objects.filter(status="within_limits").values_list("amount", flat=True)
+    assert sum(free) == 240_000
+    assert Transfer.objects.filter(state="queued").count() == 4
+    assert Transfer.objects.filter(state="held").count() == 16
