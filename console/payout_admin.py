@@ -123,7 +123,7 @@ class PayoutPolicyAdmin(ReadOnlyAdmin):
     list_display = ["merchant", "is_restricted", "changed_by", "changed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=merchant__id"]
-    sortable_by: list[str] = []
+    sortable_by = ["merchant"]
     show_facets = admin.ShowFacets.NEVER
 
 

@@ -246,7 +246,7 @@ def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong:
     [
         ({"merchant": "mch_0"}, "No merchant"),
         ({"bank_code": "999"}, "no such bank"),
-        ({"bank_account": "12"}, "digits"),
+        ({"bank_account": "12"}, "errorlist"),
         ({"account_name": ""}, "required"),
     ],
 )
