@@ -96,7 +96,7 @@ def test_merchant_whose_bank_is_silent_does_not_stop_another_merchant(
 ) -> None:
     bank = Bank(sends=[Word("succeeded")])
     monkeypatch.setattr(banks, "sender", lambda route, link=None: bank)
-    monkeypatch.setattr(services.links, "of", lambda merchant_id: None)
+    monkeypatch.setattr("transfers.services.links.of", lambda merchant_id: None)
     silent(SCB)
     queued_at("bank:scb", "mch_1")
     other = queued_at("bank:scb", "mch_2")
