@@ -48,6 +48,7 @@ migrations: $(VENV)/.dev ## Make the migrations that models ask for
 
 lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml -c requirements/run.lock -o requirements/production.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
 
