@@ -2,6 +2,7 @@
 
 import os
 import re
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ MOST_PROXY_HOPS = 10
 MOST_CARD_CALLS = 64
 OURS = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
+TLS_MODES = ("require", "verify-ca", "verify-full")
+OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 where the network encrypts by itself."
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -150,6 +153,33 @@ def proxy_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return []
     hint = f"How many proxies of ours stand in front of web, up to {MOST_PROXY_HOPS}; 0 where none does."
     return [_error(22, "PROXY_HOPS is out of range.", hint)]
+
+
+@register(OURS)
+def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Payments and sessions must not cross a network in the clear."""
+    if settings.ALLOW_PLAINTEXT_BACKENDS:
+        return []
+    found, database = [], settings.DATABASES["default"]
+    mode = database.get("OPTIONS", {}).get("sslmode", "prefer")
+    if not _is_local(database.get("HOST", "")) and mode not in TLS_MODES:
+        hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
+        found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
+    is_plain = settings.REDIS_URL.startswith("redis:") and _is_redis_url(settings.REDIS_URL)
+    if is_plain and not _is_local(urlsplit(settings.REDIS_URL).hostname or ""):
+        hint = f"Use rediss://...?ssl_cert_reqs=required in REDIS_URL, {OR_PLAINTEXT}"
+        found.append(_error(72, "REDIS_URL reaches another machine without TLS.", hint))
+    return found
+
+
+def _is_local(host: str) -> bool:
+    """A Unix socket, or this machine's loopback interface."""
+    if not host or host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 @register(Tags.database)

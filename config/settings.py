@@ -47,6 +47,8 @@ PAYOUT_ACCOUNT_WAITING_HOURS = read("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 2
 WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
+# PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
+ALLOW_PLAINTEXT_BACKENDS = read("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
@@ -149,15 +151,22 @@ USE_TZ = True
 TIME_ZONE = "Asia/Bangkok"  # what staff read; the API always speaks UTC
 LANGUAGE_CODE = "en"
 APPEND_SLASH = False
+_VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
-    {"NAME": "console.sign_in_log.RecordNewPassword"},
+    {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
+    {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
+    {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
 ]
 AUTHENTICATION_BACKENDS = ["console.login.LimitedBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
-DEVICE_COOKIE_NAME = "device"  # marks a browser in which somebody logged in before
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
+# With this prefix a browser takes a cookie only over TLS, from this host, for all of it.
+COOKIE_PREFIX = "__Host-" if SESSION_COOKIE_SECURE else ""
+SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}csrftoken"
+DEVICE_COOKIE_NAME = f"{COOKIE_PREFIX}device"  # marks a browser in which somebody logged in before
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 X_FRAME_OPTIONS = "DENY"

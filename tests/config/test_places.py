@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from config import places
 from config.bridge import Bridge, Environ, StartResponse
 
 THREADS = 4
 SECONDS = 60
+SESSION = f"{settings.SESSION_COOKIE_NAME}=abc".encode()
 PAGE, LOGIN, OTHER = "/admin/payments/payment/", "/admin/login/", "/v1/balance"
 
 
@@ -30,7 +32,7 @@ class Slow:
         return [b""]
 
 
-async def ask(bridge: Bridge, path: str, cookie: bytes = b"sessionid=abc") -> tuple[int, dict[bytes, bytes]]:
+async def ask(bridge: Bridge, path: str, cookie: bytes = SESSION) -> tuple[int, dict[bytes, bytes]]:
     told: list[Any] = []
 
     async def receive() -> dict[str, Any]:
@@ -74,7 +76,7 @@ def test_slow_console_pages_leave_half_of_the_threads() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("path", "cookie"), [(LOGIN, b"sessionid=abc"), (PAGE, b"other=1")])
+@pytest.mark.parametrize(("path", "cookie"), [(LOGIN, SESSION), (PAGE, b"other=1")])
 def test_logins_and_strangers_take_one_thread_and_staff_have_another(path: str, cookie: bytes) -> None:
     async def run() -> None:
         application = Slow()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.hashers import get_hashers
 from django.contrib.auth.models import User
@@ -114,7 +115,7 @@ def test_unknown_users_cost_one_hash_like_known_ones(somsri: User, monkeypatch: 
 def test_staff_on_a_known_device_are_not_locked_out_by_an_attacker_elsewhere(somsri: User) -> None:
     browser = Client()
     log_in(RIGHT, browser=browser)
-    browser.cookies.pop("sessionid")
+    browser.cookies.pop(settings.SESSION_COOKIE_NAME)
     fail(FAILURES_PER_USER, address="198.51.100.9")
     assert log_in(RIGHT, address="192.0.2.1").status_code == 429
     assert log_in(RIGHT, browser=browser).status_code == 302
@@ -134,7 +135,8 @@ def test_a_device_cookie_of_somebody_else_or_forged_is_not_believed(somsri: User
     browser = Client()
     log_in(RIGHT, "malee", browser=browser)
     if name == "malee":
-        browser.cookies["device"] = browser.cookies["device"].value[:-1] + "x"
+        name_of_cookie = settings.DEVICE_COOKIE_NAME
+        browser.cookies[name_of_cookie] = browser.cookies[name_of_cookie].value[:-1] + "x"
     fail(FAILURES_PER_USER, name, "198.51.100.9")
     assert log_in(RIGHT, name, browser=browser, address="192.0.2.1").status_code == 429
 

@@ -7,6 +7,7 @@ from io import StringIO
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
@@ -43,7 +44,7 @@ def test_requests_without_the_database_are_503_and_log_one_line_a_second(shop: S
 
 def test_pages_of_the_console_without_the_database_are_503(db: None) -> None:
     client = Client(raise_request_exception=False)
-    client.cookies["sessionid"] = "a" * 32
+    client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 32
     assert without_database(lambda: client.get("/admin/")).status_code == 503
 
 

@@ -24,6 +24,7 @@ from tests.conftest import Shop, new_client
 from tests.receipts.statements.cast import bot, detail, line_of, trailer
 
 IMPORT = "/admin/receipts/statement/import/"
+SESSION = f"{settings.SESSION_COOKIE_NAME}=x"
 LISTED = "/admin/receipts/statement/"
 pytestmark = [pytest.mark.django_db]
 
@@ -150,7 +151,7 @@ def test_a_file_of_many_megabytes_comes_in(shop: Shop, malee: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [(IMPORT, ""), ("/admin/login/", "sessionid=x"), ("/v1/payments", "sessionid=x")]
+    ("path", "name"), [(IMPORT, ""), ("/admin/login/", SESSION), ("/v1/payments", SESSION)]
 )
 def test_nothing_else_may_be_larger_than_before(db: None, path: str, name: str) -> None:
     answer = new_client().post(
