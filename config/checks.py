@@ -27,6 +27,7 @@ OURS = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
 OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 where the network encrypts by itself."
+SHORTEST_TOKEN = 24
 PROBES = ("off", "reachable", "2xx")
 
 
@@ -126,6 +127,18 @@ def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if OLD_APPROVAL_SETTING in os.environ:
         hint = "Set APPROVAL_ITEM_LIMIT and APPROVAL_DAILY_LIMIT instead, and remove it."
         found.append(_error(42, f"{OLD_APPROVAL_SETTING} has no effect any more.", hint))
+    return found
+
+
+@register(OURS)
+def stranger_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """What holds back requests without a valid key."""
+    found = []
+    if settings.REFUSED_KEYS_PER_MINUTE < 0:
+        found.append(_error(50, "REFUSED_KEYS_PER_MINUTE is negative.", "600 by default; 0 turns it off."))
+    if settings.MONITORING_TOKEN and len(settings.MONITORING_TOKEN) < SHORTEST_TOKEN:
+        hint = f"Use at least {SHORTEST_TOKEN} random characters, or none."
+        found.append(_error(51, "MONITORING_TOKEN is short.", hint))
     return found
 
 

@@ -24,6 +24,7 @@ DEBUG = read("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
 RATE_LIMIT_BURST = read("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
+REFUSED_KEYS_PER_MINUTE = read("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
 IDEMPOTENCY_TTL_HOURS = read("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
 SANDBOX_ACQUIRER_URL = env.str("SANDBOX_ACQUIRER_URL", "").rstrip("/")  # empty: no test cards
@@ -49,6 +50,7 @@ EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends p
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
 ALLOW_PLAINTEXT_BACKENDS = read("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
+MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
 LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
@@ -229,6 +231,7 @@ LOGGING = {
     "root": {"handlers": ["lines"], "level": LOG_LEVEL},
     "loggers": {
         "django.request": {"level": "CRITICAL"},
+        "django.security": {"level": "CRITICAL"},  # core.api logs it, without a traceback
         "celery": {"level": "WARNING"},
         "security": {"level": "INFO"},  # whatever LOG_LEVEL says
     },

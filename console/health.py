@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from console import heartbeats
 from console import openapi as docs
+from console.monitoring import for_monitoring
 from core import clock, http
 from core.http import Answer
 from core.methods import safe_only
@@ -25,6 +26,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 @docs.readyz
+@for_monitoring
 @safe_only
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 with every check, or 503 that says which one failed."""

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from approvals.models import Approval, Kind
 from console import openapi as docs
+from console.monitoring import for_monitoring
 from core import clock
 from core.methods import safe_only
 from payments.models import Payment, Status
@@ -57,6 +58,7 @@ REGISTRY.register(Database())
 
 
 @docs.metrics
+@for_monitoring
 @safe_only
 def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE)

@@ -4,7 +4,9 @@ from typing import Any
 
 from core.http import JSON
 from core.openapi import Operation, Tag
+from merchants.errors import AuthenticationFailed
 
+_GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` where the operator has set such a token."
 _STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
 _CHECK = {
     "type": "object",
@@ -40,14 +42,17 @@ readyz = Operation(
     name="readyz",
     tag=Tag.SERVICE,
     summary="Does the service do its work?",
-    description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries.",
+    description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries. "
+    f"{_GUARDED}",
+    refusals=(AuthenticationFailed,),
     contents={200: _READINESS, 503: _READINESS},
 )
 metrics = Operation(
     name="metrics",
     tag=Tag.SERVICE,
     summary="How well does it do its work?",
-    description="Prometheus text.",
+    description=f"Prometheus text. {_GUARDED}",
+    refusals=(AuthenticationFailed,),
     contents={200: {"text/plain": {"type": "string"}}},
 )
 openapi = Operation(

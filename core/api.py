@@ -6,7 +6,13 @@ import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
-from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
+from django.core.exceptions import (
+    BadRequest,
+    DisallowedHost,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+)
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions, serializers, viewsets
@@ -16,9 +22,12 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from core import errors, http, strict_json
+from core.logs import LineLimit, redact
 from core.middleware import request_id_of
 
 log = logging.getLogger("api")
+LONGEST_REASON = 200
+_bad_requests = LineLimit(1)
 _OTHER_CHARSET = re.compile(r';\s*charset\s*=\s*(?!"?utf-8"?\s*(?:;|$))')
 
 
@@ -174,6 +183,13 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """What Django refuses by itself. Strangers cause it at will, so a line a second is enough."""
+    left_out = _bad_requests.admit(type(exception).__name__)
+    if left_out is not None:
+        said = redact(str(exception))[:LONGEST_REASON]
+        log.warning("%s: %s (%d more)", type(exception).__name__, said, left_out)
+    if isinstance(exception, DisallowedHost):
+        return refusal(errors.InvalidHost(), request)
     return refusal(errors.InvalidRequest("The request is not valid."), request)
 
 

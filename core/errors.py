@@ -92,6 +92,11 @@ class InvalidParameters(Invalid):
     message = "A query parameter is not valid."
 
 
+class InvalidHost(Invalid):
+    code = "invalid_host"
+    message = "The Host header does not name this service."
+
+
 class UnsupportedMediaType(Invalid):
     status = 415
     code = "unsupported_media_type"

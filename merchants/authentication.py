@@ -12,6 +12,7 @@ from core.security_log import SecurityEvent
 from merchants import secrets
 from merchants.errors import AuthenticationFailed, InsufficientScope
 from merchants.models import MOST_SEEN_NETWORKS, ApiKey, Merchant
+from merchants.refused_keys import refused_keys
 
 NOTE_USE_EVERY = timedelta(minutes=1)  # a write for each request would double the cost of reading
 # Nothing is written if another request noted the same network first.
@@ -28,9 +29,15 @@ class BearerKey(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Merchant, ApiKey]:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        if scheme.lower() != "bearer" or not secrets.is_well_formed(secret):
-            raise AuthenticationFailed()
-        merchant, key = find(secret, clock.now())
+        is_key = scheme.lower() == "bearer" and secrets.is_well_formed(secret)
+        digest = secrets.digest(secret) if is_key else None
+        network = addresses.network_of(origin.current().address, ipv6_bits=64)
+        refused_keys.check(network, digest)
+        try:
+            merchant, key = find(digest, clock.now())
+        except AuthenticationFailed:
+            refused_keys.count(network, digest)
+            raise
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
         return merchant, key
 
@@ -38,15 +45,19 @@ class BearerKey(BaseAuthentication):
         return "Bearer"
 
 
-def find(secret: str, now: datetime) -> tuple[Merchant, ApiKey]:
-    """The merchant and the key of `secret`, by one query. Raises AuthenticationFailed, InsufficientScope."""
-    found = rows.run(_sql(), [secrets.digest(secret)]).fetchone()
+def find(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
+    """The merchant and the key, by one query. Raises AuthenticationFailed, InsufficientScope.
+
+    digest: of the secret; None if what was sent is no key.
+    """
+    found = None if digest is None else rows.run(_sql(), [digest]).fetchone()
     if found is None:
         raise AuthenticationFailed()
     key = rows.instance(ApiKey, found[:_KEY_COLUMNS])
     origin.act_as(f"key:{key.public_id}")  # also where it has ended: the security log names it
     if not key.is_usable(now):
         raise AuthenticationFailed()
+    refused_keys.accept(bytes(key.digest))
     if key.networks and not addresses.is_among(origin.current().address, key.networks):
         raise InsufficientScope("This key may not be used from this address.")
     _note_use(key, now)
@@ -62,18 +73,21 @@ def _sql() -> str:
 
 
 def _note_use(key: ApiKey, now: datetime) -> None:
-    """Once a minute that the key is used, and each new network that it is used from."""
+    """Note once a minute that the key is used, and each new network that it is used from."""
     network = addresses.network_of(origin.current().address, ipv4_bits=24, ipv6_bits=48)
-    if network and network not in key.seen_networks:
-        if rows.run(NOTE_NETWORK, [now, network, MOST_SEEN_NETWORKS, key.pk, network]).rowcount:
-            security_log.record(
-                SecurityEvent.KEY_USED_FROM_NEW_NETWORK,
-                subject=f"key:{key.public_id}",
-                merchant_id=key.merchant_id,
-                network=network,
-            )
-    elif key.last_used_at is None or now - key.last_used_at >= NOTE_USE_EVERY:
+    is_new = bool(network) and network not in key.seen_networks
+    if not is_new and key.last_used_at is not None and now - key.last_used_at < NOTE_USE_EVERY:
+        return
+    refused_keys.share(bytes(key.digest))
+    if not is_new:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+    elif rows.run(NOTE_NETWORK, [now, network, MOST_SEEN_NETWORKS, key.pk, network]).rowcount:
+        security_log.record(
+            SecurityEvent.KEY_USED_FROM_NEW_NETWORK,
+            subject=f"key:{key.public_id}",
+            merchant_id=key.merchant_id,
+            network=network,
+        )
 
 
 def merchant_of(request: Any) -> Merchant:

@@ -16,6 +16,11 @@ class RateLimitExceeded(RateLimitError):
     message = "Too many requests with this key. Try again in {retry_after} s."
 
 
+class TooManyRefusedKeys(RateLimitError):
+    code = "too_many_refused_keys"
+    message = "Too many requests without a valid key from this address. Try again in {retry_after} s."
+
+
 class BankNotConfigured(Invalid):
     code = "bank_not_configured"
     message = "This merchant has no bank configured yet."

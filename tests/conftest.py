@@ -21,6 +21,7 @@ from core import clock, ids, money, redis, thaiqr
 from core.clock import BANGKOK
 from merchants import services
 from merchants.models import Merchant
+from merchants.refused_keys import refused_keys
 from tests import tables, threads
 from tests.audit import differences
 
@@ -243,6 +244,7 @@ def fresh_limits() -> Iterator[None]:
     """Counters of one test are no business of the next, and neither is a Redis that it could not reach."""
     yield
     redis._breaker = redis.Breaker()
+    refused_keys.forget()
     redis.attempt(lambda client: client.flushdb())
 
 

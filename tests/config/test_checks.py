@@ -126,3 +126,19 @@ def test_old_name_of_the_approval_limit_refuses_to_start(monkeypatch: pytest.Mon
     monkeypatch.setenv("WITHDRAWAL_APPROVAL_ABOVE", "100000")
     (error,) = checks.approval_settings(None)
     assert "APPROVAL_ITEM_LIMIT" in str(error.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("REFUSED_KEYS_PER_MINUTE", -1, ["qr.E050"]),
+        ("REFUSED_KEYS_PER_MINUTE", 0, []),
+        ("MONITORING_TOKEN", "short", ["qr.E051"]),
+        ("MONITORING_TOKEN", "x" * 24, []),
+    ],
+)
+def test_settings_against_strangers_are_checked(
+    settings: Settings, name: str, value: object, found: list[str]
+) -> None:
+    setattr(settings, name, value)
+    assert [error.id for error in checks.stranger_settings(None)] == found

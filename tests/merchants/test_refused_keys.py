@@ -1,0 +1,118 @@
+"""Requests without a valid key: counted by address, refused before they reach the database."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from core import clock
+from merchants import refused_keys, secrets, services
+from tests.conftest import Shop, new_client
+from tests.stack import wait_until
+
+MOST = 5
+ATTACKER, OTHER = "203.0.113.7", "198.51.100.1"
+
+
+@pytest.fixture(autouse=True)
+def limited(settings: Settings, db: None) -> Iterator[None]:
+    settings.REFUSED_KEYS_PER_MINUTE = MOST
+    yield
+
+
+def ask(secret: str | None, address: str = ATTACKER) -> Any:
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    return new_client().get("/v1/balance", headers=headers, REMOTE_ADDR=address)
+
+
+def guess(address: str = ATTACKER) -> int:
+    """The status of a request with a key of the right shape that nobody has."""
+    return int(ask(secrets.new("test"), address).status_code)
+
+
+@pytest.mark.parametrize("secret", [None, "nonsense", "tq_test_" + "x" * 46, secrets.new("live")])
+def test_refused_keys_of_any_kind_are_limited_by_address(secret: str | None) -> None:
+    statuses = [ask(secret).status_code for _ in range(MOST + 3)]
+    assert statuses == [401] * MOST + [429] * 3
+    refused = ask(secret)
+    assert refused.json()["error"]["code"] == "too_many_refused_keys"
+    assert refused.json()["error"]["type"] == "rate_limit_error"
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60 / MOST
+    assert guess(OTHER) == 401
+
+
+def test_limited_request_does_not_reach_the_database() -> None:
+    for _ in range(MOST):
+        guess()
+    with CaptureQueriesContext(connection) as asked:
+        assert guess() == 429
+    assert len(asked) == 0
+
+
+def test_ipv6_clients_are_limited_by_their_network() -> None:
+    statuses = [guess(f"2001:db8:1:2::{number}") for number in range(MOST + 1)]
+    assert statuses == [401] * MOST + [429]
+    assert guess("2001:db8:1:3::1") == 401
+
+
+def test_good_key_works_beside_somebody_who_guesses(shop: Shop) -> None:
+    """Both are behind one address, such as a NAT or a proxy that PROXY_HOPS does not know."""
+    assert ask(shop.secret_key).status_code == 200
+    for _ in range(MOST + 1):
+        guess()
+    assert guess() == 429
+    assert ask(shop.secret_key).status_code == 200
+
+
+def test_good_key_works_in_a_process_that_has_not_seen_it(shop: Shop) -> None:
+    assert ask(shop.secret_key).status_code == 200
+    refused_keys.refused_keys.forget()
+    for _ in range(MOST + 1):
+        guess()
+    assert guess() == 429
+    assert ask(shop.secret_key).status_code == 200
+
+
+def test_key_that_was_revoked_meanwhile_is_refused_and_counts(shop: Shop) -> None:
+    assert ask(shop.secret_key).status_code == 200
+    services.revoke_key(key_id=secrets.public_id(shop.secret_key), now=clock.now())
+    assert [ask(shop.secret_key).status_code for _ in range(MOST + 1)] == [401] * MOST + [429]
+
+
+def test_room_comes_back_with_time(settings: Settings) -> None:
+    settings.REFUSED_KEYS_PER_MINUTE = 240
+    while guess() == 401:
+        pass
+    wait_until(lambda: guess() == 401, 60)
+
+
+def test_zero_turns_the_limit_off(settings: Settings) -> None:
+    settings.REFUSED_KEYS_PER_MINUTE = 0
+    assert {guess() for _ in range(MOST * 3)} == {401}
+
+
+def test_without_redis_nobody_is_limited(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert {guess() for _ in range(MOST * 3)} == {401}
+
+
+def test_memory_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.REFUSED_KEYS_PER_MINUTE = 1
+    monkeypatch.setattr(refused_keys, "MOST_REMEMBERED", 3)
+    for number in range(10):
+        guess(f"203.0.{number}.1")
+        _, secret = services.issue_key(merchant=shop.merchant, now=clock.now())
+        assert ask(secret, OTHER).status_code == 200
+    known = refused_keys.refused_keys
+    assert len(known._blocked_until) <= 3
+    assert len(known._accepted) <= 3
+
+
+def test_insufficient_scope_is_not_a_refused_key(shop: Shop) -> None:
+    _, secret = services.issue_key(merchant=shop.merchant, now=clock.now(), scopes=["refunds:write"])
+    reader = replace(shop, secret_key=secret)
+    assert [reader.get("/v1/balance").status_code for _ in range(MOST + 2)] == [403] * (MOST + 2)
