@@ -12,19 +12,24 @@ from core.errors import CATALOGUE, ApiError
 from core.http import JSON
 from core.openapi import Operation
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
-from merchants.errors import AuthenticationFailed, InsufficientScope, RateLimitExceeded
+from merchants.errors import (
+    AuthenticationFailed,
+    InsufficientScope,
+    RateLimitExceeded,
+    TooManyRefusedKeys,
+)
 from payments.errors import CardDeclined
 
 Json = dict[str, Any]
 Refusal = type[ApiError]
 
 ALWAYS: list[Refusal] = [errors.InternalError, errors.ServiceUnavailable]
-WITH_KEY: list[Refusal] = [AuthenticationFailed, InsufficientScope, RateLimitExceeded]
-WITH_BODY: list[Refusal] = [errors.RequestTooLarge, errors.RequestTimeout]
-WITH_JSON: list[Refusal] = [errors.InvalidRequest, errors.UnsupportedMediaType]
+WITH_KEY: list[Refusal] = [AuthenticationFailed, InsufficientScope, RateLimitExceeded, TooManyRefusedKeys]
+WITH_BODY: list[Refusal] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
+WITH_JSON: list[Refusal] = [errors.InvalidRequest]
 ONCE: list[Refusal] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
 # Codes that no operation answers: that of methods that are not described, and those of commands.
-OF_NO_OPERATION = {"method_not_allowed"}
+OF_NO_OPERATION = {"method_not_allowed", "invalid_host"}
 OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # What the placeholders of messages may stand for.
 SAMPLES = {

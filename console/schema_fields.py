@@ -4,7 +4,7 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 
-NO_NUL = "^[^\\u0000]*$"
+PLAIN_TEXT = "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$"
 DAY_OR_INSTANT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
 
 
@@ -12,7 +12,7 @@ class TextField(OpenApiSerializerFieldExtension):
     target_class = "core.fields.Text"
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1, "pattern": NO_NUL}
+        return {"type": "string", "minLength": 1, "pattern": PLAIN_TEXT}
 
 
 class TokenIdField(OpenApiSerializerFieldExtension):

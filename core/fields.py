@@ -11,6 +11,8 @@ from core import clock
 
 METADATA_KEYS = 50
 METADATA_BYTES = 8_192
+# The Unicode property Bidi_Control: such characters can make "evil" look like "live" (CVE-2021-42574).
+BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INSTANT = re.compile(
     r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|[+ -]\d{2}:\d{2})", re.ASCII
@@ -28,7 +30,9 @@ class Integer(serializers.IntegerField):
 
 
 class Text(serializers.CharField):
-    """A JSON string, kept as it came."""
+    """A JSON string, kept as it came. Characters that reorder the text around them on a page are refused."""
+
+    default_error_messages = {"bidi": "Must not hold bidirectional control characters."}
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
@@ -37,6 +41,8 @@ class Text(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
+        if not data.isascii() and BIDI_CONTROL.search(data):
+            self.fail("bidi")
         return data
 
 

@@ -20,6 +20,7 @@ from core import addresses, errors, http, origin, security_log, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+COMPRESSED = "Send the body as it is, without Content-Encoding."
 _REFUSALS = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 # Django's admin and our pages carry no scripts of their own; some have styles in their elements.
@@ -42,7 +43,7 @@ class Access:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
         origin.begin(request_id=request_id_of(request), address=addresses.address_of(request))
-        response = _too_large(request) or self.get_response(request)
+        response = _unreadable(request) or self.get_response(request)
         _harden(request, response)
         if response.status_code in _REFUSALS:
             security_log.record_refusal(status=response.status_code, code=getattr(response, "error_code", ""))
@@ -60,12 +61,16 @@ def _request_id(request: HttpRequest) -> str:
     return given if _SAFE_REQUEST_ID.fullmatch(given) else "req_" + secrets.token_hex(12)
 
 
-def _too_large(request: HttpRequest) -> HttpResponse | None:
+def _unreadable(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of a body that is too large or compressed: nothing here reads such a body."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if request.META.get("qr.body_too_large") or (
         length.isdigit() and len(length) < 19 and int(length) > uploads.limit_of(request.META)
     ):
         return http.respond(http.error_answer(errors.RequestTooLarge()))
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if encoding not in ("", "identity") and length != "0":
+        return http.respond(http.error_answer(errors.UnsupportedMediaType(COMPRESSED)))
     return None
 
 

@@ -1,5 +1,6 @@
 """The rules that hold for every body: its size and type, and what each field of a QR code may say."""
 
+import gzip
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,6 +42,32 @@ def test_a_content_type_is_judged_only_where_there_is_a_body(shop: Shop, given: 
         assert refused(answer, "unsupported_media_type", status=415)
     assert shop.http.generic("GET", "/v1/payments", CONTENT_TYPE=given, headers=authorized).status_code == 200
     assert shop.http.generic("POST", expire, CONTENT_TYPE=given, headers=authorized).status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip", "x"])
+def test_compressed_body_is_refused(shop: Shop, encoding: str) -> None:
+    encoded = {"Content-Encoding": encoding}
+    for body in (b"{}", gzip.compress(b'{"amount": 100, "currency": "THB"}')):
+        assert refused(shop.post(CODES, body, **encoded), "unsupported_media_type", status=415)
+    expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
+    assert refused(shop.post(expire, b"{}", **encoded), "unsupported_media_type", status=415)
+    assert shop.post(expire, **encoded).status_code == 200  # without a body there is nothing to judge
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "Identity", " identity "])
+def test_plain_body_may_say_that_it_is_not_compressed(shop: Shop, encoding: str) -> None:
+    assert shop.post(CODES, qr_request(), **{"Content-Encoding": encoding}).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["reference", "client_name", "client_bank_name", "client_bank_account"])
+@pytest.mark.parametrize("control", ["\u202e", "\u2066", "\u200f"])
+def test_bidirectional_control_character_is_an_error_of_its_field(
+    shop: Shop, field: str, control: str
+) -> None:
+    answer = make(shop, **{field: f"order {control}71"})
+    assert refused(answer, f"invalid_{field}", field)
+    assert "bidirectional" in answer.json()["error"]["message"]
+    assert control not in answer.content.decode()
 
 
 def test_a_body_where_none_is_needed_must_still_be_json(shop: Shop) -> None:

@@ -11,6 +11,8 @@ from core import clock, fields
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+# All with the Unicode property Bidi_Control.
+BIDI_CONTROLS = [*"\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"]
 INTEGER = fields.Integer(min_value=1, max_value=10)
 TEXT = fields.Text(max_length=5)
 CHOICE = fields.Choice(["THB"])
@@ -28,7 +30,7 @@ def each(field: Any, *values: Any) -> list[tuple[Any, Any]]:
     ("field", "value"),
     [
         *each(INTEGER, 1, 10),
-        *each(TEXT, "a", " a ", "12345", "กำลัง", "😀😀😀😀😀", "\n", "\x1b[0m"),
+        *each(TEXT, "a", " a ", "12345", "กำลัง", "😀😀😀😀😀", "سلام", "שלום", "a\u200db", "\n", "\x1b[0m"),
         (CHOICE, "THB"),
         *each(METADATA, {}, {"k": None}, {"a": {"b": [1, 2.5, "c"]}}, {"": ""}),
     ],
@@ -44,6 +46,7 @@ def test_a_right_value_is_kept_as_it_came(field: Field[Any, Any, Any, Any], valu
     ("field", "value"),
     [
         *each(INTEGER, 0, 11, 2**63, "1", " 1 ", "", 1.0, 1.5, True, False, None, [1], {}),
+        *each(TEXT, *(f"a{control}b" for control in BIDI_CONTROLS)),
         *each(TEXT, "", "123456", 1, 1.5, True, None, [], {}, b"a"),
         *each(CHOICE, "thb", "THB ", " THB", "", "USD", 764, True, None, [], {}, ["THB"]),
         *each(METADATA, None, [], "x", 1, True),
