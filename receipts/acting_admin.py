@@ -63,6 +63,7 @@ class ActingAdmin(ReadOnlyAdmin):
             says = ways.says(case, way, form.cleaned_data if valid else form.initial)
         except acts.NotPossible as refusal:
             return self._refuse(request, case, refusal)
+        self.record_view(str(case.subject.pk))
         context = {
             **self.admin_site.each_context(request),
             **self._kept(request),
