@@ -113,7 +113,6 @@ class ExceptionsAdmin(ActingAdmin):
     search_fields = ["words"]
     search_help_text = "Reference, the merchant's own, the bank's id, amount in baht, or one of our ids."
     paginator = Pages
-    show_facets = admin.ShowFacets.NEVER
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_look(request)
