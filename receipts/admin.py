@@ -119,7 +119,7 @@ class ReturnAdmin(ReadOnlyAdmin):
 class OrderAdmin(TransferAdmin):
     """Orders to banks, and the end of those on which a bank is silent: by what it says when staff ask it."""
 
-    actions = ["never_arrived", "arrived"]
+    actions = ["never_arrived", "arrived", "give_up"]
 
     @admin.action(
         description="The bank never had it: the merchant gets the money back", permissions=["settle"]
@@ -130,6 +130,19 @@ class OrderAdmin(TransferAdmin):
     @admin.action(description="The bank says it arrived", permissions=["settle"])
     def arrived(self, request: HttpRequest, chosen: QuerySet[Transfer]) -> None:
         self._settle(request, chosen, transfers.ARRIVED)
+
+    @admin.action(
+        description="The bank was never reached: end it and release the money", permissions=["settle"]
+    )
+    def give_up(self, request: HttpRequest, chosen: QuerySet[Transfer]) -> None:
+        for transfer in chosen:
+            try:
+                orders.give_up(transfer.id, now=clock.now())
+            except transfers.AlreadyTold:
+                messages.warning(request, f"{transfer.id} may have reached its bank: nothing changed.")
+            else:
+                self.log_change(request, transfer, "ended: its bank was never reached")
+                messages.success(request, f"{transfer.id} is ended and never sent.")
 
     @admin.display(description="told by the bank", empty_value="-")
     def notices(self, transfer: Transfer) -> SafeString:

@@ -38,6 +38,19 @@ def settle_by_hand(order_id: str, word: Word, *, by: str, now: datetime) -> None
     transfers.settle_by_hand(order_id, word, _owner(order_id), by=by, now=now)
 
 
+def give_up(order_id: str, *, now: datetime) -> None:
+    """End an order that surely never reached its bank. Raises transfers.AlreadyTold for every other."""
+    if not transfers.is_unsent(order_id):
+        raise transfers.AlreadyTold(order_id)
+    prefix, _, _ = order_id.partition("_")
+    if prefix == "wd":
+        withdrawals.give_up(withdrawal_id=order_id, now=now)
+    elif prefix == "ref":
+        refunds.give_up(refund_id=order_id, now=now)
+    else:
+        settling.give_up(return_id=order_id, now=now)
+
+
 def _owner(order_id: str) -> Owner:
     prefix, _, _ = order_id.partition("_")
     return OWNERS[prefix]

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from django.db import transaction
+
 from banks import Word
 from receipts import returns, reversals
 from receipts.models import Receipt, Resolution, Return, ReturnStatus
@@ -34,6 +36,18 @@ class ReturnOwner:
 
 
 OWNER: Owner = ReturnOwner()
+
+
+@transaction.atomic
+def give_up(*, return_id: str, now: datetime) -> None:
+    """End one that surely never reached its bank: its money waits for staff again, and this is never sent.
+
+    Raises transfers.AlreadyTold.
+    """
+    receipt, made = locked(return_id)
+    if made.status != ReturnStatus.PENDING or not returns.stop(receipt, now=now):
+        raise transfers.AlreadyTold(return_id)
+    wait_again(receipt, now)
 
 
 def run_due(*, now: Callable[[], datetime]) -> None:

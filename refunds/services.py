@@ -103,6 +103,19 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
     return refund
 
 
+@transaction.atomic
+def give_up(*, refund_id: str, now: datetime) -> None:
+    """End one that surely never reached its bank, and release its money. It is never sent after that.
+
+    Raises transfers.AlreadyTold.
+    """
+    payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
+    payment, refund = Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
+    if refund.status != Status.PENDING:
+        raise transfers.AlreadyTold(refund_id)
+    canceling.cancel(refund, payment, now=now)
+
+
 def _payment(merchant: Merchant, payment_id: str) -> Payment:
     """Under its lock. Raises PaymentNotFound."""
     if not ids.looks_right(payment_id, "pay_"):

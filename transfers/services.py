@@ -21,8 +21,8 @@ from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_b
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "conclude", "exists", "hear", "queue", "release", "settle_by_hand", "taking_back", "weigh",
-    "work",
+    "cancel", "conclude", "exists", "hear", "is_unsent", "queue", "release", "settle_by_hand", "taking_back",
+    "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
@@ -119,6 +119,11 @@ def weigh(notice: OrderNotice, *, bank: str) -> Literal["new", "repeat", "confli
     if fates is None:
         return "conflict"
     return "new" if fates else "repeat"
+
+
+def is_unsent(order_id: str) -> bool:
+    """Whether it waits to be sent: no bank was told of it, or it surely never arrived there."""
+    return bool(Transfer.objects.filter(pk=order_id, state=State.QUEUED).exists())
 
 
 def exists(order_id: str) -> bool:

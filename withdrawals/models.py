@@ -25,6 +25,7 @@ MOVES = {
     Status.SUCCEEDED: {Status.FAILED},  # banks send back what they cannot book
 }
 REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
+BANK_UNREACHABLE = "bank_unreachable"
 
 
 class IllegalMove(Exception):

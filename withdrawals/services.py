@@ -18,7 +18,7 @@ from transactions.models import Fact
 from transfers import services as transfers
 from webhooks import events
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
-from withdrawals.models import REJECTED_BY_STAFF, RETURNED_BY_BANK, Status, Withdrawal
+from withdrawals.models import BANK_UNREACHABLE, REJECTED_BY_STAFF, RETURNED_BY_BANK, Status, Withdrawal
 from withdrawals.shapes import withdrawal_object
 
 
@@ -73,6 +73,20 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
     withdrawal.become(Status.CANCELED, awaiting_approval=False, updated_at=now)
     ledger.release(**_posting(withdrawal, Fact.WITHDRAWAL_RELEASED, now))
     return withdrawal
+
+
+@transaction.atomic
+def give_up(*, withdrawal_id: str, now: datetime) -> None:
+    """End one that surely never reached its bank, and release its money. It is never sent after that.
+
+    Raises WithdrawalNotFound, transfers.AlreadyTold.
+    """
+    withdrawal = Withdrawal.objects.locked(withdrawal_id)
+    if withdrawal.status == Status.PENDING:
+        cancel(withdrawal_id=withdrawal_id, now=now)
+        return
+    transfers.cancel(withdrawal.id, now=now)
+    _fail(withdrawal, now, failure_code=BANK_UNREACHABLE)
 
 
 class _Owner:

@@ -111,6 +111,7 @@ RULES = [
                WHEN status = 'pending' THEN 'queued'
                WHEN status = 'processing' THEN 'told'
                WHEN failure_code = 'rejected_by_staff' THEN 'canceled'
+               WHEN failure_code = 'bank_unreachable' THEN 'canceled'
                WHEN status = 'failed' AND completed_at IS NOT NULL THEN 'returned'
                ELSE status
            END)

@@ -36,7 +36,7 @@ def failed(subject: Subject) -> Moment:
 
 
 def canceled(subject: Subject) -> Moment:
-    """Before the bank had the order: it took the money back itself, or a second person rejected the order."""
+    """Before the bank had the order: it took the money back itself, or staff ended or rejected it."""
     rows = _of(subject).filter(status=ReturnStatus.CANCELED, by_hand=False)
     return Moment(orders.with_step(rows, What.CANCELED), "stepped_at", _canceled)
 

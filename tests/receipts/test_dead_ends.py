@@ -1,0 +1,254 @@
+"""Every state of outgoing money that is not final has an action in the console that ends it for good.
+
+The states come from the models: a new one without an ending fails these tests.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import DatabaseError, transaction
+from django.db.models import F
+from django.test import Client
+from pytest_django import Settings
+
+from banks import Word
+from core import clock
+from receipts import orders, settling
+from receipts.models import Return, ReturnStatus
+from refunds import models as refunds
+from refunds.models import Refund
+from refunds.services import OWNER
+from tests.receipts.cast import Till, decide
+from tests.refunds.cast import PAYEE
+from tests.threads import at_once
+from tests.transfers.cast import Bank
+from tests.withdrawals.cast import withdrawn
+from transfers import services as transfers
+from transfers.models import State, Transfer
+from transfers.schedule import OVERDUE
+from withdrawals import models as withdrawals
+from withdrawals import services as withdrawal_services
+from withdrawals.models import Withdrawal
+
+Serving = Callable[..., Bank]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+NOT_SENT, UNKNOWN = Word("not_sent"), Word("unknown")
+PATHS = {
+    "transfer": "/admin/transfers/transfer/",
+    "withdrawal": "/admin/withdrawals/withdrawal/",
+    "refund": "/admin/refunds/refund/",
+}
+Key = tuple[str, str, str]
+
+
+@dataclass
+class Stage:
+    """Where outgoing money gets stuck: a shop with funds, and a bank that behaves as told."""
+
+    till: Till
+    serve: Serving
+    settings: Settings
+
+    def withdrawal(self, *sends: Word) -> str:
+        self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
+        self.till.paid()
+        made = withdrawn(self.till.shop)
+        if sends:
+            transfers.work("withdrawal", withdrawal_services.OWNER, now=clock.now)
+        return str(made["withdrawal_id"])
+
+    def refund(self, *sends: Word) -> str:
+        self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
+        made = self.till.refund(self.till.paid(), amount=100_000, destination=PAYEE)
+        if sends:
+            transfers.work("refund", OWNER, now=clock.now)
+        return str(made["refund_id"])
+
+    def sent_back(self, *sends: Word) -> str:
+        self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
+        made = decide("send_back", self.till.unmatched())
+        if sends:
+            settling.run_due(now=clock.now)
+        return str(made.id)
+
+    def refund_without_destination(self) -> str:
+        code = self.till.shop.qr_code()
+        self.till.bank.tell(code, payer_bank_code="999")
+        return str(self.till.refund(code["payment_id"])["refund_id"])
+
+    def withdrawal_that_waits_for_approval(self) -> str:
+        self.settings.WITHDRAWAL_APPROVAL_ABOVE = 1
+        return self.withdrawal()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How money gets to a state, and the actions of the console that end it: (list, action)."""
+
+    reach: Callable[[Stage], str]
+    actions: list[tuple[str, str]]
+
+
+GIVE_UP, NEVER_ARRIVED = ("transfer", "give_up"), ("transfer", "never_arrived")
+ENDINGS: dict[Key, list[Ending]] = {
+    ("withdrawal", "pending", ""): [
+        Ending(Stage.withdrawal_that_waits_for_approval, [("withdrawal", "reject"), ("withdrawal", "cancel")])
+    ],
+    ("withdrawal", "pending", "queued"): [Ending(Stage.withdrawal, [("withdrawal", "cancel"), GIVE_UP])],
+    ("withdrawal", "processing", "queued"): [
+        Ending(lambda stage: stage.withdrawal(NOT_SENT), [GIVE_UP]),
+    ],
+    ("withdrawal", "processing", "told"): [
+        Ending(lambda stage: stage.withdrawal(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
+    ],
+    ("refund", "pending", ""): [Ending(Stage.refund_without_destination, [("refund", "cancel")])],
+    ("refund", "pending", "queued"): [
+        Ending(Stage.refund, [("refund", "cancel"), GIVE_UP]),
+        Ending(lambda stage: stage.refund(NOT_SENT), [("refund", "cancel"), GIVE_UP]),
+    ],
+    ("refund", "pending", "told"): [
+        Ending(lambda stage: stage.refund(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
+    ],
+    ("return", "pending", "queued"): [
+        Ending(Stage.sent_back, [GIVE_UP]),
+        Ending(lambda stage: stage.sent_back(NOT_SENT), [GIVE_UP]),
+    ],
+    ("return", "pending", "told"): [
+        Ending(lambda stage: stage.sent_back(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
+    ],
+}
+# An order exists from the moment at which its owner may go out, and its bank is told in one commit with it.
+IMPOSSIBLE = {
+    ("withdrawal", "pending", "told"),
+    ("withdrawal", "processing", ""),
+    ("return", "pending", ""),
+}
+FINAL_ORDERS = {State.SUCCEEDED, State.FAILED, State.RETURNED, State.CANCELED}
+FINAL_OWNERS: dict[str, set[Any]] = {
+    "withdrawal": {withdrawals.Status.SUCCEEDED, withdrawals.Status.FAILED, withdrawals.Status.CANCELED},
+    "refund": {refunds.Status.COMPLETED, refunds.Status.FAILED, refunds.Status.CANCELED},
+    "return": {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED},
+}
+STATUSES: dict[str, Any] = {
+    "withdrawal": withdrawals.Status, "refund": refunds.Status, "return": ReturnStatus,
+}  # fmt: skip
+MODELS: dict[str, Any] = {"withdrawal": Withdrawal, "refund": Refund, "return": Return}
+CASES = [
+    pytest.param(key, ending.reach, action, id=f"{'-'.join(key)}-{number}-{action[1]}")
+    for key, endings in ENDINGS.items()
+    for number, ending in enumerate(endings)
+    for action in ending.actions
+]
+
+
+@pytest.fixture
+def stage(till: Till, served_by: Serving, settings: Settings) -> Stage:
+    return Stage(till, served_by, settings)
+
+
+@pytest.fixture
+def staff_client(db: None) -> Client:
+    user = User.objects.create_user("malee", is_staff=True)
+    user.user_permissions.set(Permission.objects.all())
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def open_keys() -> set[Key]:
+    """Every pair of a state of a withdrawal, refund or return and of its order that is not final."""
+    open_orders = ["", *(set(State) - FINAL_ORDERS)]
+    return {
+        (purpose, str(status), str(state))
+        for purpose, statuses in STATUSES.items()
+        for status, state in product(set(statuses) - FINAL_OWNERS[purpose], open_orders)
+    }
+
+
+def test_every_state_that_is_not_final_has_an_ending() -> None:
+    purposes = {value for value, _ in Transfer._meta.get_field("purpose").choices or ()}
+    assert purposes == set(STATUSES)
+    assert open_keys() == set(ENDINGS) | IMPOSSIBLE
+
+
+@pytest.mark.parametrize(("key", "reach", "action"), CASES)
+def test_outgoing_money_is_ended_in_the_console_and_never_sent_after_that(
+    stage: Stage, staff_client: Client, key: Key, reach: Callable[[Stage], str], action: tuple[str, str]
+) -> None:
+    order_id = reach(stage)
+    assert state_of(key[0], order_id) == key
+    Transfer.objects.update(told_at=F("told_at") - OVERDUE)
+    chosen = {"action": action[1], "_selected_action": [order_id]}
+    assert staff_client.post(PATHS[action[0]], chosen, follow=True).status_code == 200
+    _, status, state = state_of(key[0], order_id)
+    assert status in FINAL_OWNERS[key[0]]
+    assert state in {"", *FINAL_ORDERS}
+    assert stage.till.held()["reserved"] == 0
+    bank = stage.serve(sends=[Word("succeeded", "b-1")])
+    carry_out_everything()
+    assert bank.sent == []
+
+
+def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_available(
+    stage: Stage, staff_client: Client
+) -> None:
+    order_id = stage.withdrawal(NOT_SENT)
+    assert stage.till.held() == {"available": 50_000, "reserved": 100_000}
+    chosen = {"action": "give_up", "_selected_action": [order_id]}
+    page = staff_client.post(PATHS["transfer"], chosen, follow=True).content.decode()
+    assert "is ended and never sent." in page
+    told = stage.till.shop.get(f"/v1/withdrawals/{order_id}").json()
+    assert (told["status"], told["failure_code"]) == ("failed", "bank_unreachable")
+    assert stage.till.held() == {"available": 150_000, "reserved": 0}
+    step = Transfer.objects.get().steps.latest("id")
+    assert (step.what, step.actor) == ("canceled", "staff:malee")
+
+
+@pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])
+def test_order_that_the_bank_may_have_is_not_given_up(stage: Stage, purpose: str) -> None:
+    order_id = getattr(stage, purpose)(UNKNOWN)
+    with pytest.raises(transfers.AlreadyTold):
+        orders.give_up(order_id, now=clock.now())
+    assert Transfer.objects.get().state == State.TOLD
+
+
+def test_database_refuses_to_release_money_of_an_order_that_may_be_sent(stage: Stage) -> None:
+    order_id = stage.withdrawal(NOT_SENT)
+    with pytest.raises(DatabaseError, match="may have the order"), transaction.atomic():
+        Withdrawal.objects.filter(pk=order_id).update(status="failed", failure_code="bank_unreachable")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])
+def test_giving_up_while_the_worker_sends_is_one_or_the_other(stage: Stage, purpose: str) -> None:
+    order_id = getattr(stage, purpose)(NOT_SENT)
+    Transfer.objects.update(due_at=clock.now())
+    bank = stage.serve(sends=[Word("succeeded", "b-1")])
+
+    def give_up() -> bool:
+        try:
+            orders.give_up(order_id, now=clock.now())
+        except transfers.AlreadyTold:
+            return False
+        return True
+
+    given_up, _ = at_once(give_up, carry_out_everything)
+    assert len(bank.sent) == (0 if given_up else 1)
+    assert Transfer.objects.get().state == ("canceled" if given_up else "succeeded")
+
+
+def state_of(purpose: str, order_id: str) -> Key:
+    status = MODELS[purpose].objects.values_list("status", flat=True).get(pk=order_id)
+    order = Transfer.objects.filter(pk=order_id).first()
+    return purpose, str(status), str(order.state) if order else ""
+
+
+def carry_out_everything() -> None:
+    Transfer.objects.filter(lease_until=None).update(due_at=clock.now())
+    transfers.work("withdrawal", withdrawal_services.OWNER, now=clock.now)
+    transfers.work("refund", OWNER, now=clock.now)
+    settling.run_due(now=clock.now)
