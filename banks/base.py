@@ -119,6 +119,11 @@ class Bank(Protocol):
 
     code: str
     """Its three digits among the banks of Thailand, as its statements carry them."""
+    signs_callbacks: bool
+    """Whether `verify` proves that the bank sent a message.
+
+    If it does not, the bank is asked before money is credited.
+    """
     calls_per_second: float
     """How many calls it takes from us, all merchants together."""
 
@@ -129,7 +134,7 @@ class Bank(Protocol):
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature.
 
-        Where a bank signs nothing this accepts: the door asks for more than this (a secret path, a network).
+        Where a bank signs nothing this accepts: see `signs_callbacks`.
         """
 
     def parse_notice(self, body: bytes) -> Notice | OrderNotice:

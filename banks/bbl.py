@@ -43,6 +43,7 @@ _SHAPES = {
 class Bbl:
     title: ClassVar[str] = "Bangkok Bank"
     code: str = "002"
+    signs_callbacks: bool = True
     proof: ClassVar[str] = "It signs each message with its key; the secret in the path comes on top."
     reference3_help: ClassVar[str] = ""
     needs: ClassVar[tuple[Need, ...]] = (

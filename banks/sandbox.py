@@ -38,6 +38,7 @@ class SandboxBank:
     """base_url: where it is asked; one that is only listened to needs none."""
 
     code = "998"  # of no bank in Thailand
+    signs_callbacks: bool = True
     calls_per_second: float = 50.0
 
     def __init__(self, secret: str, base_url: str = "") -> None:

@@ -2,7 +2,7 @@
 
 Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions,
 post-oauth-token and generic-response-codes. Amounts in baht, as text or number; times with their offset. It
-signs nothing that it sends: the secret in the path, and the networks of the link, are all that proves it.
+signs nothing that it sends, so nothing is credited before its API, asked by us, has confirmed it.
 """
 
 import re
@@ -50,7 +50,11 @@ _SHAPES = {
 class Scb:
     title: ClassVar[str] = "Siam Commercial Bank"
     code: str = "014"
-    proof: ClassVar[str] = "It signs nothing: the secret in the path, and its networks, prove it."
+    signs_callbacks: bool = False
+    proof: ClassVar[str] = (
+        "It signs nothing: the secret in the path and its networks let it in, and it is asked before money "
+        "is credited."
+    )
     reference3_help: ClassVar[str] = (
         "Required: the prefix that the bank registered for the callback, alone or with more after it."
     )

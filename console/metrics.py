@@ -20,7 +20,7 @@ from console.monitoring import for_monitoring
 from core import clock
 from core.methods import safe_only
 from payments.models import Payment, Status
-from receipts.models import Inquiry, Receipt, Waiting, Why
+from receipts.models import ConfirmationInquiry, Inquiry, Receipt, Waiting, Why
 from receipts.models.waiting import COUNTED
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
@@ -75,6 +75,12 @@ def _inquiries(now: datetime) -> Iterator[Metric]:
     due = Inquiry.objects.filter(due_at__lte=now)
     late = due.filter(due_at__lte=now - LATE)
     yield GaugeMetricFamily("inquiries_due", "Payments that their bank is to be asked about.", due.count())
+    asked = ConfirmationInquiry.objects.filter(due_at__isnull=False)
+    for name, help_text, waiting in [
+        ("confirmations_due", "Money of files that banks are asked about", asked.filter(notice=None)),
+        ("notifications_unconfirmed", "Unsigned notifications to be confirmed", asked.exclude(notice=None)),
+    ]:
+        yield GaugeMetricFamily(name, f"{help_text}. Counted up to {COUNTED}.", waiting[:COUNTED].count())
     yield GaugeMetricFamily("inquiries_overdue", "Of these, since a minute or longer.", late.count())
 
 
@@ -84,6 +90,7 @@ def _for_staff() -> Iterator[Metric]:
     returned = listed.filter(why=Why.RETURNED)
     for name, help_text, waiting in [
         ("receipts_not_applied", "Receipts stored but not judged.", receipts.not_judged()),
+        ("receipts_unconfirmed", "Credits that only a statement reports.", receipts.unconfirmed()),
         ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
         ("notices_for_staff", "Bank messages that wait for a person.", notices),
         ("refunds_returned", "Refunds whose money came back.", returned),

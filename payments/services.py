@@ -37,6 +37,7 @@ class Paid:
     payment: Payment
     paid_at: datetime
     payer: Payer
+    is_confirmed: bool = True
 
 
 def draft(
@@ -64,17 +65,19 @@ def succeed(
     source: str,
     now: datetime,
     received: int | None = None,
+    is_confirmed: bool = True,
 ) -> None:
     """Pending or expired becomes succeeded. The caller holds the lock.
 
     paid_at: the bank's time. source: the account (see `transactions.accounts`) that the money comes from.
-    received: satang that came in, where they may differ from what was asked.
+    received: satang that came in, where they may differ from what was asked. is_confirmed: False where only
+    an uploaded statement reports the money.
     """
     fields = _success_fields(payment, paid_at, payer, now)
     if received not in (None, payment.amount):
         fields["amount_received"] = received
     payment.move_to(Status.SUCCEEDED, **fields)
-    transactions.record_payment(source=source, **_journal_fields(payment, now))
+    transactions.record_payment(source=source, is_confirmed=is_confirmed, **_journal_fields(payment, now))
     _publish("payment.succeeded", payment, now)
 
 
@@ -95,7 +98,10 @@ def succeed_all(paid: Sequence[Paid], *, source: str, now: datetime) -> None:
         changed = each.payment.moved_to(Status.SUCCEEDED, **fields)
     payments = [each.payment for each in paid]
     rows.rewrite(payments, changed)
-    credits = [Credit(payment.merchant_id, payment.id, payment.received) for payment in payments]
+    credits = [
+        Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
+        for each in paid
+    ]
     transactions.record_payments(credits, currency=money.CURRENCY, source=source, at=now)
     events.publish_many([_event(payment, "payment.succeeded", now) for payment in payments])
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core import origin
 from receipts import inbox
-from receipts.models import Act, Deed, Notice
+from receipts.models import Act, Deed, Notice, Verdict
 
 
 class NotPossible(Exception):
@@ -50,7 +50,7 @@ def write_down(act: Act) -> Act:
 
 def message(notice_id: str) -> Notice | None:
     """Under its lock, if it waits for staff or has waited."""
-    waiting = Notice.objects.filter(pk=notice_id, verdict__in=inbox.FOR_STAFF)
+    waiting = Notice.objects.filter(pk=notice_id, verdict__in=[*inbox.FOR_STAFF, Verdict.UNSIGNED])
     return waiting.select_for_update(no_key=True).first()
 
 

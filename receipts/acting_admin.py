@@ -19,7 +19,6 @@ from receipts.act_forms import WhyForm
 from receipts.cases import Case
 from receipts.ways import Way
 
-RESOLVE = "receipts.resolve_receipt"
 LIST, PAGE = "admin:receipts_waiting_changelist", "admin:receipts_waiting_change"
 
 
@@ -35,8 +34,8 @@ class ActingAdmin(ReadOnlyAdmin):
 
     def buttons(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         """What whoever looks at the page of an exception may click there."""
-        may_act = request.user.has_perm(RESOLVE)
-        found = ways.possible(case) if may_act else []
+        may_act = _may_act(request)
+        found = [way for way in ways.possible(case) if request.user.has_perm(way.permission)]
         return {
             **self._kept(request),
             "may_act": may_act,
@@ -45,11 +44,13 @@ class ActingAdmin(ReadOnlyAdmin):
         }
 
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
-        if not request.user.has_perm(RESOLVE):
+        if not _may_act(request):
             raise PermissionDenied
         case = case_of(object_id)
         if (way := ways.find(slug, case)) is None:
             raise Http404
+        if not request.user.has_perm(way.permission):
+            raise PermissionDenied
         if request.method != "POST":
             return self._ask(request, case, way, _unfilled(way, request))
         form = way.form(request.POST)
@@ -105,6 +106,10 @@ class ActingAdmin(ReadOnlyAdmin):
 
     def _redirect(self, request: HttpRequest, url: str) -> HttpResponse:
         return HttpResponseRedirect(add_preserved_filters(self._kept(request), url))
+
+
+def _may_act(request: HttpRequest) -> bool:
+    return any(request.user.has_perm(permission) for permission in (ways.RESOLVE, ways.CONFIRM))
 
 
 def case_of(subject_id: str) -> Case:

@@ -16,6 +16,7 @@ from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
 from receipts import acting, crediting, returns, reversals, services, writing_off
 from receipts.acting import AlreadyDone, NotPossible
+from receipts.confirming import by_person as confirm
 from receipts.models import HELD, Act, Deed, Kind, Outcome, Receipt, Resolution, Return
 from receipts.reopening import ENDED, reopen
 from receipts.returns import Destination, NoDestination, NoSender
@@ -24,10 +25,12 @@ from transactions import ledger
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
-    "accept", "attach", "dismiss", "keep", "lose", "possible", "reopen", "send_back", "send_back_by_hand",
+    "accept", "attach", "confirm", "dismiss", "keep", "lose", "possible", "reopen", "send_back",
+    "send_back_by_hand",
 ]  # fmt: skip
 
 PAYABLE = (Status.PENDING, Status.EXPIRED)
+LEAVING = {Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
 
 
 @transaction.atomic
@@ -123,6 +126,11 @@ def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
 
 def possible(receipt: Receipt) -> frozenset[Deed]:
     """What can be decided about it now. Whether its bank can send, `returns.check_sender` knows."""
+    found = _decidable(receipt)
+    return found if receipt.is_confirmed else found - LEAVING | {Deed.CONFIRMED}
+
+
+def _decidable(receipt: Receipt) -> frozenset[Deed]:
     if receipt.resolution in ENDED:
         return frozenset({Deed.REOPENED})
     if receipt.outcome not in HELD or receipt.resolution != Resolution.OPEN:
@@ -174,6 +182,11 @@ def _return(
     receipt_id: str, make: Callable[[Receipt], Return], deed: Deed, by: str, why: str, now: datetime
 ) -> Return:
     receipt = _open(receipt_id)
+    if not receipt.is_confirmed:
+        raise NotPossible(
+            "Only an uploaded statement reports this money: its bank or a second person confirms it before "
+            "it can leave."
+        )
     if deed not in possible(receipt):
         raise NotPossible("There is no money of this receipt that could go back.")
     if reversals.waiting_for(receipt) is not None:

@@ -13,9 +13,10 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from receipts import case_page, orders
 from receipts.exceptions_admin import ExceptionsAdmin
-from receipts.inquiry_admin import InquiryAdmin, InquiryAnswerAdmin, WatchAdmin
+from receipts.inquiry_admin import ConfirmationInquiryAdmin, InquiryAdmin, InquiryAnswerAdmin, WatchAdmin
 from receipts.models import (
     Act,
+    ConfirmationInquiry,
     Enrolment,
     Inquiry,
     InquiryAnswer,
@@ -39,8 +40,10 @@ from transfers.models import Transfer
 @admin.register(Receipt)
 class ReceiptAdmin(ReadOnlyAdmin):
     shows_personal_data = True
-    list_display = ["id", "bank", "bank_transaction_id", "kind", "baht", "outcome", "payment", "paid_at"]
-    list_filter = ["outcome", "kind", "bank"]
+    list_display = [
+        "id", "bank", "bank_transaction_id", "kind", "baht", "outcome", "is_confirmed", "payment", "paid_at",
+    ]  # fmt: skip
+    list_filter = ["is_confirmed", "outcome", "kind", "bank"]
     list_select_related = ["payment"]
     search_fields = ["=id", "=bank_transaction_id", "=slip_reference", "=reference1", "=payment__id"]
     search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
@@ -87,6 +90,7 @@ admin.site.register(SlipCheck, SlipCheckAdmin)
 admin.site.register(Statement, StatementAdmin)
 admin.site.register(StatementLine, StatementLineAdmin)
 admin.site.register(Inquiry, InquiryAdmin)
+admin.site.register(ConfirmationInquiry, ConfirmationInquiryAdmin)
 admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
 admin.site.register([Turn, Rest, Enrolment], WatchAdmin)
 

@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 
 from core import clock, money, thaibanks, vault
 from core.logs import redact
-from receipts import joining, witnesses
+from receipts import confirming, joining, witnesses
 from receipts.cases import Case
 from receipts.models import Act, Kind, Notice, Receipt, Return, SlipCheck
 from receipts.nearby import Near
@@ -115,6 +115,10 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Paid, by the bank's clock", _moment(receipt.paid_at)),
         ("Told to us", _moment(receipt.received_at)),
         ("Code expired", _moment(payment.expires_at) if payment and payment.expires_at else None),
+        (
+            "Confirmed",
+            None if receipt.is_confirmed else f"no, only a statement reports it{_uploaded(receipt)}",
+        ),
         ("Who says so", ", ".join(witnesses.of(Receipt.objects.filter(pk=receipt.pk)))),
         ("Biller id", receipt.biller_id),
         ("Reference 1", receipt.reference1),
@@ -129,6 +133,11 @@ def _of_receipt(receipt: Receipt) -> Facts:
         ("Payer's account", vault.masked(receipt.payer_account or None)),
         ("Slip", receipt.slip_reference),
     ]
+
+
+def _uploaded(receipt: Receipt) -> str:
+    by = confirming.uploader_of(receipt)
+    return f", which {by} uploaded" if by else ""
 
 
 def _counterpart(receipt: Receipt) -> str | None:

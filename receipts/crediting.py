@@ -52,6 +52,7 @@ def _succeed(receipt: Receipt, payment: Payment, *, source: str, now: datetime) 
         source=source,
         now=now,
         received=receipt.amount,
+        is_confirmed=receipt.is_confirmed,
     )
 
 

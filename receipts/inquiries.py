@@ -12,10 +12,10 @@ import banks
 from banks import calling
 from core import origin
 from payments.models import Payment
-from receipts import enrolment, inbox, joining, questions, rounds, schedule, services
+from receipts import confirmation_inquiries, enrolment, inbox, joining, questions, rounds, schedule, services
 from receipts.enrolment import OPEN
-from receipts.models import Inquiry, InquiryAnswer, Said, Source
-from receipts.questions import SILENCE, Answer
+from receipts.models import ConfirmationInquiry, Inquiry, InquiryAnswer, Receipt, Said, Source
+from receipts.questions import SILENCE, Answer, Asked
 
 log = logging.getLogger("receipts")
 # No new round after so many seconds: what else the worker has to do waits.
@@ -47,42 +47,48 @@ def _carry_out(begun: rounds.Round, now: Callable[[], datetime]) -> None:
     rounds.end(begun, answers, now())
 
 
-def _note(inquiry: Inquiry, answer: Answer, asked_at: datetime, now: Callable[[], datetime]) -> None:
+def _note(inquiry: Asked, answer: Answer, asked_at: datetime, now: Callable[[], datetime]) -> None:
     """What fails here is asked again: by the schedule or, if not even that can be written, by the lease."""
     try:
         _hear(inquiry, answer, now)
     except Exception:
-        log.exception("what the bank said of payment %s could not be kept", inquiry.pk)
+        log.exception("what the bank said of %s could not be kept", inquiry)
         answer = replace(answer, said=Said.NO_ANSWER)
     try:
-        _settle(inquiry, answer, asked_at, now())
+        if isinstance(inquiry, ConfirmationInquiry):
+            confirmation_inquiries.settle(inquiry, answer, now())
+        else:
+            _settle(inquiry, answer, asked_at, now())
     except Exception:
-        log.exception("inquiry of payment %s could not be noted", inquiry.pk)
+        log.exception("inquiry of %s could not be noted", inquiry)
 
 
-def _hear(inquiry: Inquiry, answer: Answer, now: Callable[[], datetime]) -> None:
+def _hear(inquiry: Asked, answer: Answer, now: Callable[[], datetime]) -> None:
     """Through the door of all notices, each movement once, however often it is found."""
     body, source = answer.found.body, Source.INQUIRY
     if answer.said == Said.UNREADABLE and not _was_parked(inquiry):
         inbox.park(bank=inquiry.bank, body=body, now=now(), source=source)
     for notice in answer.found.notices:
-        if not _was_heard(inquiry.bank, notice):
+        receipt = _heard_before(inquiry.bank, notice)
+        if receipt is None:
             receipt = inbox.accept(bank=inquiry.bank, body=body, notice=notice, now=now(), source=source)
-            services.try_to_apply(receipt_id=receipt.id, now=now())
+        elif receipt.is_confirmed:
+            continue
+        services.try_to_apply(receipt_id=receipt.id, now=now())
 
 
-def _was_parked(inquiry: Inquiry) -> bool:
+def _was_parked(inquiry: Asked) -> bool:
+    if isinstance(inquiry, ConfirmationInquiry):
+        return confirmation_inquiries.was_parked(inquiry)
     return InquiryAnswer.objects.filter(payment=inquiry.payment_id, said=Said.UNREADABLE).exists()
 
 
-def _was_heard(bank: str, notice: banks.Notice) -> bool:
-    """Whether an answer of before told of the same movement."""
+def _heard_before(bank: str, notice: banks.Notice) -> Receipt | None:
+    """The bank transaction, if an earlier answer told of the same movement."""
     known = joining.named(bank, notice.bank_transaction_id, notice.kind)
-    return (
-        known is not None
-        and joining.are_one(known, notice)
-        and known.notices.filter(source=Source.INQUIRY).exists()
-    )
+    if known is None or not joining.are_one(known, notice):
+        return None
+    return known if known.notices.filter(source=Source.INQUIRY).exists() else None
 
 
 @transaction.atomic

@@ -18,6 +18,13 @@ class InquiryAdmin(ReadOnlyAdmin):
         return str(inquiry.payment.status)
 
 
+class ConfirmationInquiryAdmin(ReadOnlyAdmin):
+    list_display = ["id", "bank", "receipt_id", "notice_id", "said", "attempts", "due_at", "confirmed_at"]
+    list_filter = ["bank", "said", ("confirmed_at", admin.EmptyFieldListFilter)]
+    search_fields = ["=receipt__id", "=notice__id", "=payment_id"]
+    ordering = ["-id"]
+
+
 class InquiryAnswerAdmin(ReadOnlyAdmin):
     list_display = ["payment_id", "said", "found", "took_ms", "at", "request_id"]
     list_filter = ["said"]

@@ -2,9 +2,9 @@
 
 from django.http import HttpRequest
 
-MAY_LOOK = ("receipts.view_receipt", "receipts.resolve_receipt")
+MAY_LOOK = ("receipts.view_receipt", "receipts.resolve_receipt", "receipts.confirm_receipt")
 
 
 def may_look(request: HttpRequest) -> bool:
-    """Whoever sees receipts, or decides about them."""
+    """Whoever sees receipts, decides about them or confirms them."""
     return any(request.user.has_perm(permission) for permission in MAY_LOOK)

@@ -10,12 +10,14 @@ from functools import partial
 import banks
 from banks import Found, NotAnswered, Question, Unreadable, calling
 from merchants import links
-from receipts.models import Inquiry, Said
+from receipts.models import ConfirmationInquiry, Inquiry, Said
 
 log = logging.getLogger("receipts")
 # The clocks of banks are not ours.
 SKEW = timedelta(minutes=5)
 NOTHING_SAID = Found(b"", ())
+Asked = Inquiry | ConfirmationInquiry
+"""About a payment that nobody confirmed, or about money that only a file or an unsigned message reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class Answer:
 SILENCE = Answer(Said.NO_ANSWER, calling.CALL_SECONDS)
 
 
-def of(inquiry: Inquiry, now: datetime) -> Question:
+def of(inquiry: Asked, now: datetime) -> Question:
+    if isinstance(inquiry, ConfirmationInquiry):
+        return _about_money(inquiry)
     payment = inquiry.payment
     return Question(
         biller_id=payment.qr_code.biller_id,
@@ -42,12 +46,22 @@ def of(inquiry: Inquiry, now: datetime) -> Question:
     )
 
 
-def ready(inquiry: Inquiry, now: datetime) -> Callable[[], Answer]:
+def _about_money(inquiry: ConfirmationInquiry) -> Question:
+    return Question(
+        biller_id=inquiry.biller_id,
+        reference1=inquiry.reference1,
+        amount=inquiry.amount,
+        since=inquiry.paid_at - SKEW,
+        until=inquiry.paid_at + SKEW,
+    )
+
+
+def ready(inquiry: Asked, now: datetime) -> Callable[[], Answer]:
     """The call that puts the question; it reads no database. Who cannot be asked is silent."""
     try:
-        adapter = banks.get(inquiry.bank, links.of(inquiry.payment.merchant_id))
+        adapter = banks.get(inquiry.bank, links.of(inquiry.merchant_id))
     except Exception:
-        log.exception("nobody can be asked about payment %s", inquiry.payment_id)
+        log.exception("nobody can be asked about %s", inquiry)
         return lambda: Answer(Said.NO_ANSWER, 0)
     return partial(_ask, adapter, of(inquiry, now))
 

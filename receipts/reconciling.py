@@ -12,6 +12,9 @@ from merchants.models import Merchant
 from receipts.models import HELD, Kind, LineResult, Outcome, Receipt, Resolution, StatementLine
 
 MOVES_MONEY = [Kind.CREDIT, Kind.REVERSAL]
+CREDITED_BY_LINE = Q(receipt__outcome=Outcome.APPLIED) | Q(
+    receipt__resolution__in=[Resolution.ACCEPTED, Resolution.ATTACHED]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,10 @@ def differences(bank: str, day: date) -> Iterator[Difference]:
     for line in _not_credited(bank, day).iterator():
         why = line.receipt.outcome or "not judged"
         yield _difference("at the bank, not credited", line.receipt, f"{why}, line {line.number}")
+    for line in _unconfirmed(bank, day).iterator():
+        statement = line.statement
+        where = f"{statement.name} line {line.number}, uploaded by {statement.imported_by}"
+        yield _difference("reported by one file alone", line.receipt, where)
     for line in _unreadable(bank, day).iterator():
         where = f"{line.statement.name} line {line.number}"
         yield Difference("at the bank, unreadable", bank, line.statement_id, None, "", where)
@@ -76,6 +83,13 @@ def _not_credited(bank: str, day: date) -> Any:
     waits = Q(receipt__outcome__in=HELD, receipt__resolution=Resolution.OPEN)
     lines = StatementLine.objects.filter(waits | Q(receipt__outcome=Outcome.WAITING), bank=bank, day=day)
     return lines.select_related("receipt").defer("line_sealed").order_by("number")
+
+
+def _unconfirmed(bank: str, day: date) -> Any:
+    """Lines whose money is credited, and which neither the bank nor a second person has confirmed."""
+    lines = StatementLine.objects.filter(CREDITED_BY_LINE, receipt__is_confirmed=False, bank=bank, day=day)
+    found = lines.select_related("receipt", "statement").defer("line_sealed")
+    return found.order_by("statement", "number")
 
 
 def _unreadable(bank: str, day: date) -> Any:

@@ -107,7 +107,7 @@ def _take(reversal: Receipt, credit: Receipt, payment: Payment | None, now: date
     if credit.is_credited and payment is not None:
         if refunds.is_recorded(payment):
             return False
-        _from_merchant(reversal, payment, now)
+        _from_merchant(reversal, credit, payment, now)
         return True
     return (
         credit.outcome != Outcome.WAITING
@@ -116,10 +116,12 @@ def _take(reversal: Receipt, credit: Receipt, payment: Payment | None, now: date
     )
 
 
-def _from_merchant(reversal: Receipt, payment: Payment, now: datetime) -> None:
+def _from_merchant(reversal: Receipt, credit: Receipt, payment: Payment, now: datetime) -> None:
+    """Money that nobody has confirmed is still where it came in: the balance is not touched for it."""
     route = accounts.bank(reversal.bank)
     refunds.record(payment, reversal_id=reversal.id, route=route, amount=reversal.amount, now=now)
-    ledger.take_back(
+    take_back = ledger.take_back if credit.is_confirmed else ledger.take_back_unconfirmed
+    take_back(
         merchant_id=payment.merchant_id,
         fact=Fact.REVERSAL,
         subject_id=reversal.id,

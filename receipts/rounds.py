@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce, Now
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, Coalesce, Now
 
 import banks
 from payments.models import Payment
-from receipts import questions, schedule
+from receipts import confirmation_inquiries, questions, schedule
 from receipts.enrolment import OPEN
-from receipts.models import Inquiry, Rest, Said, Turn
+from receipts.models import ConfirmationInquiry, Inquiry, Rest, Said, Turn
 from receipts.pace import Pace
-from receipts.questions import Answer
+from receipts.questions import Answer, Asked
 
 log = logging.getLogger("receipts")
 # Longer than the calls of a round and what is written down after them.
@@ -39,7 +39,7 @@ class Round:
     """
 
     turn: Turn
-    inquiries: list[Inquiry]
+    inquiries: list[Asked]
     pause: timedelta
 
 
@@ -52,9 +52,13 @@ def lane(bank: str | OuterRef, now: datetime, *, is_fresh: bool) -> "QuerySet[In
 def free_turns(now: datetime) -> "QuerySet[Turn]":
     """Banks that may be asked and have something due, the longest free first."""
     # The first by the index: to find out that there is any, PostgreSQL would read them all.
-    fresh, others = (Subquery(lane(OuterRef("pk"), now, is_fresh=each).values("pk")[:1]) for each in LANES)
+    lanes = [
+        Subquery(of(OuterRef("pk"), now, is_fresh=each).values(first=Cast("pk", TextField()))[:1])
+        for of in (lane, confirmation_inquiries.lane)
+        for each in LANES
+    ]
     free = Turn.objects.filter(pk__in=banks.asked(), free_at__lte=Now()).order_by("free_at")
-    return free.alias(first=Coalesce(fresh, others)).filter(first__isnull=False)
+    return free.alias(first=Coalesce(*lanes)).filter(first__isnull=False)
 
 
 @transaction.atomic
@@ -73,19 +77,23 @@ def begin(now: datetime) -> Round | None:
     return Round(turn, inquiries, pace.pause([questions.of(each, now) for each in inquiries]))
 
 
-def _pick(turn: Turn, now: datetime, pace: Pace) -> list[Inquiry]:
+def _pick(turn: Turn, now: datetime, pace: Pace) -> list[Asked]:
     """From one lane, and what it leaves from the other; in most rounds first what somebody waits for."""
     resting = set(Rest.objects.filter(bank=turn.bank, until__gt=now).values_list("merchant", flat=True))
-    picked: list[Inquiry] = []
+    picked: list[Asked] = []
     room = pace.room
     for is_fresh in LANES if turn.rounds % OTHERS_EVERY else reversed(LANES):
         waiting = lane(turn.bank, now, is_fresh=is_fresh)
-        ready = _by_merchants_turns(_sort_out(waiting, resting, now))
+        reported = confirmation_inquiries.ready(turn.bank, resting, now, is_fresh=is_fresh)
+        ready = _by_merchants_turns([*_sort_out(waiting, resting, now), *reported])
         locked = _lock(waiting, ready[:room])
         costs = pace.fitting([questions.of(each, now) for each in locked], room)
         picked += locked[: len(costs)]
         room -= sum(costs)
-    Inquiry.objects.filter(pk__in=[each.pk for each in picked]).update(lease_until=Now() + LEASE)
+    inquiries = [each.pk for each in picked if isinstance(each, Inquiry)]
+    Inquiry.objects.filter(pk__in=inquiries).update(lease_until=Now() + LEASE)
+    reports = [each.pk for each in picked if isinstance(each, ConfirmationInquiry)]
+    ConfirmationInquiry.objects.filter(pk__in=reports).update(lease_until=Now() + LEASE)
     return picked
 
 
@@ -113,19 +121,23 @@ def _put_off(payment_ids: list[str], now: datetime) -> None:
     Inquiry.objects.bulk_update(inquiries, ["due_at"])
 
 
-def _by_merchants_turns(inquiries: list[Inquiry]) -> list[Inquiry]:
+def _by_merchants_turns(inquiries: list[Asked]) -> list[Asked]:
     """One of each merchant, then a second of each and so on; among these, what waits longest first."""
-    queues: defaultdict[str, list[Inquiry]] = defaultdict(list)
+    queues: defaultdict[str, list[Asked]] = defaultdict(list)
     for each in inquiries:
-        queues[each.payment.merchant_id].append(each)
+        queues[each.merchant_id].append(each)
     return [each for nth in zip_longest(*queues.values()) for each in nth if each is not None]
 
 
-def _lock(waiting: "QuerySet[Inquiry]", ready: list[Inquiry]) -> list[Inquiry]:
+def _lock(waiting: "QuerySet[Inquiry]", ready: list[Asked]) -> list[Asked]:
     """Those that nobody has touched meanwhile, in the same order."""
-    ours = waiting.filter(pk__in=[each.pk for each in ready], payment__status__in=OPEN)
+    ours = waiting.filter(
+        pk__in=[each.pk for each in ready if isinstance(each, Inquiry)], payment__status__in=OPEN
+    )
     untouched = ours.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
-    locked = untouched.in_bulk()
+    reported = [each.pk for each in ready if isinstance(each, ConfirmationInquiry)]
+    locked: dict[str | int, Asked] = dict(untouched.in_bulk())
+    locked |= confirmation_inquiries.locked(reported)
     return [locked[each.pk] for each in ready if each.pk in locked]
 
 
@@ -136,7 +148,7 @@ def end(begun: Round, answers: list[Answer], now: datetime) -> None:
     begins only now: a call that waited for a token, or for one before it, may just have been made.
     """
     turn, wait = begun.turn, begun.pause
-    asked = list(zip((each.payment.merchant_id for each in begun.inquiries), answers, strict=True))
+    asked = list(zip((each.merchant_id for each in begun.inquiries), answers, strict=True))
     heard = {merchant for merchant, answer in asked if answer.said != Said.NO_ANSWER}
     silent = {merchant for merchant, _ in asked} - heard
     silences = 0 if heard else turn.silences

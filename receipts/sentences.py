@@ -39,6 +39,8 @@ def of_receipt(
 
 
 def of_notice(verdict: str, receipt: Receipt | None, *, source: str) -> str:
+    if verdict == "unsigned":
+        return "A notification without a signature. Its bank was asked and does not confirm it."
     if verdict == "unreadable":
         what = "A line of a statement" if source == "statement" else "A message of the bank"
         return f"{what} that nobody understands."

@@ -9,7 +9,7 @@ from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
 from qrcodes.models import QrCode
-from receipts import crediting, joining, orders, reversals
+from receipts import confirming, crediting, joining, orders, reversals
 from receipts.judging import judge
 from receipts.models import HELD, Kind, Outcome, Receipt
 from transactions import accounts, ledger
@@ -82,10 +82,11 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
     payment = _payment_of(receipt)
     receipt = Receipt.objects.locked(receipt_id)
     is_news = receipt.outcome == Outcome.WAITING
+    if not is_news and receipt.payment != payment:
+        raise Moved()
+    confirming.by_bank(receipt, now=now)
     if is_news:
         _judge(receipt, payment, now)
-    elif receipt.payment != payment:
-        raise Moved()
     if receipt.kind == Kind.CREDIT:
         reversals.catch_up(receipt, payment, now=now, is_news=is_news)
     if payment is not None and receipt.is_credited and not is_news:

@@ -1,5 +1,7 @@
 """Where banks knock. The sender is proven by what that bank offers, not by a merchant's key."""
 
+from datetime import datetime
+
 from rest_framework.request import Request
 
 import banks
@@ -7,7 +9,7 @@ from core import addresses, clock, origin
 from core.api import ApiViewSet
 from core.http import Answer
 from merchants import links
-from receipts import inbox, orders, services
+from receipts import confirmation_inquiries, inbox, orders, services
 from receipts import openapi as docs
 
 
@@ -36,9 +38,19 @@ def _take(bank: str, adapter: banks.Bank, request: Request) -> Answer:
     except banks.Unreadable as unreadable:
         inbox.park(bank=bank, body=body, now=now)
         return Answer.of(unreadable.answer or adapter.answer(None))
-    if isinstance(notice, banks.OrderNotice):
+    if not adapter.signs_callbacks:
+        _keep_unsigned(bank, body, notice, now)
+    elif isinstance(notice, banks.OrderNotice):
         orders.accept(bank=bank, body=body, notice=notice, now=now)
     else:
         receipt = inbox.accept(bank=bank, body=body, notice=notice, now=now)
         services.hear(receipt, now=clock.now())
     return Answer.of(adapter.answer(notice))
+
+
+def _keep_unsigned(bank: str, body: bytes, notice: banks.Notice | banks.OrderNotice, now: datetime) -> None:
+    """The bank is asked about money. What an unsigned message says of our orders is for staff."""
+    if isinstance(notice, banks.OrderNotice):
+        inbox.park(bank=bank, body=body, now=now)
+    else:
+        confirmation_inquiries.accept_unsigned(bank=bank, body=body, notice=notice, now=now)

@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from core import ids, money, vault
 from payments.models import Payment
-from receipts import acting, acts, returns
+from receipts import acting, acts, confirming, returns
 from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
 from receipts.case_page import bank_named
 from receipts.cases import Case
@@ -17,11 +17,15 @@ from receipts.models import Deed, Notice, Receipt, Resolution, Verdict
 from refunds.models import Refund
 
 Filled = Mapping[str, Any]
+RESOLVE, CONFIRM = "receipts.resolve_receipt", "receipts.confirm_receipt"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One button. done: said afterwards. says: what will happen, by what is filled in. do: the service."""
+    """One button. done: said afterwards. says: what will happen, by what is filled in. do: the service.
+
+    permission: of staff who may use it.
+    """
 
     slug: str
     label: str
@@ -31,6 +35,7 @@ class Way:
     says: Callable[[Case, Filled], str]
     do: Callable[..., object]
     asks_again: bool = False
+    permission: str = RESOLVE
 
 
 def _accept_says(case: Case, filled: Filled) -> str:
@@ -108,6 +113,15 @@ def _reopen_says(case: Case, filled: Filled) -> str:
     return "It waits for a decision again. What was decided before stays written down."
 
 
+def _confirm_says(case: Case, filled: Filled) -> str:
+    receipt = _receipt(case)
+    return (
+        f"You have seen {money.display(receipt.amount)} on the account at {receipt.bank} yourself, in its "
+        "online banking or by asking the bank. The statement that reports them was uploaded by "
+        f"{confirming.uploader_of(receipt)}. From then on the money can be withdrawn, refunded and sent back."
+    )
+
+
 def _keep_says(case: Case, filled: Filled) -> str:
     assert isinstance(case.subject, Refund)
     refund = case.subject
@@ -168,6 +182,16 @@ WAYS = [
     Way("dismiss", "Dismiss", "Dismissed", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
     Way("lose", "Book as our loss", "Booked", Deed.LOST, WhyForm, _lose_says, _plainly(acts.lose)),
     Way("keep", "Give it to the merchant", "Given", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),
+    Way(
+        "confirm",
+        "Confirm that the bank has it",
+        "Confirmed",
+        Deed.CONFIRMED,
+        WhyForm,
+        _confirm_says,
+        _plainly(acts.confirm),
+        permission=CONFIRM,
+    ),
     Way("reopen", "Open again", "Opened", Deed.REOPENED, WhyForm, _reopen_says, _plainly(acts.reopen)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
@@ -208,7 +232,7 @@ def _deeds(subject: Receipt | Notice | Refund) -> frozenset[Deed]:
 
 
 def _of_message(notice: Notice, *, is_dismissed: bool) -> frozenset[Deed]:
-    if notice.verdict not in (Verdict.CONFLICT, Verdict.UNREADABLE):
+    if notice.verdict not in (Verdict.CONFLICT, Verdict.UNREADABLE, Verdict.UNSIGNED):
         return frozenset()
     return frozenset([Deed.REOPENED if is_dismissed else Deed.DISMISSED])
 

@@ -16,6 +16,11 @@ def is_recorded(payment: Payment) -> bool:
     return Takeback.objects.filter(payment=payment).exists()
 
 
+def taken_back(payment: Payment) -> int:
+    """Satang of the payment that its bank took back."""
+    return sum(Takeback.objects.filter(payment=payment).values_list("amount", flat=True))
+
+
 def record(payment: Payment, *, reversal_id: str, route: str, amount: int, now: datetime) -> None:
     """Show `amount` (satang) as a refund.
 

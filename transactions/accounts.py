@@ -1,12 +1,13 @@
 """Accounts of the ledger by code: where money can be.
 
-A merchant has three. Banks and acquirers are the world outside: they go down when money comes in, up when it
-leaves. Suspense holds what arrived and is nobody's yet; losses, below zero, what the operator has lost.
+A merchant has three, and a fourth for money that nobody has confirmed. Banks and acquirers are the world
+outside: they go down when money comes in, up when it leaves. Suspense holds what arrived and is nobody's yet;
+losses, below zero, what the operator has lost.
 """
 
 from collections.abc import Iterable
 
-from transactions.ledger_models import OF_MERCHANTS, Kind
+from transactions.ledger_models import OF_MERCHANTS, OPENED_TOGETHER, Kind
 
 SUSPENSE = "suspense"
 LOSSES = "losses"
@@ -24,6 +25,16 @@ def owed(merchant_id: str) -> str:
     return f"{Kind.OWED}:{merchant_id}"
 
 
+def unconfirmed(merchant_id: str) -> str:
+    """Money that only an uploaded statement reports: no refund and no withdrawal can take it."""
+    return f"{Kind.UNCONFIRMED}:{merchant_id}"
+
+
+def credited(merchant_id: str, *, is_confirmed: bool) -> str:
+    """The account that new money of a merchant goes to."""
+    return available(merchant_id) if is_confirmed else unconfirmed(merchant_id)
+
+
 def bank(name: str) -> str:
     return f"{Kind.BANK}:{name}"
 
@@ -33,7 +44,7 @@ def acquirer(name: str) -> str:
 
 
 def of(merchant_id: str) -> list[str]:
-    """All that a merchant has; they are opened together."""
+    """All that a merchant has."""
     return [f"{kind}:{merchant_id}" for kind in OF_MERCHANTS]
 
 
@@ -50,5 +61,6 @@ def opened_with(codes: Iterable[str]) -> list[str]:
     """The accounts that must be there before money moves between `codes`."""
     opened = set(codes)
     for code in codes:
-        opened.update(of(owner) if (owner := owner_of(code)) else [])
+        if owner := owner_of(code):
+            opened.update(f"{kind}:{owner}" for kind in OPENED_TOGETHER)
     return sorted(opened)

@@ -38,6 +38,7 @@ class Credit:
     merchant_id: str
     subject_id: str
     amount: int
+    is_confirmed: bool = True
 
 
 def hold_all(amounts: Mapping[str, int], *, source: str, at: datetime) -> None:
@@ -48,7 +49,8 @@ def hold_all(amounts: Mapping[str, int], *, source: str, at: datetime) -> None:
 def credit_all(fact: Fact, credits: Sequence[Credit], *, source: str, at: datetime) -> None:
     """What `ledger.credit` posts for each, from a bank; one to a subject. The caller opens the commit."""
     subjects, amounts = [each.subject_id for each in credits], [each.amount for each in credits]
-    _post(fact, subjects, amounts, [accounts.available(each.merchant_id) for each in credits], source, at)
+    targets = [accounts.credited(each.merchant_id, is_confirmed=each.is_confirmed) for each in credits]
+    _post(fact, subjects, amounts, targets, source, at)
 
 
 def _post(

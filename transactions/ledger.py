@@ -15,7 +15,7 @@ from core import ids
 from transactions import accounts
 from transactions.accounts import LOSSES, SUSPENSE
 from transactions.errors import InsufficientFunds
-from transactions.ledger_models import Fact, Unfolded
+from transactions.ledger_models import Fact, Kind, Unfolded
 from transactions.postings import Held, fold, lock, open_accounts, post, read
 
 SWEEP_BATCH = 100
@@ -23,11 +23,15 @@ SWEEP_BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Satang, none negative. `owed` is what a bank took back beyond the balance; credits fill it first."""
+    """Satang, none negative. `owed` is what a bank took back beyond the balance; credits fill it first.
+
+    `unconfirmed` is money that only an uploaded statement reports. It cannot leave.
+    """
 
     available: int
     reserved: int
     owed: int
+    unconfirmed: int = 0
 
 
 def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
@@ -41,11 +45,31 @@ def balances(merchant_ids: Collection[str]) -> dict[str, Balance]:
     return {merchant_id: _balance(merchant_id, found) for merchant_id in merchant_ids}
 
 
-def credit(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, source: str, at: datetime) -> None:
-    """Money for the merchant, from the account `source`, such as `bank:sandbox`."""
+def credit(
+    *,
+    merchant_id: str,
+    fact: Fact,
+    subject_id: str,
+    amount: int,
+    source: str,
+    at: datetime,
+    is_confirmed: bool = True,
+) -> None:
+    """Money for the merchant, from the account `source`, such as `bank:sandbox`.
+
+    is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
+    """
     if source == SUSPENSE:
         _hold_still(SUSPENSE)
-    post(fact, subject_id, {source: -amount, accounts.available(merchant_id): amount}, at)
+    target = accounts.credited(merchant_id, is_confirmed=is_confirmed)
+    post(fact, subject_id, {source: -amount, target: amount}, at)
+
+
+def confirm(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> None:
+    """Money that only a statement reported becomes available. The subject is its bank transaction."""
+    unconfirmed = accounts.unconfirmed(merchant_id)
+    _hold_still(unconfirmed)
+    post(Fact.CONFIRMED, subject_id, {unconfirmed: -amount, accounts.available(merchant_id): amount}, at)
 
 
 def reserve(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, at: datetime) -> None:
@@ -77,6 +101,15 @@ def take_back(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, to:
     }
     post(fact, subject_id, lines, at)
     return amount - from_balance
+
+
+def take_back_unconfirmed(
+    *, merchant_id: str, fact: Fact, subject_id: str, amount: int, to: str, at: datetime
+) -> None:
+    """A bank takes back money that nobody has confirmed. Nothing else of the merchant is touched."""
+    unconfirmed = accounts.unconfirmed(merchant_id)
+    _hold_still(unconfirmed)
+    post(fact, subject_id, {unconfirmed: -amount, to: amount}, at)
 
 
 def hold(*, subject_id: str, amount: int, source: str, at: datetime) -> None:
@@ -124,7 +157,8 @@ def fold_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:
 def _fold_batch(codes: list[str], now: datetime) -> int:
     held = fold(lock(codes, skip_locked=True))
     for code, found in held.items():
-        if found.owed and (merchant_id := accounts.owner_of(code)):
+        merchant_id = accounts.owner_of(code)
+        if found.owed and merchant_id and accounts.kind_of(code) == Kind.AVAILABLE:
             _fill_owed(merchant_id, found, now)
     return len(held)
 
@@ -154,4 +188,5 @@ def _fill_owed(merchant_id: str, held: Held, at: datetime) -> int:
 
 def _balance(merchant_id: str, found: Mapping[str, int]) -> Balance:
     net = found.get(accounts.available(merchant_id), 0) + found.get(accounts.owed(merchant_id), 0)
-    return Balance(max(net, 0), found.get(accounts.reserved(merchant_id), 0), max(-net, 0))
+    reserved, unconfirmed = accounts.reserved(merchant_id), accounts.unconfirmed(merchant_id)
+    return Balance(max(net, 0), found.get(reserved, 0), max(-net, 0), found.get(unconfirmed, 0))

@@ -14,13 +14,15 @@ class Kind(models.TextChoices):
     AVAILABLE = "available"  # the merchant may send it out
     RESERVED = "reserved"  # promised to a refund or a withdrawal that is under way
     OWED = "owed"  # a bank took back more than there was; zero or less
+    UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot be spent
     BANK = "bank"
     ACQUIRER = "acquirer"
     SUSPENSE = "suspense"  # arrived, and nobody's yet
     LOSSES = "losses"  # what left a bank for good and was nobody's to lose but ours; zero or less
 
 
-OF_MERCHANTS = (Kind.AVAILABLE, Kind.RESERVED, Kind.OWED)
+OPENED_TOGETHER = (Kind.AVAILABLE, Kind.RESERVED, Kind.OWED)
+OF_MERCHANTS = (*OPENED_TOGETHER, Kind.UNCONFIRMED)
 OUTSIDE = (Kind.BANK, Kind.ACQUIRER)
 
 
@@ -42,13 +44,14 @@ class Fact(models.TextChoices):
     SENT_BACK = "sent_back"  # it went back where it came from
     LOST = "lost"  # a bank took back what had left already
     RECOVERED = "recovered"  # what was lost could be taken after all
+    CONFIRMED = "confirmed"  # a second source or person confirmed what only a statement reported
 
 
 class Account(models.Model):
     """A place where money is. What it holds is `settled` and all that is unfolded of it; satang."""
 
     id = PublicIdKey(max_length=CODE_LENGTH)
-    kind = models.CharField(max_length=9, choices=Kind.choices)
+    kind = models.CharField(max_length=11, choices=Kind.choices)
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
@@ -70,7 +73,9 @@ class Account(models.Model):
                 name="account_code_says_whose",
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=[Kind.AVAILABLE, Kind.RESERVED, Kind.SUSPENSE], settled__gte=0)
+                condition=Q(
+                    kind__in=[Kind.AVAILABLE, Kind.RESERVED, Kind.UNCONFIRMED, Kind.SUSPENSE], settled__gte=0
+                )
                 | Q(kind__in=[Kind.OWED, Kind.LOSSES], settled__lte=0)
                 | Q(kind__in=OUTSIDE),
                 name="account_not_overdrawn",
@@ -139,7 +144,7 @@ class Unfolded(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(account_id__regex="^(bank|acquirer):")
-                | Q(account_id__regex="^(available:|suspense$)", amount__gt=0),
+                | Q(account_id__regex="^(available:|unconfirmed:|suspense$)", amount__gt=0),
                 name="unfolded_never_takes",
             )
         ]

@@ -92,7 +92,7 @@ def post(fact: Fact, subject_id: str, lines: Mapping[str, int], at: datetime) ->
 def settles_at_once(code: str, amount: int) -> bool:
     """Whether a line changes `settled` itself, where a CHECK judges it, and does not wait to be folded."""
     kind = accounts.kind_of(code)
-    takes = kind in (Kind.AVAILABLE, Kind.SUSPENSE) and amount < 0
+    takes = kind in (Kind.AVAILABLE, Kind.UNCONFIRMED, Kind.SUSPENSE) and amount < 0
     return takes or kind in (Kind.RESERVED, Kind.OWED, Kind.LOSSES)
 
 

@@ -65,4 +65,11 @@ class BalanceObject(serializers.Serializer[Any]):
         help_text="Satang that a bank took back beyond the balance; what comes in fills it first. "
         "Absent where nothing is owed.",
     )
+    unconfirmed = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_HELD,
+        required=False,
+        help_text="Satang that only a statement file reports. They become available when the bank or a "
+        "second person confirms them. Absent where there are none.",
+    )
     currency = answers.currency()

@@ -11,9 +11,19 @@ from transactions.models import Fact, IllegalMove, Status, Transaction, Type
 
 
 def record_payment(
-    *, payment_id: str, merchant_id: str, amount: int, currency: str, source: str, at: datetime
+    *,
+    payment_id: str,
+    merchant_id: str,
+    amount: int,
+    currency: str,
+    source: str,
+    at: datetime,
+    is_confirmed: bool = True,
 ) -> Transaction:
-    """A payment that succeeded: `amount` (satang) is what was received, from the account `source`."""
+    """A payment that succeeded: `amount` (satang) is what was received, from the account `source`.
+
+    is_confirmed: see `ledger.credit`.
+    """
     ledger.credit(
         merchant_id=merchant_id,
         fact=Fact.PAYMENT,
@@ -21,6 +31,7 @@ def record_payment(
         amount=amount,
         source=source,
         at=at,
+        is_confirmed=is_confirmed,
     )
     return _record(_row(Type.PAYMENT, Status.SUCCEEDED, payment_id, merchant_id, amount, currency, at))
 

@@ -20,9 +20,11 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
 
 def balance_object(balance: Balance) -> dict[str, Any]:
     owed = {"owed": balance.owed} if balance.owed else {}
+    unconfirmed = {"unconfirmed": balance.unconfirmed} if balance.unconfirmed else {}
     return {
         "available": balance.available,
         "reserved": balance.reserved,
         **owed,
+        **unconfirmed,
         "currency": money.CURRENCY,
     }

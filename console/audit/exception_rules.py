@@ -1,6 +1,6 @@
 """Money that did not fit: what waits is in suspense, what was decided is posted and says by whom."""
 
-from console.audit.rules import WAITED, Rule, posted
+from console.audit.rules import CREDITED, WAITED, Rule, posted
 
 # From the money of a refund that came back until somebody gives it to the merchant.
 KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed = 'kept')"
@@ -90,7 +90,7 @@ RULES = [
            JOIN transactions_journal AS journal ON fact = 'reversal' AND subject_id = receipt.id
            JOIN transactions_entry AS entry ON entry.journal_id = journal.id
            JOIN transactions_account AS account ON account.id = entry.account_id
-           WHERE receipt.outcome = 'reversed' AND account.kind IN ('available', 'owed')
+           WHERE receipt.outcome = 'reversed' AND account.kind IN ('available', 'owed', 'unconfirmed')
            GROUP BY receipt.id""",
     ),
     Rule(
@@ -124,7 +124,35 @@ RULES = [
         f"""SELECT DISTINCT ON (subject_id) subject_id,
                 CASE deed WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE deed END
             FROM receipts_act JOIN receipts_receipt AS receipt ON receipt.id = subject_id
-            WHERE {DECIDED} ORDER BY subject_id, receipts_act.id DESC""",  # noqa: S608
+            WHERE {DECIDED} AND deed <> 'confirmed' ORDER BY subject_id, receipts_act.id DESC""",  # noqa: S608
+    ),
+    Rule(
+        "money that only a statement reports is held as unconfirmed, and nothing else is",
+        f"""SELECT 'unconfirmed:' || merchant_id, sum(receipt.amount - coalesce(takeback.amount, 0))::text
+            FROM receipts_receipt AS receipt
+            LEFT JOIN refunds_takeback AS takeback ON takeback.payment_id = receipt.payment_id
+            WHERE {CREDITED} AND NOT is_confirmed GROUP BY merchant_id
+            HAVING sum(receipt.amount - coalesce(takeback.amount, 0)) <> 0""",  # noqa: S608
+        """SELECT id, sum(satang)::text FROM (
+               SELECT id, settled AS satang FROM transactions_account WHERE kind = 'unconfirmed'
+               UNION ALL
+               SELECT account_id, amount FROM transactions_unfolded
+               WHERE starts_with(account_id, 'unconfirmed:')
+           ) AS part GROUP BY id HAVING sum(satang) <> 0""",
+    ),
+    Rule(
+        "money of a statement was confirmed by its bank or by somebody who did not upload it",
+        """SELECT id, 'confirmed' FROM receipts_receipt
+           WHERE source = 'statement' AND kind = 'credit' AND is_confirmed""",
+        """SELECT receipt.id, 'confirmed' FROM receipts_receipt AS receipt
+           WHERE source = 'statement' AND kind = 'credit' AND is_confirmed AND (
+               EXISTS (SELECT FROM receipts_notice WHERE receipt_id = receipt.id
+                   AND source IN ('callback', 'inquiry') AND verdict IN ('new', 'repeat'))
+               OR EXISTS (SELECT FROM receipts_act WHERE subject_id = receipt.id AND deed = 'confirmed'
+                   AND by <> ALL (SELECT imported_by FROM receipts_statementline AS line
+                       JOIN receipts_statement AS statement ON statement.id = line.statement_id
+                       WHERE line.receipt_id = receipt.id))
+           )""",
     ),
     Rule(
         "what is listed for staff is what waits",

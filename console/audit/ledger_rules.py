@@ -54,11 +54,14 @@ RULES = [
     Rule(
         "other postings go where their fact says",
         """SELECT id::text, fact FROM transactions_journal
-           WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered')""",
+           WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered',
+               'confirmed')""",
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
                WHEN fact = 'reversal' AND way ~ '^(-available )?(-owed )?[+](bank|acquirer)$' THEN fact
                WHEN fact = 'reversal' AND way ~ '^-suspense [+](bank|acquirer)$' THEN fact
+               WHEN fact = 'reversal' AND way ~ '^-unconfirmed [+](bank|acquirer)$' THEN fact
+               WHEN fact = 'confirmed' AND way = '-unconfirmed +available' THEN fact
                WHEN fact = 'owed_filled' AND way = '-available +owed' THEN fact
                WHEN fact = 'held' AND way ~ '^-(bank|acquirer) [+]suspense$' THEN fact
                WHEN fact = 'accepted' AND way = '-suspense +available' THEN fact
@@ -69,14 +72,15 @@ RULES = [
            END
            FROM (
                SELECT journal.id, fact, count(DISTINCT split_part(account_id, ':', 2))
-                       FILTER (WHERE account_id ~ '^(available|reserved|owed):') AS owners,
+                       FILTER (WHERE account_id ~ '^(available|reserved|owed|unconfirmed):') AS owners,
                    string_agg(
                        CASE WHEN entry.amount < 0 THEN '-' ELSE '+' END || split_part(account_id, ':', 1), ' '
                        ORDER BY entry.amount > 0, account_id
                    ) AS way
                FROM transactions_journal AS journal
                JOIN transactions_entry AS entry ON entry.journal_id = journal.id
-               WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered')
+               WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered',
+                   'confirmed')
                GROUP BY journal.id
            ) AS posting""",
     ),

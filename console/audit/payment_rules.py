@@ -28,7 +28,10 @@ RULES = [
             ) AS paid, LATERAL (
                 VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
             ) AS line (account_id, satang)""",  # noqa: S608
-        posted("journal.fact = 'payment'"),
+        # Whether it was confirmed by then, the sum of what nobody has confirmed tells (exception_rules).
+        posted("journal.fact = 'payment'").replace(
+            "entry.account_id)", "replace(entry.account_id, 'unconfirmed:', 'available:'))"
+        ),
     ),
     Rule(
         "merchants are told of each payment as its status says",

@@ -4,8 +4,9 @@ from typing import Any
 
 from console.timeline.entries import CLOCK, Entry, Moment, Subject, Type
 from core import money, vault
-from core.clock import iso
+from core.clock import iso, iso_or_none
 from receipts.models import (
+    ConfirmationInquiry,
     InquiryAnswer,
     Kind,
     Notice,
@@ -56,6 +57,12 @@ def notices(subject: Subject) -> Moment:
     return Moment(rows, "received_at", _noticed)
 
 
+def unsigned(subject: Subject) -> Moment:
+    """Notifications that prove nothing by themselves. Their bank's answer is a notice of its own."""
+    asked = ConfirmationInquiry.objects.filter(payment_id=subject.payment.pk, notice__isnull=False)
+    return Moment(asked.select_related("notice").defer("notice__body_sealed"), "created_at", _unsigned)
+
+
 def lines(subject: Subject) -> Moment:
     read = StatementLine.objects.filter(receipt__in=subject.receipt_ids)
     return Moment(read.select_related("receipt", "statement"), "statement__created_at", _lined)
@@ -74,9 +81,26 @@ def _noticed(notice: Notice) -> Entry:
     return Entry(notice.received_at, Type.NOTICE, summary, actor, notice.request_id, details)
 
 
+def _unsigned(inquiry: ConfirmationInquiry) -> Entry:
+    assert inquiry.notice is not None
+    amount = money.display(inquiry.amount)
+    summary = f"A notification reports {amount}. It is not signed, so the bank is asked first."
+    details = {
+        "verdict": inquiry.notice.verdict,
+        "source": inquiry.notice.source,
+        "bank_transaction_id": inquiry.bank_transaction_id,
+        "amount": inquiry.amount,
+        "confirmed_at": iso_or_none(inquiry.confirmed_at),
+    }
+    actor = f"bank:{inquiry.bank}"
+    return Entry(inquiry.created_at, Type.NOTICE, summary, actor, inquiry.notice.request_id, details)
+
+
 def _lined(line: StatementLine) -> Entry:
     assert line.receipt is not None
     summary = f"The bank's statement says: {_said(line.receipt)}."
+    if not line.receipt.is_confirmed:
+        summary += " Only the statement reports it so far, and the money cannot leave."
     details = {"result": line.result, "source": Source.STATEMENT.value, **about(line.receipt)}
     imported = line.statement
     internal = {"statement": imported.name, "imported_by": imported.imported_by}

@@ -15,6 +15,7 @@ SUMMARIES = {
     Deed.DISMISSED: "Looked at: there is nothing to do.",
     Deed.LOST: "The bank took money back that had left already: nobody is charged for it.",
     Deed.REOPENED: "What was decided was a mistake: it waits for staff again.",
+    Deed.CONFIRMED: "Somebody confirmed what only a statement had reported: the money is available.",
     Deed.KEPT: "A refund came back: its money is available again.",
 }
 

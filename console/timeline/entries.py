@@ -37,6 +37,7 @@ class Type(StrEnum):
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
     LOST = "staff.lost"
+    CONFIRMED = "staff.confirmed"  # a second person confirmed what only a statement reported
     REOPENED = "staff.reopened"  # it was dismissed, or booked as lost, by mistake
     SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
     RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
@@ -44,7 +45,7 @@ class Type(StrEnum):
     RETURN_INQUIRY = "return.inquiry"  # we asked the bank what became of the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
-    RETURN_CANCELED = "return.canceled"  # the bank took it back itself, or staff rejected the order
+    RETURN_CANCELED = "return.canceled"  # before a bank was told: it took it back itself, or staff ended it
     RETURN_RETURNED = "return.returned"
     REFUND_CREATED = "refund.created"
     REFUND_ADDRESSED = "refund.addressed"  # it waited to know where to

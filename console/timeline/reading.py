@@ -34,6 +34,7 @@ KINDS: list[Callable[[Subject], Moment]] = [
     fate.expiries,
     bank.inquiries,
     cards.inquiries,
+    bank.unsigned,
     bank.notices,
     bank.lines,
     slips.checks,

@@ -18,6 +18,7 @@ class Deed(models.TextChoices):
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
     LOST = "lost"  # a bank took back what had left already: the operator bears it
     REOPENED = "reopened"  # it was dismissed, or booked as a loss, by mistake
+    CONFIRMED = "confirmed"  # a second person confirms money that only a statement reports
 
 
 class Act(models.Model):
@@ -52,6 +53,9 @@ class Act(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["subject_id", "round"], condition=Q(deed="reopened"), name="act_opens_a_subject_once"
+            ),
+            models.UniqueConstraint(
+                fields=["subject_id"], condition=Q(deed="confirmed"), name="act_confirms_a_subject_once"
             ),
         ]
 

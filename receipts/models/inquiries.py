@@ -40,6 +40,11 @@ class Inquiry(models.Model):
     def __str__(self) -> str:
         return str(self.payment_id)
 
+    @property
+    def merchant_id(self) -> str:
+        """At whose bank."""
+        return str(self.payment.merchant_id)
+
 
 class Turn(models.Model):
     """A bank's turn to be asked: one sweep has it at a time, and keeps to what the bank takes a second."""

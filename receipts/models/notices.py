@@ -13,6 +13,7 @@ class Verdict(models.TextChoices):
     REPEAT = "repeat"  # the same again: nothing to do
     CONFLICT = "conflict"  # told differently before, or an order that nobody gave: waits for staff
     UNREADABLE = "unreadable"  # from the bank, but not understood: waits for staff
+    UNSIGNED = "unsigned"  # proves nothing by itself: the bank is asked, and its answer is believed
 
 
 class Notice(models.Model):

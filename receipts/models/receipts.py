@@ -86,6 +86,10 @@ class ReceiptQuerySet(models.QuerySet["Receipt"]):
         """Those that wait for a person."""
         return self.filter(outcome__in=HELD, resolution=Resolution.OPEN)
 
+    def unconfirmed(self) -> "ReceiptQuerySet":
+        """Money that only an uploaded statement reports."""
+        return self.filter(is_confirmed=False)
+
     def credited(self) -> "ReceiptQuerySet":
         """Those by which a payment succeeded."""
         return self.filter(CREDITED)
@@ -118,6 +122,11 @@ class Receipt(models.Model):
     payer_bank_code = models.CharField(max_length=3, blank=True, default="")
     payer_account_sealed = models.TextField(blank=True, default="", editable=False)
     slip_reference = models.CharField(max_length=64, blank=True, default="")
+    is_confirmed = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="No: only an uploaded statement reports this money, and it cannot leave.",
+    )
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.WAITING, blank=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, related_name="+")
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, related_name="receipts")
@@ -131,7 +140,10 @@ class Receipt(models.Model):
     objects: Any = ReceiptQuerySet.as_manager()
 
     class Meta:
-        permissions = [("resolve_receipt", "Can decide what becomes of money that waits")]
+        permissions = [
+            ("resolve_receipt", "Can decide what becomes of money that waits"),
+            ("confirm_receipt", "Can confirm money that only a statement reports"),
+        ]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(outcome=""), name="receipt_not_judged"),
             models.Index(fields=["-received_at"], name="receipt_newest_first"),
@@ -140,6 +152,9 @@ class Receipt(models.Model):
             ),
             models.Index(fields=["biller_id", "reference1"], name="receipt_by_reference"),
             models.Index(fields=["bank", "paid_at"], name="receipt_by_bank_day"),
+            models.Index(
+                fields=["received_at"], condition=Q(is_confirmed=False), name="receipt_not_confirmed"
+            ),
             models.Index(fields=["slip_reference"], condition=~Q(slip_reference=""), name="receipt_by_slip"),
         ]
         constraints = [
@@ -172,6 +187,10 @@ class Receipt(models.Model):
                 name="receipt_resolution_fits_kind",
             ),
             models.CheckConstraint(condition=Q(amount__gte=0), name="receipt_amount_not_negative"),
+            models.CheckConstraint(
+                condition=Q(is_confirmed=True) | Q(source="statement", kind="credit"),
+                name="receipt_unconfirmed_is_of_a_statement",
+            ),
         ]
 
     def __str__(self) -> str:

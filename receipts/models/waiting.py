@@ -21,6 +21,7 @@ class Why(models.TextChoices):
     REVERSAL = "reversal", "taken back, never had"
     CONFLICT = Verdict.CONFLICT.value, "told differently"
     UNREADABLE = Verdict.UNREADABLE.value, "not understood"
+    UNCONFIRMED = "unconfirmed", "The bank does not confirm it"
     RETURNED = "returned", "refund came back"
 
 

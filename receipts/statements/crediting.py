@@ -86,7 +86,10 @@ def _succeed(bank: str, plain: Sequence[Pair], now: datetime) -> None:
         receipt.outcome, receipt.judged_at = Outcome.APPLIED, now
         receipt.payment, receipt.merchant_id = payment, payment.merchant_id
     rows.rewrite([receipt for receipt, _ in plain], ["outcome", "judged_at", "payment", "merchant"])
-    paid = [Paid(payment, receipt.paid_at, crediting.payer_of(receipt)) for receipt, payment in plain]
+    paid = [
+        Paid(payment, receipt.paid_at, crediting.payer_of(receipt), receipt.is_confirmed)
+        for receipt, payment in plain
+    ]
     payments.succeed_all(paid, source=accounts.bank(bank), now=now)
 
 

@@ -49,6 +49,7 @@ class Matching:
             bank_transaction_id=_own_name(digest, occurrence),
             source=Source.STATEMENT,
             kind=line.kind,
+            is_confirmed=Kind(line.kind) != Kind.CREDIT,
             biller_id=line.biller_id,
             reference1=line.reference1,
             reference2=line.reference2,
@@ -61,6 +62,11 @@ class Matching:
         )
         self._made.append(receipt)
         return receipt
+
+    @property
+    def made(self) -> Sequence[Receipt]:
+        """What no receipt was there for."""
+        return self._made
 
     def save(self) -> None:
         """Store those that were made, with the names that tie reversals to their credits.

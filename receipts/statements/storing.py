@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from core import rows, vault
-from receipts import inbox, joining
+from receipts import confirmation_inquiries, inbox, joining
 from receipts.models import LineResult, Receipt, Source, Statement, StatementLine, Verdict
 from receipts.statements.commits import by_index
 from receipts.statements.lines import Row
@@ -94,6 +94,7 @@ def _joined(
             made = matching.make(line, entry.row.digest, entry.occurrence, now=now)
             joined[entry.key] = LineResult.NEW, made
     matching.save()
+    confirmation_inquiries.ask_about(bank, matching.made, now=now)
     return joined
 
 

@@ -15,7 +15,7 @@ from core import clock, thaiqr
 from core.clock import BANGKOK
 from merchants import links
 from receipts import inbox
-from receipts.models import Notice, Receipt
+from receipts.models import ConfirmationInquiry, Notice, Receipt
 from tests.banks import bbl_stand_in, scb_stand_in
 from tests.banks.bbl_stand_in import push, signed
 from tests.banks.scb_stand_in import confirmation
@@ -86,15 +86,14 @@ def pushed(code: dict[str, Any], **changes: Any) -> bytes:
     return push(**told | changes)
 
 
-def test_a_confirmation_pays_the_code_and_is_answered_in_the_banks_words(scb: Linked) -> None:
+def test_an_unsigned_confirmation_is_kept_and_answered_in_the_banks_words(scb: Linked) -> None:
     code = scb.shop.qr_code()
     answer = scb.knock(confirmed(code))
     assert (answer.status_code, answer.json()) == (
         200,
         {"resCode": "00", "resDesc": "success", "transactionId": "201907169lbqgPbt1Bl3oiA"},
     )
-    assert scb.status(code) == "succeeded"
-    assert Receipt.objects.get().payer_account == "0123456789"
+    assert (scb.status(code), Notice.objects.get().verdict) == ("pending", "unsigned")
 
 
 def test_a_push_pays_the_code_and_is_answered_in_the_banks_words(bbl: Linked) -> None:
@@ -109,8 +108,7 @@ def test_repeats_get_the_same_answer_and_change_nothing(scb: Linked) -> None:
     body = confirmed(code)
     first, *again = [scb.knock(body) for _ in range(3)]
     assert {answer.content for answer in again} == {first.content}
-    assert (Receipt.objects.count(), Notice.objects.count()) == (1, 3)
-    assert scb.status(code) == "succeeded"
+    assert (ConfirmationInquiry.objects.count(), Notice.objects.count()) == (1, 3)
 
 
 def test_a_push_that_is_sent_again_is_known_by_its_id(bbl: Linked) -> None:
@@ -269,10 +267,10 @@ def test_a_door_is_only_knocked_at(scb: Linked, method: str) -> None:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def fail(**_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(inbox, "accept", fail)
+    monkeypatch.setattr(inbox, "keep", fail)
     yield
 
 
@@ -311,7 +309,8 @@ def test_two_shops_of_one_bank_have_doors_of_their_own(scb: Linked) -> None:
         code = door.shop.qr_code()
         assert json.loads(confirmed(code, payeeProxyId=biller))["payeeProxyId"] == biller
         door.knock(confirmed(code, payeeProxyId=biller, transactionId=f"of-{biller}"))
-        assert door.status(code) == "succeeded"
+        asked = ConfirmationInquiry.objects.get(payment_id=code["payment_id"])
+        assert (asked.merchant, asked.bank_transaction_id) == (door.shop.merchant, f"of-{biller}")
 
 
 def test_the_same_biller_at_two_banks_is_two_shops(bbl: Linked) -> None:

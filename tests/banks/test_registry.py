@@ -62,3 +62,11 @@ def test_a_deployment_without_the_secret_has_no_sandbox_bank(settings: Any) -> N
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(banks.UnknownBank):
         banks.get("sandbox")
+
+
+def test_bank_that_does_not_sign_its_callbacks_can_be_asked() -> None:
+    """Else none of its payments would ever be credited."""
+    known = {**banks.LIVE, **banks.asked()}
+    unsigned = {name for name, bank in known.items() if not bank.signs_callbacks}
+    assert unsigned == {"scb"}
+    assert unsigned <= set(banks.asked())

@@ -15,6 +15,7 @@ PAYS = f"type = 'payment' AND payment_id = {PAID}"
 JOURNAL = one("transactions_journal", "fact = 'payment'")
 HELD = one("transactions_journal", "fact = 'held'")
 APPLIED = one("receipts_receipt", "outcome = 'applied'")
+CONFIRMED = one("receipts_receipt", "source = 'statement' AND is_confirmed AND kind = 'credit'")
 WAITS = one("receipts_receipt", "kind = 'credit' AND outcome = 'unmatched' AND resolution = ''")
 REVERSED = one("receipts_receipt", "outcome = 'reversed'")
 BY_BANK = one("refunds_refund", "reversal_id IS NOT NULL")
@@ -24,7 +25,7 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
 ) ORDER BY id LIMIT 1)"""
 COMPLETED = one("refunds_refund", "status = 'completed' AND returned_at IS NULL")
-OVERDRAWN = {"available": -1, "reserved": -1, "suspense": -1, "owed": 1, "losses": 1}
+OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "owed": 1, "losses": 1}
 SENT = one("withdrawals_withdrawal", "status = 'succeeded'")
 
 
@@ -80,7 +81,9 @@ LIES = {
         f"""UPDATE transactions_entry SET account_id = 'reserved:mch_other' WHERE id = (
             SELECT min(id) FROM transactions_entry WHERE journal_id = (
                 SELECT min(id) FROM transactions_journal WHERE fact = '{fact}'))"""
-        for fact in ("reversal", "owed_filled", "held", "accepted", "sent_back", "lost", "recovered")
+        for fact in (
+            "reversal", "owed_filled", "held", "accepted", "sent_back", "lost", "recovered", "confirmed",
+        )
     ],
     "a payment that ended is in the history, and no other": [
         f"DELETE FROM transactions_transaction WHERE payment_id = {PAID}",
@@ -202,6 +205,19 @@ LIES = {
         "DELETE FROM receipts_act WHERE deed = 'reopened'",
         "UPDATE receipts_receipt SET resolution = '', resolved_at = NULL WHERE resolution = 'dismissed'",
         f"UPDATE receipts_receipt SET resolution = 'sent_back', resolved_at = now() WHERE id = {WAITS}",
+    ],
+    "money that only a statement reports is held as unconfirmed, and nothing else is": [
+        "UPDATE receipts_receipt SET is_confirmed = true WHERE NOT is_confirmed",
+        f"UPDATE receipts_receipt SET is_confirmed = false WHERE id = {CONFIRMED}",
+        "UPDATE transactions_account SET settled = settled + 1 WHERE kind = 'unconfirmed'",
+        lose_posting("confirmed"),
+        """UPDATE transactions_unfolded SET account_id = 'available:' || split_part(account_id, ':', 2)
+           WHERE account_id LIKE 'unconfirmed:%'""",
+    ],
+    "money of a statement was confirmed by its bank or by somebody who did not upload it": [
+        "DELETE FROM receipts_act WHERE deed = 'confirmed'",
+        "UPDATE receipts_act SET by = 'malee' WHERE deed = 'confirmed'",
+        "UPDATE receipts_receipt SET is_confirmed = true WHERE NOT is_confirmed",
     ],
     "what is listed for staff is what waits": [
         f"DELETE FROM receipts_waiting WHERE id = {WAITS}",

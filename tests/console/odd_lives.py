@@ -13,6 +13,7 @@ from receipts.orders import OWNERS
 from refunds.models import Refund
 from tests.conftest import open_shop
 from tests.receipts.cast import WHY, Till, carry_back, decide, return_of, reversal_of
+from tests.receipts.statements.cast import bot, line_of, load
 from tests.refunds.cast import Counter, carry_out
 from tests.transfers.cast import Bank
 from tests.withdrawals.cast import withdrawn, work
@@ -219,8 +220,22 @@ def take_back_by_order(counter: Counter, serving: Serving) -> None:
             assert till.takes_back(credit).outcome == "ordered"
 
 
+def report_by_statement(counter: Counter, serving: Serving) -> None:
+    """Only a file reports it: a second person confirms it, its bank takes it back, it waits."""
+    till = _till(counter)
+    for kind in ("confirmed", "reversed", "unconfirmed"):
+        code = till.shop.qr_code()
+        load(bot(line_of(code, clock.now().replace(microsecond=0))))
+        credit = till.receipt(code["payment_id"])
+        if kind == "reversed":
+            till.takes_back(credit, transaction_id="THEBANKSOWNID0000000")
+        if kind == "confirmed":
+            decide("confirm", credit, by="somsri")
+
+
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     lose, reopen, take_back_by_order, begin_to_send_back,
+    report_by_statement,
 ]  # fmt: skip

@@ -18,10 +18,12 @@ from pytest_django import Settings
 from banks import Word
 from core import clock
 from receipts import orders, settling
+from receipts.acts import Destination
 from receipts.models import Return, ReturnStatus
 from refunds import models as refunds
 from refunds.models import Refund
 from refunds.services import OWNER
+from tests.approvals.cast import click
 from tests.receipts.cast import Till, decide
 from tests.refunds.cast import PAYEE
 from tests.threads import at_once
@@ -80,9 +82,22 @@ class Stage:
         self.till.bank.tell(code, payer_bank_code="999")
         return str(self.till.refund(code["payment_id"])["refund_id"])
 
-    def withdrawal_that_waits_for_approval(self) -> str:
-        self.settings.WITHDRAWAL_APPROVAL_ABOVE = 1
+    def held_withdrawal(self) -> str:
+        self.settings.APPROVAL_ITEM_LIMIT = 50_000
         return self.withdrawal()
+
+    def held_refund(self) -> str:
+        self.settings.APPROVAL_ITEM_LIMIT = 50_000
+        return self.refund()
+
+    def held_return(self) -> str:
+        self.settings.APPROVAL_ITEM_LIMIT = 50_000
+        elsewhere = Destination("004", "4051234567", "Somying")
+        return str(decide("send_back", self.till.unmatched(), destination=elsewhere).id)
+
+    def held_return_by_hand(self) -> str:
+        self.settings.APPROVAL_ITEM_LIMIT = 50_000
+        return str(decide("send_back_by_hand", self.till.unmatched(), bank_reference="counter 7").id)
 
 
 @dataclass(frozen=True)
@@ -94,10 +109,14 @@ class Ending:
 
 
 GIVE_UP, NEVER_ARRIVED = ("transfer", "give_up"), ("transfer", "never_arrived")
+REJECT = ("approval", "reject")
 ENDINGS: dict[Key, list[Ending]] = {
-    ("withdrawal", "pending", ""): [
-        Ending(Stage.withdrawal_that_waits_for_approval, [("withdrawal", "reject"), ("withdrawal", "cancel")])
+    ("withdrawal", "pending", "held"): [
+        Ending(Stage.held_withdrawal, [REJECT, ("withdrawal", "cancel")]),
     ],
+    ("refund", "pending", "held"): [Ending(Stage.held_refund, [REJECT, ("refund", "cancel")])],
+    ("return", "pending", "held"): [Ending(Stage.held_return, [REJECT])],
+    ("return", "pending", ""): [Ending(Stage.held_return_by_hand, [REJECT])],
     ("withdrawal", "pending", "queued"): [Ending(Stage.withdrawal, [("withdrawal", "cancel"), GIVE_UP])],
     ("withdrawal", "processing", "queued"): [
         Ending(lambda stage: stage.withdrawal(NOT_SENT), [GIVE_UP]),
@@ -121,11 +140,12 @@ ENDINGS: dict[Key, list[Ending]] = {
         Ending(lambda stage: stage.sent_back(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
     ],
 }
-# An order exists from the moment at which its owner may go out, and its bank is told in one commit with it.
+# A withdrawal and its order are made and told in one commit.
 IMPOSSIBLE = {
+    ("withdrawal", "pending", ""),
     ("withdrawal", "pending", "told"),
     ("withdrawal", "processing", ""),
-    ("return", "pending", ""),
+    ("withdrawal", "processing", "held"),
 }
 FINAL_ORDERS = {State.SUCCEEDED, State.FAILED, State.RETURNED, State.CANCELED}
 FINAL_OWNERS: dict[str, set[Any]] = {
@@ -152,7 +172,7 @@ def stage(till: Till, served_by: Serving, settings: Settings) -> Stage:
 
 @pytest.fixture
 def staff_client(db: None) -> Client:
-    user = User.objects.create_user("malee", is_staff=True)
+    user = User.objects.create_user("somsri", is_staff=True)
     user.user_permissions.set(Permission.objects.all())
     client = Client()
     client.force_login(user)
@@ -182,8 +202,11 @@ def test_outgoing_money_is_ended_in_the_console_and_never_sent_after_that(
     order_id = reach(stage)
     assert state_of(key[0], order_id) == key
     Transfer.objects.update(told_at=F("told_at") - OVERDUE)
-    chosen = {"action": action[1], "_selected_action": [order_id]}
-    assert staff_client.post(PATHS[action[0]], chosen, follow=True).status_code == 200
+    if action == REJECT:
+        click(staff_client, "reject", order_id)
+    else:
+        chosen = {"action": action[1], "_selected_action": [order_id]}
+        assert staff_client.post(PATHS[action[0]], chosen, follow=True).status_code == 200
     _, status, state = state_of(key[0], order_id)
     assert status in FINAL_OWNERS[key[0]]
     assert state in {"", *FINAL_ORDERS}
@@ -205,7 +228,7 @@ def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_availabl
     assert (told["status"], told["failure_code"]) == ("failed", "bank_unreachable")
     assert stage.till.held() == {"available": 150_000, "reserved": 0}
     step = Transfer.objects.get().steps.latest("id")
-    assert (step.what, step.actor) == ("canceled", "staff:malee")
+    assert (step.what, step.actor) == ("canceled", "staff:somsri")
 
 
 @pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])

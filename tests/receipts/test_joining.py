@@ -14,7 +14,7 @@ from receipts.acts import NotPossible
 from receipts.models import Receipt, Source
 from tests.conftest import BankCaller, new_client, open_shop
 from tests.receipts.cast import Till, decide, now_of, parsed
-from tests.receipts.statements.cast import bot, line_of, load
+from tests.receipts.statements.cast import bot, confirm_all, line_of, load
 from tests.refunds.test_guard import NOT_ALLOWED, sqlstate
 from tests.threads import at_once
 from transfers.models import Transfer
@@ -70,6 +70,7 @@ def test_money_that_a_line_told_goes_back_to_whom_the_notice_names(
     till: Till, code: dict[str, Any], paid_at: datetime
 ) -> None:
     receipt = by_line(code, paid_at, ref1="NOBODYKNOWSTHIS00000", name="")
+    confirm_all()
     with pytest.raises(NotPossible, match="did not tell the payer's account"):
         decide("send_back", receipt)
     till.bank.tell(code, paid_at=paid_at, reference1="NOBODYKNOWSTHIS00000")

@@ -12,7 +12,7 @@ from receipts import returns
 from receipts.models import Notice, Receipt
 from receipts.returns import NoSender
 from tests.receipts.cast import Till, decide, now_of, reversal_of, suspense
-from tests.receipts.statements.cast import bot, line_of, load, minutes_ago
+from tests.receipts.statements.cast import bot, confirm_all, line_of, load, minutes_ago
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
 Word = dict[str, Any]
@@ -31,8 +31,9 @@ def paid_at() -> datetime:
 
 
 def by_line(*lines: bytes) -> list[Receipt]:
-    """The receipts that these lines made or joined, in their order."""
+    """The receipts that these lines made or joined, in their order; somebody confirmed them."""
     load(bot(*lines))
+    confirm_all()
     return list(Receipt.objects.filter(statement_line__isnull=False).order_by("statement_line__number"))
 
 
@@ -150,6 +151,7 @@ def test_a_reversal_that_was_told_first_and_fits_two_lines_waits_for_the_credits
     till.bank.post(reversal)
     words = [first, second, reversal]
     load(told(code, *(words[::-1] if newest_first else words)))
+    confirm_all()
     assert fates()[2] == WAITS
     till.bank.post(second)
     assert fates()[2] == REVERSED

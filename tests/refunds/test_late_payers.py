@@ -15,7 +15,7 @@ from tests.conftest import BankCaller, Shop, new_client, open_shop
 from tests.console.timeline_cast import types
 from tests.receipts.cast import Till as Counter
 from tests.receipts.cast import parsed, reversal_of
-from tests.receipts.statements.cast import bot, line_of, load
+from tests.receipts.statements.cast import bot, confirm_all, line_of, load
 from tests.refunds.cast import PAYEE, carry_out, error_of
 from tests.threads import at_once
 from transfers.models import Transfer
@@ -34,6 +34,7 @@ def told_by_line(counter: Counter, **fields: Any) -> dict[str, Any]:
     """What the bank's callback will say of a payment of which only its statement has told: not who paid."""
     code, paid_at = counter.shop.qr_code(**fields), clock.now().replace(microsecond=0)
     assert load(bot(line_of(code, paid_at, name="", payer_bank=""))).is_clean
+    confirm_all()
     notice = counter.bank.notice(code, paid_at=paid_at, transaction_id=NAMED)
     return notice | {"payment_id": code["payment_id"]}
 
@@ -151,6 +152,7 @@ def test_what_the_bank_takes_back_itself_as_it_gets_its_name_is_not_ordered_as_w
     code, paid_at = counter.shop.qr_code(), clock.now().replace(microsecond=0)
     lines = [line_of(code, paid_at, name="", payer_bank="", seq=seq) for seq in ("000002", "000003")]
     load(bot(*lines))
+    confirm_all()
     refund = counter.refund(code["payment_id"])
     credit = counter.receipt(code["payment_id"])
     tell(counter, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))

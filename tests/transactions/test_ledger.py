@@ -55,7 +55,7 @@ class Books:
         ledger.fold_due(now=self.at)
 
     def balance(self, before: datetime | None = None) -> tuple[int, ...]:
-        return astuple(ledger.balance(self.merchant_id, before=before))
+        return astuple(ledger.balance(self.merchant_id, before=before))[:3]
 
     def subject(self) -> str:
         return ids.new("sub_", self.at)

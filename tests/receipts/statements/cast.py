@@ -7,6 +7,8 @@ from typing import Any
 
 from core import clock, rows, thaiqr
 from core.clock import BANGKOK
+from receipts import acts
+from receipts.models import Receipt
 from receipts.statements import importing, reading
 from receipts.statements.importing import Result, Summary
 from tests.conftest import Shop, open_shop
@@ -119,6 +121,12 @@ def load(body: bytes, *, bank: str = "sandbox", passed: Callable[[Any], None] | 
     return importing.run(
         file, statement, occurrences, clock=clock.now, passed=passed or (lambda results: None)
     )
+
+
+def confirm_all() -> None:
+    """A second person confirms all that only files report."""
+    for receipt in Receipt.objects.unconfirmed():
+        acts.confirm(receipt.id, by="somsri", why="Seen in online banking.", now=clock.now())
 
 
 def results_of(body: bytes) -> list[Result]:

@@ -13,7 +13,7 @@ from core import clock
 from receipts.models import Receipt
 from tests.conftest import BankCaller, Shop
 from tests.factories import MerchantFactory
-from tests.receipts.statements.cast import bot, detail, line_of, load
+from tests.receipts.statements.cast import bot, confirm_all, detail, line_of, load
 
 pytestmark = [pytest.mark.django_db]
 NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
@@ -119,3 +119,13 @@ def test_a_bank_that_nobody_has_is_said_so(shop: Shop) -> None:
 def test_what_is_no_date_is_said_so(text: str) -> None:
     with pytest.raises(CommandError, match="no date such as"):
         call_command("reconcile", text)
+
+
+def test_credited_money_that_one_file_alone_reports_is_a_difference(shop: Shop) -> None:
+    load(bot(line_of(shop.qr_code(), clock.now())))
+    said, is_well = reconcile()
+    assert not is_well
+    assert "reported by one file alone" in said
+    assert "line 2, uploaded by malee" in said
+    confirm_all()
+    assert reconcile()[1]
