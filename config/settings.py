@@ -159,6 +159,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
     {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
     {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
+    {"NAME": "console.sign_in_log.RecordNewPassword"},
 ]
 AUTHENTICATION_BACKENDS = ["console.login.LimitedBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
