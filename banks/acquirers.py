@@ -15,12 +15,14 @@ Refusal = Literal["invalid_token_id", "token_already_used"]
 class Charge:
     """Money to be taken from a card. `order_id` is ours, and the acquirer's key to do it only once.
 
-    token: what the customer's browser got for the card, used once. amount: satang.
+    token: what the customer's browser got for the card, used once. amount: satang. return_uri: where the
+    acquirer sends the payer's browser after 3-D Secure.
     """
 
     order_id: str
     token: str = field(repr=False)
     amount: int
+    return_uri: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Said:
     answer in time, or none that can be read), so it is asked again and never charged again. `not_sent`: it
     surely never got there. `missing`: the acquirer knows no such charge.
     charge_id: the acquirer's own. brand: lower case. paid_at: the acquirer's time, with `succeeded`.
+    amount and currency: of the charge as the acquirer has it, in satang; None where it does not say.
+    authorize_uri: with `pending`, the page where the payer authorises the charge by 3-D Secure, or empty.
     """
 
     outcome: Outcome
@@ -40,6 +44,9 @@ class Said:
     brand: str = ""
     last4: str = ""
     paid_at: datetime | None = None
+    amount: int | None = None
+    currency: str | None = None
+    authorize_uri: str = ""
 
 
 class Acquirer(Sender, Protocol):

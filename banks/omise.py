@@ -14,14 +14,19 @@ from banks.acquirers import Charge, Decline, Refusal, Said
 from banks.base import Order, Word
 from banks.exchange import Answer, NoAnswer, NotSent
 from core import clock
+from core.deadlines import Deadline
 
 log = logging.getLogger("banks")
 Json = dict[str, Any]
 VERSION = "2019-05-29"
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
-# Their lists: rows on a page, the most that are looked through, and from when to when around an order.
-PAGE, MOST_LISTED = 100, 5_000
-AROUND = timedelta(minutes=10)
+# Their lists: rows on a page, and how many pages and seconds one search may take.
+PAGE, MOST_PAGES, SEARCH_SECONDS = 100, 40, 8.0
+# A charge is looked for in these spans, in seconds around the second in which we wrote it down, the likeliest
+# first. A call begins within 30 s of that and takes 13; the rest allows for two clocks a minute apart. Spans
+# overlap by a second, because their times have no fractions.
+SPANS = ((-1, 4), (3, 15), (14, 60), (-60, 0), (59, 120))
+LONGEST_URI = 1_000
 OUR_ID = "order_id"  # the name of our id in their metadata
 
 DECLINES: dict[str, Decline] = {
@@ -53,6 +58,24 @@ ENDED_UNPAID = {"failed", "expired", "reversed"}
 REFUNDED = {"closed", "voided"}
 
 
+class TooManyRows(Exception):
+    """A list is longer than one search may read: what was not found in it may still be there."""
+
+
+class _Search:
+    """How far one search has come, in pages and in time."""
+
+    def __init__(self) -> None:
+        self._pages = 0
+        self._deadline = Deadline.after(SEARCH_SECONDS)
+
+    def turn_page(self) -> None:
+        """Raises TooManyRows."""
+        self._pages += 1
+        if self._pages > MOST_PAGES or self._deadline.is_past:
+            raise TooManyRows
+
+
 class Omise:
     seconds = CONNECT_SECONDS + READ_SECONDS + 2.0
 
@@ -66,6 +89,7 @@ class Omise:
             "card": charge.token,
             "description": charge.order_id,
             "metadata": {OUR_ID: charge.order_id},
+            "return_uri": charge.return_uri,
         }
         try:
             answer = self._ask("POST", "/charges", asked, key=charge.order_id)
@@ -83,23 +107,37 @@ class Omise:
                 return _said(answer.told) if answer.status == 200 else Said("unknown")
             found = self._in_time(order_id, since)
             return _said(found) if found else Said("missing")
+        except TooManyRows:
+            log.error("charge %s is not found: too many charges at that time, look for it there", order_id)
+            return Said("unknown")
         except (NotSent, NoAnswer):
             return Said("unknown")
 
     def _in_time(self, order_id: str, since: datetime) -> Json | None:
-        asked = {"from": clock.iso(since - AROUND), "to": clock.iso(since + AROUND)}
-        return self._among("/charges", order_id, asked)
+        """Ours among all charges of its time. Raises TooManyRows."""
+        second, search = since.replace(microsecond=0), _Search()
+        for begin, end in SPANS:
+            span = {
+                "from": clock.iso(second + timedelta(seconds=begin)),
+                "to": clock.iso(second + timedelta(seconds=end)),
+            }
+            if found := self._among("/charges", order_id, span, search):
+                return found
+        return None
 
-    def _among(self, path: str, order_id: str, asked: Json) -> Json | None:
-        """Ours in one of their lists. Raises NoAnswer for a list too long to look through."""
-        for offset in range(0, MOST_LISTED, PAGE):
-            params = asked | {"limit": PAGE, "offset": offset}
-            listed = _listed(self._ask("GET", path, params=params))
+    def _among(self, path: str, order_id: str, asked: Json, search: "_Search") -> Json | None:
+        """Ours in one of their lists, page after page to its end. Raises TooManyRows, NoAnswer."""
+        read = 0
+        while True:
+            search.turn_page()
+            listed, total = _listed(self._ask("GET", path, params=asked | {"limit": PAGE, "offset": read}))
             if found := _ours(listed, order_id):
                 return found
-            if len(listed) < PAGE:
+            read += len(listed)
+            if read >= total:
                 return None
-        raise NoAnswer()
+            if not listed:  # rows that are said to be there and are not shown prove nothing
+                raise NoAnswer()
 
     def send(self, order: Order) -> Word:
         asked = {"amount": order.amount, "metadata": {OUR_ID: order.order_id}}
@@ -116,9 +154,10 @@ class Omise:
     def inquire(self, order: Order) -> Word:
         """Among the refunds of its charge. One that is not there proves nothing: it may be on its way."""
         try:
-            found = self._among(f"/charges/{order.charge_id}/refunds", order.order_id, {})
+            path = f"/charges/{order.charge_id}/refunds"
+            found = self._among(path, order.order_id, {}, _Search())
             return _word(found) if found else Word("unknown")
-        except (NotSent, NoAnswer):
+        except (NotSent, NoAnswer, TooManyRows):
             return Word("unknown")
 
     def _ask(
@@ -173,13 +212,22 @@ def _read(told: Json) -> Said:
         "charge_id": told["id"],
         "brand": _brand(card.get("brand")),
         "last4": card.get("last_digits") or "",
+        "amount": told["amount"],
+        "currency": str(told["currency"]).upper(),
     }
     if status == "successful":
         return Said("succeeded", **known, paid_at=_instant(told))
     if status in ENDED_UNPAID:
         code = told.get("failure_code") or ""
         return Said("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
-    return Said("pending" if status == "pending" else "unknown", **known)
+    if status == "pending":
+        return Said("pending", **known, authorize_uri=_page(told.get("authorize_uri")))
+    return Said("unknown", **known)
+
+
+def _page(uri: str | None) -> str:
+    """A page that a browser may be sent to; empty for anything else."""
+    return uri if uri and len(uri) <= LONGEST_URI and uri.startswith(("https://", "http://")) else ""
 
 
 def _instant(told: Json) -> datetime:
@@ -201,12 +249,16 @@ def _word(told: Json) -> Word:
     return Word("processing" if status == "pending" else "unknown", reference)
 
 
-def _listed(answer: Answer) -> list[Json]:
-    """Raises NoAnswer for what is no list, such as an error: nothing can be concluded from that."""
+def _listed(answer: Answer) -> tuple[list[Json], int]:
+    """The rows of a page, and of the whole list.
+
+    Raises NoAnswer for what is no list, such as an error: nothing can be concluded from that.
+    """
     found = answer.told.get("data") if answer.status == 200 else None
-    if not isinstance(found, list):
+    total = answer.told.get("total")
+    if not isinstance(found, list) or not isinstance(total, int):
         raise NoAnswer()
-    return [each for each in found if isinstance(each, dict)]
+    return [each for each in found if isinstance(each, dict)], total
 
 
 def _ours(listed: list[Json], order_id: str) -> Json | None:

@@ -36,6 +36,7 @@ LIMITS = [
     "banks.oauth.READ_SECONDS",
     "banks.omise.CONNECT_SECONDS",
     "banks.omise.READ_SECONDS",
+    "banks.omise.SEARCH_SECONDS",
     "banks.sandbox_cards.CONNECT_SECONDS",
     "banks.sandbox_cards.READ_SECONDS",
     "banks.sandbox_inquiries.CONNECT_SECONDS",
