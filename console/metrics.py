@@ -19,9 +19,12 @@ from console import openapi as docs
 from console.monitoring import for_monitoring
 from core import clock
 from core.methods import safe_only
-from payments.models import Payment, Status
+from payments.card_models import OPEN
+from payments.models import CardCharge, Payment, Status
 from receipts.models import ConfirmationInquiry, Inquiry, Receipt, Waiting, Why
 from receipts.models.waiting import COUNTED
+from transfers.models import CircuitBreaker, Transfer
+from transfers.schedule import OVERDUE
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
 
@@ -46,6 +49,8 @@ class Database(Collector):
         now = clock.now()
         yield from _payments(now)
         yield from _inquiries(now)
+        yield from _card_charges(now)
+        yield from _outgoing(now)
         yield from _for_staff()
         yield from _approvals(now)
         yield from _backlog(now)
@@ -82,6 +87,30 @@ def _inquiries(now: datetime) -> Iterator[Metric]:
     ]:
         yield GaugeMetricFamily(name, f"{help_text}. Counted up to {COUNTED}.", waiting[:COUNTED].count())
     yield GaugeMetricFamily("inquiries_overdue", "Of these, since a minute or longer.", late.count())
+
+
+def _card_charges(now: datetime) -> Iterator[Metric]:
+    """By the index of open charges, however many have ended."""
+    pending = CardCharge.objects.filter(state__in=OPEN).order_by("created_at")
+    oldest = pending.values_list("created_at", flat=True).first()
+    age = 0.0 if oldest is None else max((now - oldest).total_seconds(), 0.0)
+    count = pending[:COUNTED].count()
+    help_text = f"Card charges whose acquirer has not said its last word. Counted up to {COUNTED}."
+    yield GaugeMetricFamily("card_charges_pending", help_text, count)
+    yield GaugeMetricFamily("card_charges_oldest_pending_seconds", "Age of the oldest of these.", age)
+
+
+def _outgoing(now: datetime) -> Iterator[Metric]:
+    overdue = Transfer.objects.open_since(now - OVERDUE)[:COUNTED].count()
+    help_text = f"Transfers without a last word for too long. Counted up to {COUNTED}."
+    yield GaugeMetricFamily("transfers_overdue", help_text, overdue)
+    rest = GaugeMetricFamily(
+        "circuit_breakers_open", "Banks and acquirers that are silent and rest.", labels=["route"]
+    )
+    resting = CircuitBreaker.objects.filter(open_until__gt=now).values_list("route")
+    for route, count in resting.annotate(count=Count("pk")).order_by("route"):
+        rest.add_metric([route], count)
+    yield rest
 
 
 def _for_staff() -> Iterator[Metric]:

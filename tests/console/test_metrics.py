@@ -11,14 +11,22 @@ from django.db.models.functions import Now
 from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
 
+from payments import cards
+from payments.models import CardCharge, ChargeState
 from receipts.models import Inquiry
 from tests.conftest import BankCaller, Shop
 from tests.database_away import without_database
 from tests.stack import wait_until
 from tests.threads import at_once
+from tests.transfers.cast import queued
 from tests.webhooks.cast import NOW, claim, make_endpoint, publish, set_health
 from tests.webhooks.receivers import unused_port
+from transfers import breakers
+from transfers.breakers import Party
+from transfers.models import Transfer
+from transfers.schedule import OVERDUE
 from webhooks import backlog, endpoints, leases, notes, tallies
 from webhooks.client import Answer
 from webhooks.doorbell import Bell
@@ -78,6 +86,10 @@ def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -
         "database_up": "gauge",
         "payments_pending": "gauge",
         "payments_overdue": "gauge",
+        "card_charges_pending": "gauge",
+        "card_charges_oldest_pending_seconds": "gauge",
+        "transfers_overdue": "gauge",
+        "circuit_breakers_open": "gauge",
         "inquiries_due": "gauge",
         "inquiries_overdue": "gauge",
         "confirmations_due": "gauge",
@@ -277,3 +289,38 @@ def test_workers_that_count_at_once_lose_nothing() -> None:
 def test_metrics_without_the_database_say_that_it_is_away() -> None:
     found = without_database(families)
     assert {name: family.samples[0].value for name, family in found.items()} == {"database_up": 0}
+
+
+def test_pending_card_charges_are_counted_with_the_age_of_the_oldest(shop: Shop, settings: Settings) -> None:
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
+    assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (0, 0)
+    for minutes in (5, 1):
+        at = NOW - minutes * MINUTE
+        cards.store(cards.draft(merchant=shop.merchant, token_id="tok_test_visa", amount=100, now=at))
+    assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (2, 300)
+    CardCharge.objects.order_by("created_at")[0].end(ChargeState.ENDED, NOW)
+    assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (1, 60)
+
+
+def test_transfers_without_a_last_word_are_counted_when_they_are_overdue() -> None:
+    queued(at=NOW - OVERDUE)
+    assert value("transfers_overdue") == 0
+    queued(at=NOW - OVERDUE - timedelta(seconds=1))
+    assert value("transfers_overdue") == 1
+
+
+def test_silent_acquirers_and_banks_are_counted_while_they_rest() -> None:
+    for route, merchant_id in (("acquirer:omise", ""), ("bank:scb", "mch_1"), ("bank:scb", "mch_2")):
+        breakers.record([(Party(route, merchant_id), True)] * breakers.SILENCES_TO_OPEN, now=NOW)
+    assert value("circuit_breakers_open", route="acquirer:omise") == 1
+    assert value("circuit_breakers_open", route="bank:scb") == 2
+
+
+def test_metrics_of_charges_and_transfers_read_indexes_of_what_is_open(db: None) -> None:
+    """Their cost grows with what is open, not with what has ended."""
+    charges = CardCharge.objects.filter(state__in=["asked", "waiting"]).order_by("created_at")
+    overdue = Transfer.objects.open_since(NOW)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        assert "cardcharge_oldest_open" in charges[:1].explain()
+        assert "transfer_open_oldest" in overdue.explain()
