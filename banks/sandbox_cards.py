@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from banks import exchange
-from banks.acquirers import Charge, Decline, Refusal, Said
+from banks.acquirers import Charge, Decline, Outcome, Refusal, Said
 from banks.base import Order, Word
 from banks.exchange import Answer, NoAnswer, NotSent
 
@@ -15,7 +15,9 @@ DECLINES: dict[str, Decline] = {
     "insufficient_funds": "insufficient_funds",
     "do_not_honor": "card_declined",
     "expired_card": "expired_card",
+    "authentication_failed": "card_declined",
 }
+STATUSES: dict[str, Outcome] = {"succeeded": "succeeded", "failed": "declined", "pending": "pending"}
 
 
 class SandboxAcquirer:
@@ -25,7 +27,12 @@ class SandboxAcquirer:
         self._secret, self._url = secret, url
 
     def charge(self, charge: Charge) -> Said:
-        asked = {"order_id": charge.order_id, "token": charge.token, "amount": charge.amount}
+        asked = {
+            "order_id": charge.order_id,
+            "token": charge.token,
+            "amount": charge.amount,
+            "return_uri": charge.return_uri,
+        }
         try:
             answer = self._ask("POST", "/charges", asked)
         except NotSent:
@@ -77,14 +84,18 @@ def _said(answer: Answer) -> Said:
 
 
 def _read(told: dict[str, Any]) -> Said:
-    is_paid = told["status"] == "succeeded"
+    outcome = STATUSES[told["status"]]
+    reason = DECLINES.get(told["failure_code"], "processing_error") if outcome == "declined" else None
     return Said(
-        "succeeded" if is_paid else "declined",
+        outcome,
         charge_id=told["id"],
-        failure_code=None if is_paid else DECLINES.get(told["failure_code"], "processing_error"),
+        failure_code=reason,
         brand=told["card"]["brand"],
         last4=told["card"]["last4"],
-        paid_at=datetime.fromisoformat(told["created_at"]) if is_paid else None,
+        paid_at=datetime.fromisoformat(told["created_at"]) if outcome == "succeeded" else None,
+        amount=told["amount"],
+        currency=told["currency"],
+        authorize_uri=told["authorize_uri"] or "",
     )
 
 

@@ -9,12 +9,14 @@ from django.views.generic import RedirectView
 from console import docs, health, metrics
 from console.timeline.views import TimelineViewSet
 from core import api
+from payments import card_pages
 from payments.views import PaymentViewSet
 from qrcodes import pictures
 from qrcodes.views import QrCodeViewSet
 from receipts.views import NoticeViewSet
 from refunds.views import RefundViewSet
 from sandbox.book_views import BookViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
+from sandbox.card_views import BankCard
 from sandbox.order_views import OrderViewSet
 from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
@@ -86,6 +88,8 @@ urlpatterns = [
     path("sandbox/bank/statement", StatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
+    path("sandbox/bank/cards/<str:charge_id>", BankCard.as_view(), name="sandbox-bank-card"),
+    path("pay/cards/<str:payment_id>", card_pages.returned),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" asks the database for whatever stands here; nothing of ours has such a page.
     re_path("^admin/r/", api.not_found),

@@ -48,12 +48,14 @@ class CardCharge(models.Model):
         max_length=160, blank=True, default="", db_default="", help_text="As core.origin has it."
     )
     asked_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    returned_at = models.DateTimeField(null=True, help_text="The payer's browser came back from 3-D Secure.")
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [
-            models.Index(fields=["due_at"], condition=Q(state__in=OPEN), name="cardcharge_next_inquiry")
+            models.Index(fields=["due_at"], condition=Q(state__in=OPEN), name="cardcharge_next_inquiry"),
+            models.Index(fields=["created_at"], condition=Q(state__in=OPEN), name="cardcharge_oldest_open"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=ChargeState.values), name="cardcharge_state_known"),

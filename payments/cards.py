@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 import banks
 from banks import Acquirer, Charge, Said, calling
@@ -33,6 +34,11 @@ ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # The first inquiry after a call that was not answered, the second and so on; then hourly.
 WAITS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
 LAST_WAIT = timedelta(hours=1)
+# While the payer may be at the page of 3-D Secure, the waits are no longer than this. Acquirers give up a
+# charge that nobody authorised within the half hour.
+AUTHORISATION_WAIT, AUTHORISED_WITHIN = timedelta(minutes=1), timedelta(minutes=30)
+# Each visit to our return page asks the acquirer, but only so often.
+RETURN_EVERY = timedelta(seconds=5)
 # A charge that its acquirer does not know by then was never asked for.
 LOST_AFTER = timedelta(minutes=10)
 # Nobody begins a charge later than this after writing it down: long before others take it for lost.
@@ -115,9 +121,21 @@ def ask(purchase: Purchase) -> Said:
     payment = purchase.payment
     if clock.now() - payment.created_at > BEGIN_WITHIN:  # a process that stood still meanwhile
         return Said("unknown")
-    charge = Charge(payment.id, purchase.token, payment.amount)
+    charge = Charge(payment.id, purchase.token, payment.amount, return_uri(payment.id))
     (said,) = calling.all_at_once([lambda: purchase.acquirer.charge(charge)], silence=Said("unknown"))
     return said
+
+
+def return_uri(payment_id: str) -> str:
+    """Our page to which the acquirer sends the payer's browser back."""
+    return f"{settings.BASE_URL}/pay/cards/{payment_id}"
+
+
+def hasten(payment_id: str, *, now: datetime) -> None:
+    """The payer's browser came back, which proves nothing: have the acquirer asked now, but not too often."""
+    waiting = CardCharge.objects.filter(pk=payment_id, state=ChargeState.WAITING)
+    not_lately = Q(returned_at=None) | Q(returned_at__lte=now - RETURN_EVERY)
+    waiting.filter(not_lately).update(returned_at=now, due_at=now)
 
 
 def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
@@ -127,11 +145,21 @@ def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
     """
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
-    if charge.is_open:
+    if charge.is_open and _is_another_charge(payment, said):
+        log.error("payment %s: its acquirer charged another amount or currency, look there", payment_id)
+        _wait(payment, charge, said, now)
+    elif charge.is_open:
         _SETTLING[said.outcome](payment, charge, said, now)
     elif said.outcome == "succeeded" and payment.status == Status.FAILED:
         log.error("payment %s failed here, and its acquirer charged it: refund it there", payment_id)
     return payment if payment.pk else None
+
+
+def _is_another_charge(payment: Payment, said: Said) -> bool:
+    """Whether the acquirer took something else than what was asked for: that is never booked as a success."""
+    if said.outcome != "succeeded" or said.amount is None:
+        return False
+    return (said.amount, said.currency) != (payment.amount, payment.currency)
 
 
 def _succeed(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
@@ -161,8 +189,13 @@ def _wait(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> No
     _note(payment, charge, said)
     if charge.state == ChargeState.ASKED:
         payments.tell_pending(payment, now=now)
+    charge.set_state(ChargeState.WAITING, due_at=now + _wait_of(payment, charge, now))
+
+
+def _wait_of(payment: Payment, charge: CardCharge, now: datetime) -> timedelta:
     wait = WAITS[charge.inquiries] if charge.inquiries < len(WAITS) else LAST_WAIT
-    charge.set_state(ChargeState.WAITING, due_at=now + wait)
+    may_be_authorised = payment.authorize_uri and now - charge.created_at < AUTHORISED_WITHIN
+    return min(wait, AUTHORISATION_WAIT) if may_be_authorised else wait
 
 
 def _give_up(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
@@ -176,6 +209,9 @@ def _note(payment: Payment, charge: CardCharge, said: Said) -> None:
     if said.last4:
         payment.card_last4, payment.card_brand = said.last4, said.brand
         payment.save(update_fields=["card_last4", "card_brand"])
+    if said.authorize_uri:
+        payment.authorize_uri = said.authorize_uri
+        payment.save(update_fields=["authorize_uri"])
     if said.charge_id:
         charge.charge_id = said.charge_id
         charge.save(update_fields=["charge_id"])

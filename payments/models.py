@@ -88,6 +88,9 @@ class Payment(models.Model):
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
+    authorize_uri = models.CharField(  # noqa: DJ001
+        max_length=1000, null=True, help_text="Where the payer authorises the card charge (3-D Secure)."
+    )
     amount_refunded = models.BigIntegerField(default=0)
     amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds under way.")
     amount_received = models.BigIntegerField(null=True, help_text="Where it differs from the amount.")

@@ -36,6 +36,7 @@ _SHARED: dict[str, Any] = {
     "amount_refunded": 0,
     "failure_code": None,
     "expires_at": "2026-11-21T03:19:05.123Z",
+    "authorize_uri": None,
 }
 QR_PAYMENT = _SHARED | {
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
@@ -57,9 +58,12 @@ create = Operation(
     summary="Pay by card",
     description="Charges the card behind a token. A decline is a 402 that names the failed payment. "
     "`pending` means that the acquirer has not answered yet: poll, or wait for the webhook, and never pay "
-    "again without the same `Idempotency-Key`. Test tokens: `tok_test_visa`, `tok_test_mastercard`, "
-    "`tok_test_insufficient_funds`, `tok_test_declined`, `tok_test_expired`, `tok_test_used`, "
-    "`tok_test_timeout`.",
+    "again without the same `Idempotency-Key`. `pending` with an `authorize_uri` means 3-D Secure: open that "
+    "page in the payer's browser, which ends at a page of ours that shows the outcome; poll, or wait for the "
+    "webhook, meanwhile. A charge that nobody authorises fails when the acquirer gives it up. Test tokens: "
+    "`tok_test_visa`, `tok_test_mastercard`, `tok_test_insufficient_funds`, `tok_test_declined`, "
+    "`tok_test_expired`, `tok_test_used`, `tok_test_timeout`, `tok_test_3ds` (its page lets you authorise or "
+    "refuse).",
     body=Shown(
         PaymentRequest,
         {

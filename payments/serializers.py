@@ -74,6 +74,11 @@ class _Additions(serializers.Serializer[Any]):
         max_length=40, allow_null=True, help_text="Why a failed payment failed."
     )
     expires_at = answers.instant(allow_null=True, help_text="Null where nothing expires.")
+    authorize_uri = serializers.URLField(
+        max_length=1000,
+        allow_null=True,
+        help_text="The page where the payer authorises the charge (3-D Secure); else null.",
+    )
 
 
 class QrPaymentObject(_Additions):

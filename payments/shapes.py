@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from core.clock import iso, iso_or_none
-from payments.models import Payment
+from payments.models import Payment, Status
 
 
 def qr_shape(payment: Payment, now: datetime) -> dict[str, Any]:
@@ -60,6 +60,7 @@ def _additions(payment: Payment) -> dict[str, Any]:
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
+        "authorize_uri": payment.authorize_uri if payment.status == Status.PENDING else None,
     }
 
 

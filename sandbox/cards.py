@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from core import clock, ids
+from core import clock, ids, money
+from sandbox.card_models import Authorization
 from sandbox.models import SandboxCardRefund, SandboxCharge
 
 
@@ -17,13 +19,17 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TestCard:
-    """The card behind a test token. refusal: nothing is tried. is_silent: the answer comes too late."""
+    """The card behind a test token. refusal: nothing is tried. is_silent: the answer comes too late.
+
+    is_secured: the payer authorises the charge on a page of the bank (3-D Secure).
+    """
 
     brand: str = "visa"
     last4: str = "4242"
     failure_code: str = ""
     refusal: str = ""
     is_silent: bool = False
+    is_secured: bool = False
 
 
 CARDS = {
@@ -34,6 +40,7 @@ CARDS = {
     "tok_test_expired": TestCard(last4="0069", failure_code="expired_card"),
     "tok_test_used": TestCard(refusal="used_token"),
     "tok_test_timeout": TestCard(is_silent=True),
+    "tok_test_3ds": TestCard(last4="3220", is_secured=True),
 }
 UNKNOWN = TestCard(refusal="invalid_token")
 
@@ -42,7 +49,7 @@ def card_of(token: str) -> TestCard:
     return CARDS.get(token, UNKNOWN)
 
 
-def charge(*, order_id: str, token: str, amount: int, now: datetime) -> SandboxCharge:
+def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: datetime) -> SandboxCharge:
     """Charge a test card; the same order again is the same charge. Raises Refused."""
     card = card_of(token)
     if card.refusal:
@@ -54,10 +61,23 @@ def charge(*, order_id: str, token: str, amount: int, now: datetime) -> SandboxC
         brand=card.brand,
         last4=card.last4,
         failure_code=card.failure_code,
+        authorization=Authorization.PENDING if card.is_secured else Authorization.NONE,
+        return_uri=return_uri,
         created_at=now,
     )
     SandboxCharge.objects.bulk_create([draft], ignore_conflicts=True)
     return SandboxCharge.objects.get(order_id=order_id)
+
+
+@transaction.atomic
+def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxCharge | None:
+    """What the payer decides on the bank's page, once and in time; None: no such charge."""
+    charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id).first()
+    if charge is not None and charge.waits_at(now):
+        charge.authorization = Authorization.AUTHORIZED if is_authorized else Authorization.REFUSED
+        charge.failure_code = "" if is_authorized else "authentication_failed"
+        charge.save(update_fields=["authorization", "failure_code"])
+    return charge
 
 
 @transaction.atomic
@@ -67,7 +87,11 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
     done = SandboxCardRefund.objects.filter(order_id=order_id).first()
     if done is not None:
         return done
-    if charge is None or not 0 < amount <= charge.amount - charge.refunded:
+    if (
+        charge is None
+        or charge.status_at(now) != "succeeded"
+        or not 0 < amount <= charge.amount - charge.refunded
+    ):
         raise Refused("not_refundable")
     SandboxCharge.objects.filter(pk=charge.pk).update(refunded=F("refunded") + amount)
     return SandboxCardRefund.objects.create(
@@ -75,16 +99,23 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
     )
 
 
-def charge_object(charge: SandboxCharge) -> dict[str, Any]:
+def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
+    is_abandoned = charge.authorization == Authorization.PENDING and not charge.waits_at(now)
     return {
         "id": charge.id,
         "order_id": charge.order_id,
-        "status": "failed" if charge.failure_code else "succeeded",
+        "status": charge.status_at(now),
         "amount": charge.amount,
-        "failure_code": charge.failure_code or None,
+        "currency": money.CURRENCY,
+        "failure_code": "authorization_expired" if is_abandoned else charge.failure_code or None,
+        "authorize_uri": _authorize_uri(charge) if charge.waits_at(now) else None,
         "card": {"brand": charge.brand, "last4": charge.last4},
         "created_at": clock.iso(charge.created_at),
     }
+
+
+def _authorize_uri(charge: SandboxCharge) -> str:
+    return f"{settings.BASE_URL}/sandbox/bank/cards/{charge.id}"
 
 
 def refund_object(refund: SandboxCardRefund) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Teller(BaseHTTPRequestHandler):
         _, kind, order_id = self.path.split("/")
         if kind == "charges":
             charge = SandboxCharge.objects.filter(order_id=order_id).first()
-            return (200, cards.charge_object(charge)) if charge else (404, {"code": "not_found"})
+            return (200, cards.charge_object(charge, clock.now())) if charge else (404, {"code": "not_found"})
         refund = SandboxCardRefund.objects.filter(order_id=order_id).first()
         return (200, cards.refund_object(refund)) if refund else (404, {"code": "not_found"})
 
@@ -101,10 +101,16 @@ class Teller(BaseHTTPRequestHandler):
 
     def _charge(self, told: Json) -> Reply:
         order_id, token, amount = str(told["order_id"]), str(told["token"]), int(told["amount"])
-        charge = cards.charge(order_id=order_id, token=token, amount=amount, now=clock.now())
+        charge = cards.charge(
+            order_id=order_id,
+            token=token,
+            amount=amount,
+            return_uri=str(told.get("return_uri", "")),
+            now=clock.now(),
+        )
         if cards.card_of(token).is_silent:
             self.server.closing.wait(SILENCE_SECONDS)
-        return 200, cards.charge_object(charge)
+        return 200, cards.charge_object(charge, clock.now())
 
     def _refund(self, told: Json) -> Reply:
         order_id, charge_id, amount = str(told["order_id"]), str(told["charge_id"]), int(told["amount"])

@@ -1,0 +1,192 @@
+"""Card payments with 3-D Secure, and charges that are not what was asked for."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+import time_machine
+from django.db.models.functions import Now
+from django.test import Client
+from pytest_django import Settings
+
+from banks import Said
+from core import clock
+from payments import cards
+from payments.inquiries import inquire_due
+from payments.models import CardCharge, Payment
+from sandbox.card_models import AUTHORIZED_WITHIN
+from sandbox.models import SandboxCharge
+from tests.banks.omise_stand_in import SECURED_TOKEN, OmiseStandIn, omise
+from tests.conftest import Shop, new_client, open_shop
+from tests.payments.card_cast import PATH, events, inquire, request, rows_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def begun(till: Shop, token: str = "tok_test_3ds") -> dict[str, Any]:
+    answer = till.post(PATH, request(token), key="order-1")
+    made: dict[str, Any] = answer.json()
+    assert (answer.status_code, made["status"]) == (200, "pending"), made
+    return made
+
+
+def path_of(uri: str) -> str:
+    """Of a page of ours."""
+    prefix = "http://testserver"
+    assert uri.startswith(prefix), uri
+    return uri.removeprefix(prefix)
+
+
+@pytest.fixture
+def browser(settings: Settings) -> Client:
+    settings.BASE_URL = "http://testserver"
+    return new_client()
+
+
+def come_back(browser: Client, path: str) -> str:
+    page = browser.get(path)
+    assert page.status_code == 200
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    return page.content.decode()
+
+
+def decide(browser: Client, uri: str, **form: str) -> str:
+    """Open the bank's page, press a button; returns where the browser is sent."""
+    page = browser.get(path_of(uri))
+    assert page.status_code == 200 and "4242" not in page.content.decode()
+    sent = browser.post(path_of(uri), form)
+    assert sent.status_code == 302
+    return path_of(sent.headers["Location"])
+
+
+def test_payment_that_is_authorised_on_the_banks_page_succeeds(till: Shop, browser: Client) -> None:
+    made = begun(till)
+    assert made["card"] == {"last4": "3220", "brand": "visa"}
+    assert events() == ["payment.pending"]
+    returned = decide(browser, made["authorize_uri"])
+    assert "We are asking" in come_back(browser, returned)
+    assert inquire_due(now=clock.now) == 1  # the visit has made it due
+    assert "Paid" in come_back(browser, returned)
+    paid = till.get(f"{PATH}/{made['payment_id']}").json()
+    assert (paid["status"], paid["authorize_uri"]) == ("succeeded", None)
+    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert till.post(PATH, request("tok_test_3ds"), key="order-1").json() == made
+    assert SandboxCharge.objects.count() == 1
+
+
+def test_payment_that_is_refused_on_the_banks_page_fails(till: Shop, browser: Client) -> None:
+    made = begun(till)
+    returned = decide(browser, made["authorize_uri"], refuse="1")
+    come_back(browser, returned)
+    assert inquire_due(now=clock.now) == 1
+    assert "Not paid" in come_back(browser, returned)
+    failed = till.get(f"{PATH}/{made['payment_id']}").json()
+    assert (failed["status"], failed["failure_code"], failed["authorize_uri"]) == (
+        "failed",
+        "card_declined",
+        None,
+    )
+    assert events() == ["payment.pending", "payment.failed"]
+
+
+def test_browser_that_comes_back_without_authorising_changes_nothing(till: Shop, browser: Client) -> None:
+    made = begun(till)
+    page = f"/pay/cards/{made['payment_id']}"
+    for path in (page, f"{page}?status=successful&paid=true"):
+        come_back(browser, path)
+    inquire()
+    assert till.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
+    assert made["authorize_uri"] in come_back(browser, page)
+
+
+def test_visits_to_the_return_page_ask_the_acquirer_only_so_often(till: Shop, browser: Client) -> None:
+    page = f"/pay/cards/{begun(till)['payment_id']}"
+    come_back(browser, page)
+    CardCharge.objects.update(due_at=Now() + timedelta(minutes=1))
+    come_back(browser, page)
+    assert CardCharge.objects.get().due_at > clock.now() + timedelta(seconds=30)
+    CardCharge.objects.update(returned_at=clock.now() - cards.RETURN_EVERY)
+    come_back(browser, page)
+    assert CardCharge.objects.get().due_at <= clock.now()
+
+
+def test_charge_that_nobody_authorises_fails_when_the_acquirer_gives_it_up(
+    till: Shop, browser: Client
+) -> None:
+    made = begun(till)
+    with time_machine.travel(clock.now() + AUTHORIZED_WITHIN, tick=False):
+        assert inquire() == 1
+        late = browser.post(path_of(made["authorize_uri"]))
+        assert late.status_code == 302
+        failed = till.get(f"{PATH}/{made['payment_id']}").json()
+        assert (failed["status"], failed["failure_code"]) == ("failed", "processing_error")
+        inquire()
+    assert Payment.objects.get().status == "failed"
+
+
+def test_charge_that_may_be_authorised_is_asked_about_each_minute(till: Shop, browser: Client) -> None:
+    begun(till)
+    CardCharge.objects.update(inquiries=50)
+    now = clock.now()
+    inquire(now=lambda: now)
+    assert CardCharge.objects.get().due_at == now + cards.AUTHORISATION_WAIT
+    after = now + cards.AUTHORISED_WITHIN
+    payment = Payment.objects.get()
+    assert cards._wait_of(payment, CardCharge.objects.get(), after) == cards.LAST_WAIT
+
+
+@pytest.mark.parametrize("path", ["/pay/cards/pay_1", "/pay/cards/x", "/sandbox/bank/cards/sbc_1"])
+def test_page_of_an_unknown_payment_is_not_found(db: None, path: str) -> None:
+    assert new_client().get(path).status_code == 404
+    assert new_client().post(path).status_code in (404, 405)
+
+
+def test_page_of_a_payment_by_qr_code_is_not_found(till: Shop) -> None:
+    payment_id = till.qr_code()["payment_id"]
+    assert new_client().get(f"/pay/cards/{payment_id}").status_code == 404
+
+
+def test_payment_without_3_d_secure_has_no_page_to_authorise(till: Shop) -> None:
+    assert till.post(PATH, request()).json()["authorize_uri"] is None
+
+
+@pytest.fixture
+def live(transactional_db: None, settings: Settings) -> Iterator[OmiseStandIn]:
+    with omise() as stand_in:
+        settings.OMISE_SECRET_KEY, settings.OMISE_API_URL = "skey_test_1", stand_in.base_url
+        yield stand_in
+
+
+@pytest.mark.parametrize(("query", "status"), [("", "succeeded"), ("?refuse=1", "failed")])
+def test_payment_at_the_live_acquirer_follows_its_redirect(
+    live: OmiseStandIn, browser: Client, query: str, status: str
+) -> None:
+    shop = open_shop("Somtam House", "live")
+    made = begun(shop, SECURED_TOKEN)
+    sent = requests.get(made["authorize_uri"] + query, allow_redirects=False, timeout=60)
+    assert sent.status_code == 302
+    come_back(browser, path_of(sent.headers["Location"]))
+    assert inquire_due(now=clock.now) == 1
+    assert shop.get(f"{PATH}/{made['payment_id']}").json()["status"] == status
+
+
+@pytest.mark.parametrize("changes", [{"amount": 1_500}, {"amount": 150_001}, {"currency": "USD"}])
+def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
+    live: OmiseStandIn, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = open_shop("Somtam House", "live")
+    add = live.add
+    live.add = lambda order_id, at, **told: add(order_id, at, **(told | changes))  # type: ignore[method-assign]
+    made = begun(shop, "tokn_test_1")
+    inquire()
+    assert shop.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
+    assert rows_of(shop) == [] and events() == ["payment.pending"]
+    assert f"{made['payment_id']}: its acquirer charged another amount" in caplog.text
+
+
+@pytest.mark.parametrize("said", [Said("succeeded"), Said("succeeded", amount=150_000, currency="THB")])
+def test_charge_of_the_amount_that_was_asked_for_is_a_success(said: Said) -> None:
+    payment = Payment(amount=150_000, currency="THB")
+    assert not cards._is_another_charge(payment, said)
