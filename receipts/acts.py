@@ -116,6 +116,7 @@ def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act | Approval
 @transaction.atomic
 def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
     """A refund's money came back to us: the merchant has it again."""
+    Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
         raise NotPossible("The money of this refund has not come back.")
@@ -172,9 +173,10 @@ def _open(receipt_id: str) -> Receipt:
 
 
 def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, now: datetime) -> Receipt:
+    reversal = reversals.due_with(receipt)
     crediting.resolve(receipt, payment, acting.draft(receipt.id, deed, by, why, now, payment.id))
     # What the bank took back of it while it waited is the merchant's loss from now on.
-    reversals.catch_up(receipt, payment, now=now)
+    reversals.catch_up(reversal, receipt, payment, now=now)
     return receipt
 
 

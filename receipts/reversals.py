@@ -73,13 +73,20 @@ def carry_out(reversal: Receipt, credit: Receipt | None, payment: Payment | None
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.outcome)
 
 
-def catch_up(credit: Receipt, payment: Payment | None, *, now: datetime, is_news: bool = False) -> None:
-    """Carry out a reversal that waited for this credit, or for what has become of it.
+def due_with(credit: Receipt, *, is_news: bool = False) -> Receipt | None:
+    """The reversal that waited for this credit, or for what has become of it, under its lock.
 
     is_news: nobody knew of the credit until now, so that staff could but dismiss its reversal. The caller
-    holds the locks: payment (None where the credit is nobody's, or still in suspense), credit.
+    holds the credit's lock, and has posted nothing yet: locks of accounts come last.
     """
-    reversal = waiting_for(credit, Resolution.LOST, *([Resolution.DISMISSED] if is_news else []))
+    return waiting_for(credit, Resolution.LOST, *([Resolution.DISMISSED] if is_news else []))
+
+
+def catch_up(reversal: Receipt | None, credit: Receipt, payment: Payment | None, *, now: datetime) -> None:
+    """Carry out what `due_with` found. The caller holds the locks: payment, credit.
+
+    payment: None where the credit is nobody's, or still in suspense.
+    """
     if reversal is not None:
         carry_out(reversal, credit, payment, now=now)
 

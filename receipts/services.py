@@ -84,11 +84,11 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
     is_news = receipt.outcome == Outcome.WAITING
     if not is_news and receipt.payment != payment:
         raise Moved()
+    reversal = reversals.due_with(receipt, is_news=is_news) if receipt.kind == Kind.CREDIT else None
     confirming.by_bank(receipt, now=now)
     if is_news:
         _judge(receipt, payment, now)
-    if receipt.kind == Kind.CREDIT:
-        reversals.catch_up(receipt, payment, now=now, is_news=is_news)
+    reversals.catch_up(reversal, receipt, payment, now=now)
     if payment is not None and receipt.is_credited and not is_news:
         # Last: what the bank took back itself is not ordered from it as well.
         crediting.learn_payer(receipt, payment, now=now)

@@ -20,7 +20,9 @@ class ReturnOwner:
     """What `transfers` tells of its orders that are returns (see `transfers.services.Owner`)."""
 
     def lock(self, order_id: str) -> None:
-        locked(order_id)
+        receipt, _ = locked(order_id)
+        # If the money comes back a reversal may take it; its lock comes before those of accounts.
+        reversals.due_with(receipt)
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         """Nobody outside was told of it, so there is nothing to tell."""
@@ -85,4 +87,4 @@ def _come_back(receipt: Receipt, made: Return, now: datetime) -> None:
 def wait_again(receipt: Receipt, now: datetime) -> None:
     """The money is open for staff; or its bank has taken it back meanwhile, and only could not have it."""
     receipt.resolve(Resolution.OPEN, now=now)
-    reversals.catch_up(receipt, None, now=now)
+    reversals.catch_up(reversals.due_with(receipt), receipt, None, now=now)

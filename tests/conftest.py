@@ -24,6 +24,7 @@ from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
 from tests import tables, threads
 from tests.audit import differences
+from tests.lock_order import Recorder
 
 # How long an example takes is the machine's affair.
 hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,6 +53,7 @@ LIMITS = [
     "receipts.turns.PATIENCE_SECONDS",
     "sandbox.sending.CONNECT_SECONDS",
     "sandbox.sending.READ_SECONDS",
+    "transactions.ledger.SWEEP_SECONDS",
     "transfers.services.PATIENCE_SECONDS",
 ]
 
@@ -247,6 +249,21 @@ def fresh_limits() -> Iterator[None]:
     redis._breaker = redis.Breaker()
     refused_keys.forget()
     redis.attempt(lambda client: client.flushdb())
+
+
+@pytest.fixture(scope="session")
+def lock_recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+    with recorder.watching():
+        yield recorder
+
+
+@pytest.fixture(autouse=True)
+def locks_are_taken_in_order(lock_recorder: Recorder) -> Iterator[None]:
+    """A transaction that takes locks in another order than the declared one fails the test that ran it."""
+    lock_recorder.inversions.clear()
+    yield
+    assert not lock_recorder.inversions
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,9 @@ from transactions.ledger_models import OF_MERCHANTS, OPENED_TOGETHER, Kind
 
 SUSPENSE = "suspense"
 LOSSES = "losses"
+# The order in which a transaction locks accounts, by kind and then by id. The lock of `available` is the lock
+# of all accounts of its merchant: nobody changes another one of them without it.
+LOCK_ORDER = (Kind.SUSPENSE, Kind.AVAILABLE, *OF_MERCHANTS[1:], Kind.LOSSES, Kind.BANK, Kind.ACQUIRER)
 
 
 def available(merchant_id: str) -> str:
@@ -55,6 +58,16 @@ def kind_of(code: str) -> Kind:
 def owner_of(code: str) -> str | None:
     """The merchant's id; None for what belongs to no merchant."""
     return code.partition(":")[2] if kind_of(code) in OF_MERCHANTS else None
+
+
+def lock_of(code: str) -> str:
+    """The account whose row lock is needed before `code` changes."""
+    owner = owner_of(code)
+    return code if owner is None else available(owner)
+
+
+def in_lock_order(codes: Iterable[str]) -> list[str]:
+    return sorted(set(codes), key=lambda code: (LOCK_ORDER.index(kind_of(code)), code))
 
 
 def opened_with(codes: Iterable[str]) -> list[str]:

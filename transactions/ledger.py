@@ -1,8 +1,8 @@
 """Where all money is: double entry, in satang. Each function posts one fact; the caller opens the commit.
 
 Money in only appends, so that credits of a busy merchant never queue. Money out locks the account it leaves,
-folds into `settled` what was appended, and takes from there. Lock order: available, then the others, losses
-last.
+folds into `settled` as much of what was appended as it needs, and takes from there. The order of the locks:
+`accounts.LOCK_ORDER`.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,13 +12,32 @@ from datetime import datetime
 from django.db import transaction
 
 from core import ids
-from transactions import accounts
+from core.deadlines import Deadline
+from core.errors import ServiceUnavailable
+from transactions import accounts, postings
 from transactions.accounts import LOSSES, SUSPENSE
 from transactions.errors import InsufficientFunds
-from transactions.ledger_models import Fact, Kind, Unfolded
-from transactions.postings import Held, fold, lock, open_accounts, post, read
+from transactions.ledger_models import Fact, Kind
+from transactions.postings import (
+    Held,
+    fold_entries,
+    fold_newest,
+    lock,
+    open_accounts,
+    post,
+    read,
+    waiting,
+)
 
-SWEEP_BATCH = 100
+# Entries that a sweep folds in one commit: the lock of a busy merchant is held for some 50 ms.
+SWEEP_BATCH = 5_000
+# A sweep stops after so many seconds. The next one goes on.
+SWEEP_SECONDS = 4.0
+# Entries that money out folds by one statement, and how many such statements it runs at most: enough for a
+# withdrawal of the largest amount that is made up of payments of 40 THB.
+STEP, MOST_STEPS = 1_000, 50
+# When the caller may try again where even that was too little. The sweep runs every five seconds.
+RETRY_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +79,7 @@ def credit(
     is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
     """
     if source == SUSPENSE:
-        _hold_still(SUSPENSE)
+        _take_from(SUSPENSE, amount)
     target = accounts.credited(merchant_id, is_confirmed=is_confirmed)
     post(fact, subject_id, {source: -amount, target: amount}, at)
 
@@ -68,14 +87,20 @@ def credit(
 def confirm(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> None:
     """Money that only a statement reported becomes available. The subject is its bank transaction."""
     unconfirmed = accounts.unconfirmed(merchant_id)
-    _hold_still(unconfirmed)
+    _take_from(unconfirmed, amount)
     post(Fact.CONFIRMED, subject_id, {unconfirmed: -amount, accounts.available(merchant_id): amount}, at)
 
 
 def reserve(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, at: datetime) -> None:
-    """Set money aside for a refund or withdrawal. Raises InsufficientFunds, and then nothing is posted."""
-    if _spendable(merchant_id, at) < amount:
-        raise InsufficientFunds()
+    """Set money aside for a refund or withdrawal. Raises InsufficientFunds, and then nothing is posted.
+
+    Raises ServiceUnavailable where so many small credits wait to be folded that it would take too long.
+    """
+    held = _folded(accounts.available(merchant_id), amount)
+    if held.settled - _fill_owed(merchant_id, held, at) < amount:
+        if held.is_whole or balance(merchant_id).available < amount:
+            raise InsufficientFunds()
+        raise ServiceUnavailable(retry_after=RETRY_SECONDS)
     lines = {accounts.available(merchant_id): -amount, accounts.reserved(merchant_id): amount}
     post(fact, subject_id, lines, at)
 
@@ -92,8 +117,12 @@ def pay_out(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, to: s
 
 
 def take_back(*, merchant_id: str, fact: Fact, subject_id: str, amount: int, to: str, at: datetime) -> int:
-    """A bank takes back what it had paid in. Returns how much of it the merchant now owes."""
-    from_balance = min(amount, _spendable(merchant_id, at))
+    """A bank takes back what it had paid in. Returns how much of it the merchant now owes.
+
+    What waits to be folded beyond `MOST_STEPS` fills the debt when it is folded; `balance` shows the net.
+    """
+    held = _folded(accounts.available(merchant_id), amount)
+    from_balance = min(amount, held.settled - _fill_owed(merchant_id, held, at))
     lines = {
         accounts.available(merchant_id): -from_balance,
         accounts.owed(merchant_id): from_balance - amount,
@@ -108,8 +137,22 @@ def take_back_unconfirmed(
 ) -> None:
     """A bank takes back money that nobody has confirmed. Nothing else of the merchant is touched."""
     unconfirmed = accounts.unconfirmed(merchant_id)
-    _hold_still(unconfirmed)
+    _take_from(unconfirmed, amount)
     post(fact, subject_id, {unconfirmed: -amount, to: amount}, at)
+
+
+def debt(*, merchant_id: str, at: datetime) -> int:
+    """What the merchant owes, once all that came in has paid for it; satang.
+
+    The balance stays locked until the commit, so that no reversal comes in between.
+    """
+    held = _folded(accounts.available(merchant_id), 0)
+    return -held.owed - _fill_owed(merchant_id, held, at)
+
+
+def debts() -> dict[str, int]:
+    """Satang by merchant of all whose balance is negative."""
+    return postings.debts()
 
 
 def hold(*, subject_id: str, amount: int, source: str, at: datetime) -> None:
@@ -131,50 +174,71 @@ def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> N
 
 def send_back(*, subject_id: str, amount: int, to: str, at: datetime, fact: Fact = Fact.SENT_BACK) -> None:
     """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
-    _hold_still(SUSPENSE)
+    _take_from(SUSPENSE, amount)
     post(fact, subject_id, {SUSPENSE: -amount, to: amount}, at)
 
 
 def lose(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
     """Money that was nobody's here has left to the account `to`: the operator's loss."""
-    _hold_still(LOSSES)
+    _lock(LOSSES)
     post(Fact.LOST, subject_id, {LOSSES: -amount, to: amount}, at)
 
 
 def recover(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
     """What `lose` posted about the subject is no loss: it is taken from somebody after all."""
-    _hold_still(LOSSES)
+    _lock(LOSSES)
     post(Fact.RECOVERED, subject_id, {to: -amount, LOSSES: amount}, at)
 
 
 def fold_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:
-    """Fold what waits, `batch` accounts a commit; sweeps may run at once. Returns how many accounts."""
-    waiting = sorted(Unfolded.objects.values_list("account_id", flat=True).distinct())
-    return sum(_fold_batch(waiting[start : start + batch], now) for start in range(0, len(waiting), batch))
+    """Fold what waits, for some seconds, `batch` entries a commit; sweeps may run at once. How many."""
+    folded, after, deadline = 0, ("", 0), Deadline.after(SWEEP_SECONDS)
+    while not deadline.is_past and (chunk := waiting(after, batch)):
+        folded += _fold_chunk(chunk, now)
+        after = chunk[-1]
+    return folded
 
 
 @transaction.atomic
-def _fold_batch(codes: list[str], now: datetime) -> int:
-    held = fold(lock(codes, skip_locked=True))
+def _fold_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
+    """Entries of accounts that somebody else has locked are left to the next sweep."""
+    codes = {code for code, _ in chunk}
+    free = set(lock([*codes, *map(accounts.lock_of, codes)], skip_locked=True))
+    ours = {code for code in codes if {code, accounts.lock_of(code)} <= free}
+    held = fold_entries([entry_id for code, entry_id in chunk if code in ours], sorted(ours))
     for code, found in held.items():
         merchant_id = accounts.owner_of(code)
         if found.owed and merchant_id and accounts.kind_of(code) == Kind.AVAILABLE:
             _fill_owed(merchant_id, found, now)
-    return len(held)
+    return sum(found.folded for found in held.values())
 
 
-def _spendable(merchant_id: str, at: datetime) -> int:
-    """What may leave the merchant's balance, which stays locked until the commit."""
-    held = _hold_still(accounts.available(merchant_id))
-    return held.settled - _fill_owed(merchant_id, held, at)
+def _take_from(code: str, needed: int) -> None:
+    """Lock an account and fold what is needed. Raises ServiceUnavailable where too many entries wait."""
+    held = _folded(code, needed)
+    if held.settled < needed and not held.is_whole:
+        raise ServiceUnavailable(retry_after=RETRY_SECONDS)
 
 
-def _hold_still(code: str) -> Held:
-    """Lock an account and fold it."""
-    if not lock([code]):
-        open_accounts([code])
-        lock([code])
-    return fold([code])[code]
+def _folded(code: str, needed: int) -> Held:
+    """Lock an account until the commit, and fold it until it holds `needed` beyond what its merchant owes.
+
+    It holds less where all of it is folded, and perhaps after `MOST_STEPS`. Satang.
+    """
+    _lock(code)
+    held = fold_newest(code, STEP)
+    for _ in range(1, MOST_STEPS):
+        if held.is_whole or held.settled + held.owed >= needed:
+            break
+        held = fold_newest(code, STEP)
+    return held
+
+
+def _lock(code: str) -> None:
+    codes = accounts.in_lock_order([accounts.lock_of(code), code])
+    if len(lock(codes)) < len(codes):
+        open_accounts(codes)
+        lock(codes)
 
 
 def _fill_owed(merchant_id: str, held: Held, at: datetime) -> int:

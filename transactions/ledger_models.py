@@ -140,7 +140,10 @@ class Unfolded(models.Model):
 
     class Meta:
         verbose_name_plural = "unfolded"
-        indexes = [models.Index(fields=["account_id"], name="unfolded_of_account")]
+        indexes = [
+            # A sweep goes on by id where its last commit ended. A balance is read from this index alone.
+            models.Index(fields=["account_id", "entry"], include=["amount"], name="unfolded_in_order")
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=Q(account_id__regex="^(bank|acquirer):")

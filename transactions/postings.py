@@ -1,7 +1,7 @@
 """The ledger's SQL: write a posting by one statement, fold, read. `transactions.ledger` says what for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,12 @@ SELECT id, kind, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) 
 WHERE NOT EXISTS (SELECT FROM transactions_account AS old WHERE old.id = new.id)
 ORDER BY id ON CONFLICT (id) DO NOTHING
 """
-# The UPDATE does not see accounts that the same statement opens, so the answer is how many it found.
+LOCK = """
+SELECT account.id FROM unnest(%s::text[]) WITH ORDINALITY AS wanted (id, place)
+JOIN transactions_account AS account USING (id) ORDER BY wanted.place FOR NO KEY UPDATE OF account
+"""
+# The UPDATE does not see accounts that the same statement opens, so the answer is how many it found. It locks
+# rows in any order, so `locked` takes the locks before it, in the order of `accounts.LOCK_ORDER`.
 POST = f"""
 WITH opened AS ({OPEN}),
 line AS (SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, at_once)),
@@ -30,9 +35,10 @@ entry AS (
     SELECT journal.id, line.account_id, line.amount, journal.created_at FROM journal, line
     RETURNING id, account_id, amount
 ),
+locked AS ({LOCK}),
 settled AS (
     UPDATE transactions_account AS account SET settled = account.settled + line.amount
-    FROM line WHERE account.id = line.account_id AND line.at_once
+    FROM line WHERE account.id = line.account_id AND line.at_once AND (SELECT count(*) FROM locked) >= 0
     RETURNING account.id
 ),
 unfolded AS (
@@ -42,23 +48,55 @@ unfolded AS (
 )
 SELECT count(*) FROM settled
 """  # noqa: S608
-LOCK = "SELECT id FROM transactions_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
-# By what is deleted, never up to an id: rows of lower ids may be committed later. A trigger adds it to
-# `settled` after the statement, which still reads what it was.
+# Deletes what `{chosen}` names, never all up to an id: rows of lower ids may be committed later. A trigger
+# adds that to `settled` after the statement, which still reads what it was.
 FOLD = """
-WITH gone AS (DELETE FROM transactions_unfolded WHERE account_id = ANY(%s) RETURNING account_id, amount)
+WITH gone AS (
+    DELETE FROM transactions_unfolded WHERE entry_id = ANY({chosen}) RETURNING account_id, amount
+)
 SELECT id, settled + (SELECT coalesce(sum(amount), 0) FROM gone WHERE gone.account_id = account.id), coalesce(
     (SELECT owed.settled FROM transactions_account AS owed WHERE owed.id = 'owed:' || account.merchant_id), 0
-)
+), (SELECT count(*) FROM gone WHERE gone.account_id = account.id)
 FROM transactions_account AS account WHERE id = ANY(%s)
 """
-READ = """
-SELECT id, settled
-    + (SELECT coalesce(sum(amount), 0) FROM transactions_unfolded AS new WHERE new.account_id = account.id)
+FOLD_ENTRIES = FOLD.format(chosen="%s")
+# The newest entries: sweeps take the oldest first and leave dead rows there, over which a search has to step.
+# The bounds are of both columns, so that no plan prefers the primary key and reads entries of other accounts.
+FOLD_NEWEST = FOLD.format(
+    chosen="""ARRAY(
+        SELECT entry_id FROM transactions_unfolded
+        WHERE (account_id, entry_id) >= (%s, 0) AND (account_id, entry_id) <= (%s, 9223372036854775807)
+        ORDER BY account_id DESC, entry_id DESC LIMIT %s
+    )"""
+)
+WAITING = """
+SELECT account_id, entry_id FROM transactions_unfolded
+WHERE (account_id, entry_id) > (%s, %s) ORDER BY account_id, entry_id LIMIT %s
+"""
+# In order and within these bounds, so that the index is read whatever the planner believes: on average every
+# account has a large share of what waits, and it would read all of the table for each.
+PENDING = """
+SELECT coalesce(sum(amount), 0) FROM (
+    SELECT amount FROM transactions_unfolded
+    WHERE (account_id, entry_id) >= (account.id, 0)
+        AND (account_id, entry_id) <= (account.id, 9223372036854775807)
+    ORDER BY account_id, entry_id
+) AS waiting
+"""
+READ = f"""
+SELECT id, settled + ({PENDING})
     - (SELECT coalesce(sum(amount), 0) FROM transactions_entry AS later
        WHERE later.account_id = account.id AND later.created_at >= %s)
 FROM transactions_account AS account WHERE id = ANY(%s)
-"""
+"""  # noqa: S608
+# Reads what waits to be folded only of those who owe something.
+DEBTS = f"""
+SELECT merchant_id, debt FROM transactions_account AS owed, LATERAL (
+    SELECT -owed.settled - account.settled - ({PENDING})
+    FROM transactions_account AS account WHERE account.id = 'available:' || owed.merchant_id
+) AS net (debt)
+WHERE owed.kind = 'owed' AND owed.settled < 0 AND debt > 0
+"""  # noqa: S608
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -68,10 +106,15 @@ class AccountNotOpen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a folded account holds, and what its merchant owes (zero or less), under the lock; satang."""
+    """What is settled of an account, and what its merchant owes (zero or less), under the lock; satang.
+
+    folded: how many entries were added just now. is_whole: no others wait.
+    """
 
     settled: int
     owed: int
+    folded: int
+    is_whole: bool = False
 
 
 def post(fact: Fact, subject_id: str, lines: Mapping[str, int], at: datetime) -> None:
@@ -83,7 +126,10 @@ def post(fact: Fact, subject_id: str, lines: Mapping[str, int], at: datetime) ->
     moved = {code: amount for code, amount in lines.items() if amount}
     at_once = [settles_at_once(code, amount) for code, amount in moved.items()]
     total = sum(amount for amount in moved.values() if amount > 0)
-    values = [list(moved), list(moved.values()), at_once, fact, subject_id, total, at]
+    locks = accounts.in_lock_order(
+        accounts.lock_of(code) for code, is_at_once in zip(moved, at_once, strict=True) if is_at_once
+    )
+    values = [list(moved), list(moved.values()), at_once, fact, subject_id, total, at, locks]
     (settled,) = rows.run(POST, [*_opening(moved), *values]).fetchone()
     if settled != sum(at_once):
         raise AccountNotOpen(", ".join(moved))
@@ -102,14 +148,26 @@ def open_accounts(codes: Sequence[str]) -> None:
 
 def lock(codes: Sequence[str], *, skip_locked: bool = False) -> list[str]:
     """Lock accounts until the commit; returns those that are there (and free)."""
-    found = rows.run(LOCK + (" SKIP LOCKED" if skip_locked else ""), [list(codes)])
+    sql = LOCK + (" SKIP LOCKED" if skip_locked else "")
+    found = rows.run(sql, [accounts.in_lock_order(codes)])
     return [code for (code,) in found.fetchall()]
 
 
-def fold(codes: Sequence[str]) -> dict[str, Held]:
-    """Move into `settled` what waits of these accounts. The caller holds their locks."""
-    found = rows.run(FOLD, [list(codes), list(codes)])
-    return {code: Held(int(settled), owed) for code, settled, owed in found.fetchall()}
+def fold_newest(code: str, limit: int) -> Held:
+    """Move into `settled` up to `limit` entries that wait. The caller holds the account's lock."""
+    (held,) = _fold(FOLD_NEWEST, [code, code, limit, [code]]).values()
+    return replace(held, is_whole=held.folded < limit)
+
+
+def fold_entries(entry_ids: Sequence[int], codes: Sequence[str]) -> dict[str, Held]:
+    """Move into `settled` those entries of these accounts that wait. The caller holds the accounts' locks."""
+    return _fold(FOLD_ENTRIES, [list(entry_ids), list(codes)])
+
+
+def waiting(after: tuple[str, int], limit: int) -> list[tuple[str, int]]:
+    """The next entries that wait to be folded, each by account and id, in this order."""
+    found = rows.run(WAITING, [*after, limit]).fetchall()
+    return [(code, entry_id) for code, entry_id in found]
 
 
 def read(codes: Sequence[str], before: datetime | None) -> dict[str, int]:
@@ -119,6 +177,16 @@ def read(codes: Sequence[str], before: datetime | None) -> dict[str, int]:
     """
     found = rows.run(READ, [before or NEVER, list(codes)])
     return {code: int(held) for code, held in found.fetchall()}
+
+
+def debts() -> dict[str, int]:
+    """What merchants owe beyond all that came in; satang by merchant."""
+    return {merchant_id: int(debt) for merchant_id, debt in rows.run(DEBTS, []).fetchall()}
+
+
+def _fold(sql: str, values: Sequence[Any]) -> dict[str, Held]:
+    found = rows.run(sql, values).fetchall()
+    return {code: Held(int(settled), owed, folded) for code, settled, owed, folded in found}
 
 
 def _opening(codes: Mapping[str, int] | Sequence[str]) -> list[Any]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import time_machine
+from django.db import transaction
 
 from banks import OrderNotice, Said, Word
 from core import clock
@@ -75,7 +76,8 @@ def charge_cards(counter: Counter, serving: Serving) -> None:
         made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=now)
         cards.store(made)
         for each in said:
-            cards.settle(made.payment.id, each, now=clock.now())
+            with transaction.atomic():
+                cards.settle(made.payment.id, each, now=clock.now())
 
 
 def refund(counter: Counter, serving: Serving) -> None:

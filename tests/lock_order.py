@@ -1,0 +1,213 @@
+"""Record the row locks of every transaction, and report those that break the declared order.
+
+Two transactions that lock the same rows in different orders deadlock sooner or later. So the order is judged
+whenever a transaction takes two locks, whether or not anything else runs. docs/decisions/18-ledger.md has the
+reasons.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from unittest.mock import patch
+
+from django.db import connections
+from django.db.backends.signals import connection_created
+from django.db.transaction import Atomic
+
+from transactions import accounts, postings
+
+# Locks of one transaction come in this order. A table in brackets is not waited for by anybody who does not
+# hold the lock of a table named with it, so it may come at any time while one of those is held.
+MOVEMENT = "advisory lock of a bank transaction"
+ORDER: dict[str, tuple[str, ...]] = {
+    "idempotency_idempotencykey": (),
+    MOVEMENT: (),
+    "payments_payment": (),
+    "payments_cardcharge": ("payments_payment",),
+    "qrcodes_qrcode": ("payments_payment",),
+    "receipts_receipt": (),
+    "receipts_notice": (),
+    "receipts_return": ("receipts_receipt",),
+    "refunds_refund": ("payments_payment",),
+    "refunds_takeback": ("payments_payment",),
+    "withdrawals_withdrawal": (),
+    "transfers_transfer": ("receipts_return", "refunds_refund", "withdrawals_withdrawal"),
+    "transactions_transaction": ("payments_payment",),
+    "transactions_account": (),
+}
+PLACE = {table: place for place, table in enumerate(ORDER)}
+# Rows of these belong to machinery that has its own order, or are only ever added.
+NOT_MONEY = re.compile(
+    r"(auth|console|django|merchants|sandbox|webhooks)_|receipts_(act|enrolment|inquiry|rest|statement|turn)"
+)
+# By which ids a statement names the rows that it locks.
+NAMES: dict[str, tuple[str, ...]] = {
+    "payments_payment": ("pay_",),
+    "payments_cardcharge": ("pay_",),
+    "receipts_receipt": ("rcp_",),
+    "receipts_notice": ("ntc_",),
+    "receipts_return": ("rtn_",),
+    "refunds_refund": ("ref_",),
+    "withdrawals_withdrawal": ("wd_",),
+    "transfers_transfer": ("ref_", "rtn_", "wd_"),
+}
+FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)
+CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense|losses")
+WRITES = re.compile(r'(?<!FOR )(?<!KEY )(?<!DO )\b(?:UPDATE|DELETE FROM)\s+"?(\w+)')
+LOCKS = re.compile(
+    r'\bFROM\s+"?(\w+)"?.*\bFOR (?:NO KEY )?UPDATE(?: OF "?(\w+)"?)?\s*(SKIP LOCKED|NOWAIT)?', re.DOTALL
+)
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The tables whose rows a statement locks, and whether it waits for them."""
+
+    tables: tuple[str, ...]
+    waits: bool
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What one transaction has locked so far, the newest last, and how much of it at each savepoint."""
+
+    held: list[Row] = field(default_factory=list)
+    savepoints: list[int] = field(default_factory=list)
+
+
+class Recorder:
+    """Watches every connection of this process."""
+
+    def __init__(self) -> None:
+        self.inversions: list[str] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        enter, leave = Atomic.__enter__, Atomic.__exit__
+
+        def entered(block: Atomic) -> None:
+            enter(block)
+            if not getattr(block, "_from_testcase", False):
+                now = _transaction()
+                now.savepoints.append(len(now.held))
+
+        def left(block: Atomic, kind: Any, error: Any, trace: Any) -> None:
+            if not getattr(block, "_from_testcase", False):
+                now = _transaction()
+                length = now.savepoints.pop()
+                if error is not None or not now.savepoints:
+                    del now.held[length:]
+            leave(block, kind, error, trace)
+
+        def watch(connection: Any, **kwargs: Any) -> None:
+            if self._execute not in connection.execute_wrappers:
+                connection.execute_wrappers.append(self._execute)
+
+        connection_created.connect(watch, weak=False)
+        for connection in connections.all(initialized_only=True):
+            watch(connection)
+        with patch.object(Atomic, "__enter__", entered), patch.object(Atomic, "__exit__", left):
+            yield
+
+    def _execute(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
+        now = _transaction()
+        if now.savepoints and (locked := _read(str(sql))) is not None:
+            found = [
+                problem for table in locked.tables for problem in _lock(now, table, locked.waits, sql, params)
+            ]
+            self.inversions += [f"{problem}, in {' '.join(str(sql).split())[:120]}" for problem in found]
+        return execute(sql, params, many, context)
+
+
+def _transaction() -> Transaction:
+    """Of this thread's connection."""
+    connection = connections["default"]
+    now: Transaction = connection.__dict__.setdefault("locks_of_test", Transaction())
+    return now
+
+
+@lru_cache(maxsize=4096)
+def _read(sql: str) -> Statement | None:
+    if "pg_advisory_xact_lock(name)" in sql:
+        return Statement((MOVEMENT,), waits=True)
+    if sql in FOLDING:
+        return Statement(("transactions_account",), waits=True)
+    if not sql.lstrip().startswith(("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")):
+        return None
+    tables: list[str] = WRITES.findall(sql)
+    waits = bool(tables)
+    if locking := LOCKS.search(sql):
+        table, of, how = locking.groups()
+        named = of if of and of in PLACE else "transactions_account" if of == "account" else table
+        tables.append(named)
+        waits = waits or how is None
+    if "ON CONFLICT" in sql and "DO UPDATE" in sql:
+        tables += re.findall(r'INSERT INTO\s+"?(\w+)', sql)
+        waits = True
+    found = tuple(dict.fromkeys(table for table in tables if not NOT_MONEY.match(table)))
+    return Statement(found, waits) if found else None
+
+
+def _lock(now: Transaction, table: str, waits: bool, sql: Any, params: Any) -> Iterator[str]:
+    strangers = [held for held, _ in now.held if (held in PLACE) != (table in PLACE)]
+    if strangers:
+        yield f"{table} and {strangers[-1]} are locked together, and one has no place in tests/lock_order.py"
+    if table not in PLACE:
+        now.held.append((table, ""))
+        return
+    if table == "transactions_account":
+        yield from _lock_accounts(now, waits, sql, params)
+        return
+    named = {text for text in _texts(params) if text.startswith(NAMES.get(table, ()))}
+    rows = {(table, name) for name in named} or {(table, "")}
+    # A lock without an id may have been that of any row of its table.
+    fresh = set() if (table, "") in now.held else rows.difference(now.held)
+    if fresh and waits and not any(gate == held for held, _ in now.held for gate in ORDER[table]):
+        later = [
+            held for held, _ in now.held if PLACE.get(held, 0) > PLACE[table] and not _is_behind(now, held)
+        ]
+        if later:
+            yield f"{table} locked after {later[-1]}"
+    now.held += sorted(fresh)
+
+
+def _is_behind(now: Transaction, table: str) -> bool:
+    """Whether nobody waits for this lock who does not hold another one of ours."""
+    return any(gate == held for held, _ in now.held for gate in ORDER.get(table, ()))
+
+
+def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iterator[str]:
+    """The statements of the ledger take the locks they are given, in that order, and then change accounts."""
+    codes, changed = _accounts_of(sql, params)
+    held = [name for table, name in now.held if table == "transactions_account"]
+    for code in codes:
+        if code in held:
+            continue
+        if waits and held and accounts.in_lock_order([held[-1], code]) != [held[-1], code]:
+            yield f"{code} locked after {held[-1]}"
+        held.append(code)
+        now.held.append(("transactions_account", code))
+    yield from (
+        f"{code} changed without {lock}" for code in changed if (lock := accounts.lock_of(code)) not in held
+    )
+
+
+def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
+    """Which accounts a statement locks, in its order, and which it changes."""
+    if sql == postings.POST:
+        lines, at_once, locks = params[3], params[5], params[-1]
+        return locks, [code for code, is_at_once in zip(lines, at_once, strict=True) if is_at_once]
+    named = [text for text in _texts(params) if CODE.fullmatch(text)]
+    return ([], named) if sql in FOLDING else (named, [])
+
+
+def _texts(params: Any) -> Iterator[str]:
+    for value in params.values() if isinstance(params, dict) else params or ():
+        if isinstance(value, str):
+            yield str(value)
+        elif isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
+            yield from (str(each) for each in value if isinstance(each, str))
