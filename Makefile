@@ -10,6 +10,7 @@ RECENT := 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))'
 # What checks and type checks need to read the settings; nothing connects to these.
 CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=redis://127.0.0.1:1/0 \
 	BASE_URL=https://check.example SECRET_KEY=only-for-checks-only-for-checks-only-for-checks-50 \
+	IDEMPOTENCY_KEYS=only-for-checks-only-for-checks-only-for-checks-50 \
 	FIELD_ENCRYPTION_KEYS=Y2hlY2tjaGVja2NoZWNrY2hlY2tjaGVja2NoZWNrY2g= SANDBOX_BANK_SECRET=only-for-checks-only-for-checks \
 	ALLOWED_HOSTS=check.example
 

@@ -44,10 +44,16 @@ def _error(number: int, message: str, hint: str) -> CheckMessage:
 
 @register(OURS)
 def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """SECRET_KEY, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
+    """SECRET_KEY, IDEMPOTENCY_KEYS, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
     found = []
     if len(_secret_key()) < 32:
         found.append(_error(1, "SECRET_KEY is missing or short.", "Set SECRET_KEY to 50 random characters."))
+    if not settings.IDEMPOTENCY_KEYS or min(map(len, settings.IDEMPOTENCY_KEYS)) < 32:
+        hint = "50 random characters; older keys after it, separated by commas. See docs/operations.md."
+        found.append(_error(80, "IDEMPOTENCY_KEYS is missing or holds a short key.", hint))
+    if any(len(key) < 32 for key in settings.SECRET_KEY_FALLBACKS):
+        hint = "Former values of SECRET_KEY, separated by commas, or none."
+        found.append(_error(81, "SECRET_KEY_FALLBACKS holds a short key.", hint))
     if not settings.FIELD_ENCRYPTION_KEYS or not all(map(_is_fernet_key, settings.FIELD_ENCRYPTION_KEYS)):
         hint = "Fernet keys (44 characters of URL-safe base64), newest first, separated by commas."
         found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or holds a malformed key.", hint))

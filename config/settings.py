@@ -14,12 +14,14 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- what must be given -------------------------------------------------------------------------------
 SECRET_KEY = env.str("SECRET_KEY", "")
+IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints of requests, newest first
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
 REDIS_URL = env.str("REDIS_URL", "")
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {"default": read("DATABASE_URL", database, {"NAME": NO_DATABASE})}
 
 # --- what may be given --------------------------------------------------------------------------------
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older ones, with which sessions go on
 DEBUG = read("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off

@@ -9,6 +9,7 @@ from django.db import connection
 from core import rows, vault
 from core.http import Answer
 from idempotency.errors import IdempotencyKeyReused
+from idempotency.fingerprints import Fingerprint
 from idempotency.models import UNDER_WAY, IdempotencyKey
 from merchants.models import Merchant
 
@@ -21,7 +22,7 @@ class Claim:
 
     merchant: Merchant
     key: str
-    fingerprint: bytes
+    fingerprint: Fingerprint
     now: datetime
     expires_at: datetime = field(init=False)
 
@@ -44,7 +45,7 @@ class Claim:
             IdempotencyKey,
             merchant=self.merchant,
             key=self.key,
-            fingerprint=self.fingerprint,
+            fingerprint=self.fingerprint.newest,
             status=answer.status,
             body_sealed=self.seal(answer.body),
             created_at=self.now,
@@ -57,7 +58,7 @@ def find(claim: Claim) -> IdempotencyKey | None:
     found = rows.fetch(IdempotencyKey, merchant_id=claim.merchant.id, key=claim.key)
     if found is None or found.expires_at <= claim.now:
         return None
-    if bytes(found.fingerprint) != claim.fingerprint:
+    if not claim.fingerprint.is_stored_as(bytes(found.fingerprint)):
         raise IdempotencyKeyReused()
     return found
 
@@ -88,7 +89,7 @@ def take(claim: Claim, subject_id: str = "") -> bool:
             {
                 "merchant": claim.merchant.id,
                 "key": claim.key,
-                "print": claim.fingerprint,
+                "print": claim.fingerprint.newest,
                 "state": UNDER_WAY,
                 "subject": subject_id,
                 "now": claim.now,

@@ -5,7 +5,6 @@ The database is the lock. A duplicate waits on the unique index until the first 
 asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for the second commit.
 """
 
-import hmac
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,8 +13,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import orjson
-from django.conf import settings
 from django.db import DatabaseError, IntegrityError, OperationalError, transaction
 from django.db.models import Model
 
@@ -75,15 +72,6 @@ class TwoPhases(Generic[S]):
 # What a request is to do once: a draft, work that runs in the one transaction and gives the answer, or both
 # sides of a call.
 Job = Draft | TwoPhases[Any] | Callable[[], Answer]
-
-
-def fingerprint(*, method: str, operation: str, body: Any) -> bytes:
-    """What makes two requests the same: method, operation (all path forms are one) and body by value.
-
-    Keyed: of a body that is known but for an account number, a plain hash would tell the number.
-    """
-    canonical = orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS)
-    return hmac.digest(settings.SECRET_KEY.encode(), canonical, "sha256")
 
 
 def look_up(claim: Claim) -> Answer | None:

@@ -11,6 +11,7 @@ from core import clock
 from core.http import Answer
 from idempotency import services
 from idempotency.errors import InvalidIdempotencyKey
+from idempotency.fingerprints import Fingerprint
 from idempotency.keys import Claim
 from idempotency.services import Job
 from merchants.api import merchant_of
@@ -35,7 +36,7 @@ def idempotent(handler: Handler) -> Callable[..., Answer]:
 
 def _claim(view: Any, request: Request, key: str, body: Any, kwargs: dict[str, Any]) -> Claim:
     operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
-    fingerprint = services.fingerprint(method=str(request.method), operation=operation, body=body)
+    fingerprint = Fingerprint.of(method=str(request.method), operation=operation, body=body)
     return Claim(merchant_of(request), key, fingerprint, clock.now())
 
 

@@ -97,6 +97,7 @@ def _settings() -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BASE_URL": "https://qr.example.test",
         "SECRET_KEY": secrets.token_urlsafe(50),
+        "IDEMPOTENCY_KEYS": secrets.token_urlsafe(50),
         "FIELD_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
         "SANDBOX_BANK_SECRET": secrets.token_urlsafe(32),
     }

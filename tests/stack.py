@@ -21,7 +21,10 @@ START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
 # What the test run sets for itself and an instance must find out on its own.
-OURS = ("DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "FIELD_ENCRYPTION_KEYS", "SANDBOX_BANK_SECRET")
+OURS = (
+    "DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS", "FIELD_ENCRYPTION_KEYS",
+    "SANDBOX_BANK_SECRET",
+)  # fmt: skip
 
 
 class Stack:

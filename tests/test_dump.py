@@ -93,7 +93,8 @@ def known(shop: Shop, settings: Settings) -> dict[str, bytes]:
     named = {"API key": shop.secret_key[16:], "client": CLIENT, "payer": PAYER, "another": OTHER_PAYER}
     named |= {"first": FIRST_SECRET[6:], "second": SECOND_SECRET[6:], "plain": PLAIN_SECRET}
     named |= {"unread": LOST_PAYER, "of the bank": settings.SANDBOX_BANK_SECRET, "site": settings.SECRET_KEY}
-    named |= {f"key {number}": key for number, key in enumerate(settings.FIELD_ENCRYPTION_KEYS)}
+    secrets = [*settings.FIELD_ENCRYPTION_KEYS, *settings.IDEMPOTENCY_KEYS]
+    named |= {f"key {number}": key for number, key in enumerate(secrets)}
     keys = {f"{name} decoded": base64.b64decode(named[name]) for name in ("first", "second")}
     return {name: text.encode() for name, text in named.items()} | keys
 

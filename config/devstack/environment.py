@@ -23,11 +23,20 @@ def port() -> int:
 
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
     """What the environment says, completed by what this instance remembers."""
+    is_new = "SECRET_KEY" not in instance.known
+    secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
+
+    def make_idempotency_keys() -> str:
+        """A release without this secret used SECRET_KEY: as a fallback it lets their retries replay."""
+        made = secrets.token_urlsafe(50)
+        return made if is_new else f"{made},{os.environ.get('SECRET_KEY', secret_key)}"
+
     settings = {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BASE_URL": f"http://127.0.0.1:{port()}",
         "ALLOWED_HOSTS": "*",
-        "SECRET_KEY": instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50)),
+        "SECRET_KEY": secret_key,
+        "IDEMPOTENCY_KEYS": instance.secret("IDEMPOTENCY_KEYS", make_idempotency_keys),
         "FIELD_ENCRYPTION_KEYS": instance.secret(
             "FIELD_ENCRYPTION_KEYS", lambda: Fernet.generate_key().decode()
         ),

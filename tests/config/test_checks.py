@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
     ("name", "value", "hint"),
     [
         ("SECRET_KEY", "short", "50 random characters"),
+        ("SECRET_KEY_FALLBACKS", ["short"], "Former values"),
+        ("IDEMPOTENCY_KEYS", [], "50 random characters"),
+        ("IDEMPOTENCY_KEYS", ["x" * 50, "short"], "50 random characters"),
         ("FIELD_ENCRYPTION_KEYS", ["not-a-key"], "Fernet"),
         ("FIELD_ENCRYPTION_KEYS", [], "Fernet"),
         ("REDIS_URL", "http://x", "redis://"),

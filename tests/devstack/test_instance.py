@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.devstack import envfile, ports
+from config.devstack.environment import environment
 from config.devstack.instance import AlreadyRunningError, Instance, wipe
 from tests.stack import ROOT
 
@@ -20,6 +21,29 @@ def test_a_secret_is_made_once(folder: Path) -> None:
         first = instance.secret("SECRET_KEY", lambda: "made first")
     with Instance(folder) as again:
         assert again.secret("SECRET_KEY", lambda: "made again") == first
+
+
+def test_a_new_instance_keys_idempotency_by_a_secret_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
+        monkeypatch.delenv(name, raising=False)
+    with Instance(folder) as instance:
+        made = environment(instance, "postgres://x", "redis://x")
+        assert made["SECRET_KEY"] not in made["IDEMPOTENCY_KEYS"]
+        assert len(made["IDEMPOTENCY_KEYS"].split(",")) == 1
+        assert environment(instance, "postgres://x", "redis://x") == made
+
+
+def test_an_instance_of_an_older_release_gets_idempotency_keys_under_which_its_retries_replay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
+        monkeypatch.delenv(name, raising=False)
+    with Instance(folder) as instance:
+        instance.note("SECRET_KEY", "of the older release")
+        newest, *older = environment(instance, "postgres://x", "redis://x")["IDEMPOTENCY_KEYS"].split(",")
+        assert (len(newest) > 50, older) == (True, ["of the older release"])
 
 
 def test_a_port_is_kept_while_it_is_free(folder: Path) -> None:

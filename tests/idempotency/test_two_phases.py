@@ -12,6 +12,7 @@ from core import clock
 from core.http import Answer
 from idempotency import services
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused
+from idempotency.fingerprints import Fingerprint
 from idempotency.keys import Claim
 from idempotency.models import UNDER_WAY, IdempotencyKey
 from idempotency.services import TwoPhases
@@ -75,7 +76,7 @@ class Recorded:
 
 
 def claim(shop: Shop, body: str = "a") -> Claim:
-    print_ = services.fingerprint(method="POST", operation="pay", body=body)
+    print_ = Fingerprint.of(method="POST", operation="pay", body=body)
     return Claim(shop.merchant, "k", print_, clock.now())
 
 
