@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,9 +12,10 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, ProgrammingError, connections
 
 from config.reading import NO_DATABASE, unreadable
+from console import encryption
 from core import money
 from core.postgres import sessions
 
@@ -35,7 +37,14 @@ def refuse_wrong_settings() -> None:
     """Run every check, the database's too; raises SystemCheckError. Servers and workers call it at start."""
     # First ours: Django's checks of models end in a traceback where the database does not answer.
     call_command("check", tags=[OURS, Tags.database], databases=["default"], fail_level="ERROR")
-    call_command("check", databases=["default"], fail_level="ERROR")
+    _check()
+    with suppress(ProgrammingError):  # the tables are not there yet, as `/readyz` says
+        encryption.write_key_check()
+    _check(Tags.database)  # somebody else may have written it, with other keys
+
+
+def _check(*tags: str) -> None:
+    call_command("check", databases=["default"], fail_level="ERROR", tags=tags or None)
 
 
 def _error(number: int, message: str, hint: str) -> CheckMessage:
@@ -231,6 +240,19 @@ def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) ->
     except DatabaseError:  # `durable_database` says so
         return []
     return [] if problem is None else [_error(70, *problem)]
+
+
+@register(Tags.database)
+def encryption_keys(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """The keys must open what is there, before anything is sealed with them."""
+    keys = settings.FIELD_ENCRYPTION_KEYS
+    if databases is None or not keys or not all(map(_is_fernet_key, keys)):
+        return []
+    try:
+        problem = encryption.find_problem()
+    except DatabaseError:  # it does not answer, or has no tables yet
+        return []
+    return [] if problem is None else [_error(82, problem, encryption.HINT)]
 
 
 def _secret_key() -> str:

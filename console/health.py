@@ -7,7 +7,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 
-from console import heartbeats
+from console import encryption, heartbeats
 from console import openapi as docs
 from console.monitoring import for_monitoring
 from core import clock, http
@@ -50,6 +50,7 @@ def _checks(now: datetime) -> dict[str, dict[str, Any]]:
     }
     if pending:
         return checks
+    checks["encryption_keys"] = {"ok": encryption.opens_key_check()}
     for name, is_silent in heartbeats.silent(now=now).items():
         checks[name if name == heartbeats.BEAT else f"worker_{name}"] = {"ok": not is_silent}
     age = backlog.oldest_due_seconds(now)

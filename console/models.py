@@ -1,4 +1,4 @@
-"""Signs of life, for readiness, and failed logins."""
+"""Signs of life, for readiness, failed logins, and the proof that the encryption keys are right."""
 
 from django.db import models
 
@@ -31,3 +31,19 @@ class LoginFailures(models.Model):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class KeyCheck(models.Model):
+    """A sealed text: who opens it has the keys of this database. See `console.encryption`."""
+
+    ONLY = 1
+
+    id = models.SmallIntegerField(primary_key=True, default=ONLY)
+    text_sealed = models.TextField(editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="key_check_only_one")]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -8,6 +8,7 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.db.models import Model
 
+from console.models import KeyCheck
 from core import crypto, vault
 
 # A column with such a name holds tokens of `core.vault`, or nothing.
@@ -41,10 +42,10 @@ class Tally:
 
 
 def tables() -> dict[type[Model], list[str]]:
-    """Every model that has sealed columns, and their names."""
+    """Every model that has sealed columns, and their names. The key check comes last: it answers for all."""
     found = {
         model: [column.name for column in model._meta.concrete_fields if column.name.endswith(SUFFIX)]
-        for model in apps.get_models()
+        for model in sorted(apps.get_models(), key=lambda model: model is KeyCheck)
     }
     return {model: columns for model, columns in found.items() if columns}
 
@@ -58,7 +59,7 @@ def reseal(model: type[Model], columns: Sequence[str], *, passed: Callable[[int]
     for rows in _batches(model, columns):
         stale = []
         for pk, *values in rows:
-            tokens = [_text(value) for value in values if value]
+            tokens = [vault.as_text(value) for value in values if value]
             if all(map(vault.is_newest, tokens)):
                 tally.newest += len(tokens)
             else:
@@ -88,7 +89,7 @@ def _reseal_rows(model: type[Model], columns: Sequence[str], pks: Sequence[Any],
     for pk, *values in locked.values_list("pk", *columns):
         fresh: dict[str, str | bytes] = {}
         for name, value in zip(columns, values, strict=True):
-            if value and vault.is_newest(_text(value)):
+            if value and vault.is_newest(vault.as_text(value)):
                 tally.newest += 1
             elif value:
                 try:
@@ -102,14 +103,9 @@ def _reseal_rows(model: type[Model], columns: Sequence[str], pks: Sequence[Any],
 
 def _resealed(model: type[Model], name: str, value: Any) -> dict[str, str | bytes]:
     """With the fingerprint beside it, which is made with the same key."""
-    token = vault.reseal(_text(value))
+    token = vault.reseal(vault.as_text(value))
     fresh: dict[str, str | bytes] = {name: token if isinstance(value, str) else token.encode()}
     looked_up_by = name.removesuffix(SUFFIX) + FINGERPRINT
     if any(column.name == looked_up_by for column in model._meta.concrete_fields):
         fresh[looked_up_by] = vault.fingerprint_of(token)
     return fresh
-
-
-def _text(value: Any) -> str:
-    """A token as text; any bytes will do here, a broken one is found when it is opened."""
-    return value if isinstance(value, str) else bytes(value).decode("latin-1")

@@ -47,8 +47,13 @@ def rotate(token: str, keys: Sequence[str]) -> str:
 
 def is_newest(token: str, keys: Sequence[str]) -> bool:
     """Whether the first key opens it, so that the others are not needed for it."""
+    return can_open(token, keys[:1])
+
+
+def can_open(token: str, keys: Sequence[str]) -> bool:
+    """Whether any key opens it, wherever it belongs."""
     try:
-        _fernet(tuple(keys[:1])).decrypt(token.encode())
+        _fernet(tuple(keys)).decrypt(token.encode())
     except InvalidToken:
         return False
     return True

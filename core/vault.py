@@ -31,9 +31,19 @@ def fingerprint_of(token: str) -> str:
     return crypto.fingerprint(crypto.text_of(token, keys=keys), key=keys[0])
 
 
+def opens(token: str) -> bool:
+    """Whether any key opens it."""
+    return crypto.can_open(token, settings.FIELD_ENCRYPTION_KEYS)
+
+
 def is_newest(token: str) -> bool:
     """Whether the newest key opens it."""
     return crypto.is_newest(token, settings.FIELD_ENCRYPTION_KEYS)
+
+
+def as_text(value: str | bytes | memoryview) -> str:
+    """A token as text; any bytes will do here, a broken one is found when it is opened."""
+    return value if isinstance(value, str) else bytes(value).decode("latin-1")
 
 
 def masked(account: str | None) -> str | None:

@@ -34,6 +34,12 @@ ORDER: dict[str, tuple[str, ...]] = {
     "refunds_refund": ("payments_payment",),
     "refunds_takeback": ("payments_payment",),
     "withdrawals_withdrawal": (),
+    "approvals_approval": (
+        "receipts_receipt",
+        "receipts_return",
+        "refunds_refund",
+        "withdrawals_withdrawal",
+    ),
     "transfers_transfer": ("receipts_return", "refunds_refund", "withdrawals_withdrawal"),
     "transactions_transaction": ("payments_payment",),
     "transactions_account": (),
@@ -52,6 +58,12 @@ NAMES: dict[str, tuple[str, ...]] = {
     "receipts_return": ("rtn_",),
     "refunds_refund": ("ref_",),
     "withdrawals_withdrawal": ("wd_",),
+    "approvals_approval": (
+        "receipts_receipt",
+        "receipts_return",
+        "refunds_refund",
+        "withdrawals_withdrawal",
+    ),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
 }
 FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)

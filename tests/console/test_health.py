@@ -29,8 +29,8 @@ def test_ready_when_everything_is_alive(signs_of_life: None) -> None:
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"]) == {
-        "database", "database_sessions", "migrations", "beat", "worker_default", "worker_webhooks",
-        "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
+        "database", "database_sessions", "migrations", "encryption_keys", "beat", "worker_default",
+        "worker_webhooks", "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
     }  # fmt: skip
 
 

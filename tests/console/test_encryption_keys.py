@@ -1,0 +1,166 @@
+"""Keys that cannot open what is in the database are refused before anything is sealed with them."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from pytest_django import Settings
+
+from config import checks
+from console import encryption
+from console.models import KeyCheck
+from tests.conftest import Shop, open_shop
+from tests.factories import qr_request
+from tests.webhooks.cast import make_endpoint
+
+OLD, NEW, WRONG = (Fernet.generate_key().decode() for _ in range(3))
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def old_key(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+
+
+@pytest.fixture
+def sealed(shop: Shop) -> None:
+    """A database that was used before there was a key check."""
+    shop.post("/v1/qr-codes", qr_request(client_bank_account="1234567890"), key="order-1")
+
+
+def refusals() -> list[str]:
+    return [str(error.id) for error in checks.encryption_keys(None, databases=["default"])]
+
+
+def readiness() -> bool:
+    found: bool = Client().get("/readyz").json()["checks"]["encryption_keys"]["ok"]
+    return found
+
+
+def reseal() -> str:
+    told = io.StringIO()
+    call_command("reseal", stdout=told)
+    return told.getvalue()
+
+
+def test_the_keys_of_the_first_start_are_right_and_are_remembered(settings: Settings) -> None:
+    assert refusals() == []
+    encryption.write_key_check()
+    encryption.write_key_check()
+    assert (KeyCheck.objects.count(), refusals(), readiness()) == (1, [], True)
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    assert (refusals(), readiness()) == (["qr.E082"], False)
+
+
+def test_a_wrong_key_is_refused_with_a_hint_and_without_a_secret(settings: Settings) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    (error,) = checks.encryption_keys(None, databases=["default"])
+    assert "do not open what is in the database" in error.msg
+    assert "Changing the encryption key" in str(error.hint)
+    assert WRONG not in f"{error.msg} {error.hint}"
+
+
+def test_a_database_without_a_key_check_is_judged_by_what_is_sealed_in_it(
+    sealed: None, settings: Settings
+) -> None:
+    assert refusals() == []
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert refusals() == []
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    (error,) = checks.encryption_keys(None, databases=["default"])
+    assert "do not open the rows of" in error.msg
+    assert not KeyCheck.objects.exists()
+
+
+def test_a_table_that_a_wrong_key_has_added_to_is_still_judged_by_its_oldest_rows(
+    sealed: None, settings: Settings
+) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    make_endpoint(open_shop("Larb Palace"))
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [OLD, WRONG]
+    assert refusals() == []
+
+
+def test_a_key_that_is_added_is_right_while_the_old_one_is_there(settings: Settings) -> None:
+    encryption.write_key_check()
+    for keys in ([OLD, NEW], [NEW, OLD]):
+        settings.FIELD_ENCRYPTION_KEYS = keys
+        assert (refusals(), readiness()) == ([], True)
+
+
+def test_an_old_key_is_dropped_only_after_resealing(settings: Settings) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert reseal().splitlines()[-2].startswith("console.KeyCheck: 1 resealed")
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert (refusals(), readiness()) == ([], True)
+
+
+def test_a_key_check_that_is_written_while_keys_change_is_sealed_by_the_oldest(
+    sealed: None, settings: Settings
+) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+
+
+def test_resealing_leaves_the_key_check_while_something_cannot_be_opened(
+    sealed: None, settings: Settings
+) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    make_endpoint(open_shop("Larb Palace"))
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    with pytest.raises(CommandError, match="No key of FIELD_ENCRYPTION_KEYS opens"):
+        reseal()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+
+
+def test_there_is_one_key_check() -> None:
+    encryption.write_key_check()
+    with pytest.raises(IntegrityError, match="key_check_only_one"), transaction.atomic():
+        KeyCheck.objects.create(id=2, text_sealed="x")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-c", "import config.wsgi"],
+        ["-m", "celery", "-A", "config", "worker"],
+        ["-m", "celery", "-A", "config", "beat"],
+    ],
+    ids=["web", "worker", "beat"],
+)
+def test_no_process_starts_with_a_wrong_key(command: list[str]) -> None:
+    encryption.write_key_check()
+    made = connection.settings_dict
+    url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": url, "FIELD_ENCRYPTION_KEYS": WRONG},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "FIELD_ENCRYPTION_KEYS do not open what is in the database." in done.stdout + done.stderr
