@@ -34,7 +34,11 @@ def guess(address: str = ATTACKER) -> int:
     return int(ask(secrets.new("test"), address).status_code)
 
 
-@pytest.mark.parametrize("secret", [None, "nonsense", "tq_test_" + "x" * 46, secrets.new("live")])
+@pytest.mark.parametrize(
+    "secret",
+    [None, "nonsense", "tq_test_" + "x" * 46, secrets.new("live")],
+    ids=["missing", "nonsense", "wrong checksum", "unknown"],  # without the key, which is another each time
+)
 def test_refused_keys_of_any_kind_are_limited_by_address(secret: str | None) -> None:
     statuses = [ask(secret).status_code for _ in range(MOST + 3)]
     assert statuses == [401] * MOST + [429] * 3
