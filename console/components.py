@@ -40,7 +40,12 @@ COMPONENTS: Json = {
             "scheme": "bearer",
             "description": "A secret key: `tq_test_...` or `tq_live_...`. A key has scopes; an operation "
             "that needs another one is refused with 403 `insufficient_scope`.",
-        }
+        },
+        "monitoringToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`MONITORING_TOKEN` of the deployment. Without that setting the pages are open.",
+        },
     },
 }
 PATH: Json = {

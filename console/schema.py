@@ -15,6 +15,7 @@ from console import components, notifications, refusals, schema_fields
 from core.http import JSON
 from core.openapi import TAGS, Link, Operation, Shown, operation_of
 from merchants.api import MerchantViewSet
+from merchants.errors import AuthenticationFailed
 
 __all__ = ["Generator", "OperationSchema", "schema_fields"]
 
@@ -22,6 +23,13 @@ Json = dict[str, Any]
 METHODS = ("post", "get", "patch", "delete")  # the framework keeps them in a set: their order is chance
 # The form with the country is the document's main one; the others answer alike under names of their own.
 SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
+
+
+def _security(told: Operation) -> list[Json]:
+    """A key with its scope; the token of monitoring, which not every deployment sets; or nothing."""
+    if told.scope:
+        return [{"secretKey": [told.scope.value]}]
+    return [{}, {"monitoringToken": []}] if AuthenticationFailed in told.refusals else []
 
 
 class OperationSchema(AutoSchema):
@@ -43,7 +51,7 @@ class OperationSchema(AutoSchema):
             "tags": [told.tag.value],
             "parameters": [*self._path_parameters(), *self._query(told), *self._headers()],
             "requestBody": self._body(told),
-            "security": [{"secretKey": [told.scope.value]}] if told.scope else [],
+            "security": _security(told),
             "responses": self._responses(told),
         }
         return {name: value for name, value in operation.items() if value is not None}

@@ -12,7 +12,9 @@ from core.http import MAX_BODY
 # Whoever has one of these permissions may upload there.
 PATHS = {
     "/admin/receipts/statement/import/": frozenset({"receipts.import_statement"}),
-    "/admin/receipts/slipcheck/check/": frozenset({"receipts.view_receipt", "receipts.resolve_receipt"}),
+    "/admin/receipts/slipcheck/check/": frozenset(
+        {"receipts.view_receipt", "receipts.resolve_receipt", "receipts.confirm_receipt"}
+    ),
 }
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file; what is larger is for the command line."""

@@ -9,7 +9,7 @@ from django.utils.timezone import localtime
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from transfers.models import OPEN, Step, Transfer
+from transfers.models import OPEN, CircuitBreaker, Step, Transfer
 from transfers.schedule import OVERDUE
 
 STEPS_SHOWN = 50
@@ -67,6 +67,11 @@ class StepAdmin(ReadOnlyAdmin):
     list_filter = ["what"]
     search_fields = ["=transfer__id"]
     ordering = ["-id"]
+
+
+@admin.register(CircuitBreaker)
+class CircuitBreakerAdmin(ReadOnlyAdmin):
+    list_display = ["route", "merchant_id", "silences", "openings", "since", "open_until"]
 
 
 def _steps(transfer: Transfer) -> QuerySet[Step]:

@@ -1,7 +1,5 @@
 """Outgoing money of the payment that a second person had to approve: who asked, and what was decided."""
 
-from functools import partial
-
 from django.db.models import QuerySet
 
 from approvals.models import Approval, Kind, Status
@@ -10,9 +8,9 @@ from core import money
 
 NAMES = {Kind.REFUND: "refund_id", Kind.WRITE_OFF: "receipt_id"}
 DECISIONS = {
-    Type.APPROVAL_APPROVED: "A second person approved that {amount} go out.",
-    Type.APPROVAL_REJECTED: "A second person rejected that {amount} go out.",
-    Type.APPROVAL_CANCELED: "It is not decided any more whether {amount} go out.",
+    Status.APPROVED: (Type.APPROVAL_APPROVED, "A second person approved that {amount} go out."),
+    Status.REJECTED: (Type.APPROVAL_REJECTED, "A second person rejected that {amount} go out."),
+    Status.CANCELED: (Type.APPROVAL_CANCELED, "It is not decided any more whether {amount} go out."),
 }
 
 
@@ -20,16 +18,8 @@ def requested(subject: Subject) -> Moment:
     return Moment(_of(subject).exclude(status=Status.WITHIN_LIMITS), "requested_at", _requested)
 
 
-def approved(subject: Subject) -> Moment:
-    return _decided(subject, Status.APPROVED, Type.APPROVAL_APPROVED)
-
-
-def rejected(subject: Subject) -> Moment:
-    return _decided(subject, Status.REJECTED, Type.APPROVAL_REJECTED)
-
-
-def canceled(subject: Subject) -> Moment:
-    return _decided(subject, Status.CANCELED, Type.APPROVAL_CANCELED)
+def decided(subject: Subject) -> Moment:
+    return Moment(_of(subject).filter(decided_at__isnull=False), "decided_at", _decided)
 
 
 def _of(subject: Subject) -> QuerySet[Approval]:
@@ -47,16 +37,13 @@ def _requested(row: Approval) -> Entry:
     )
 
 
-def _decided(subject: Subject, status: Status, type: Type) -> Moment:
-    return Moment(_of(subject).filter(status=status), "decided_at", partial(_told, type))
-
-
-def _told(type: Type, row: Approval) -> Entry:
-    assert row.decided_at is not None, "the database says so"
+def _decided(row: Approval) -> Entry:
+    assert row.decided_at is not None, "the query says so"
+    type_, summary = DECISIONS[Status(row.status)]
     return Entry(
         at=row.decided_at,
-        type=type,
-        summary=DECISIONS[type].format(amount=money.display(row.amount)),
+        type=type_,
+        summary=summary.format(amount=money.display(row.amount)),
         actor=row.decided_by,
         details=_details(row),
         internal={"why": row.why},
