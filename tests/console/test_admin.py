@@ -27,7 +27,10 @@ OURS = {
     "approvals", "console", "idempotency", "merchants", "payments", "qrcodes",
     "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
-MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
+# A model without permissions is nothing that staff could look at.
+MODELS = [
+    model for model in apps.get_models() if model._meta.app_label in OURS and model._meta.default_permissions
+]
 
 
 def page(model: Any, name: str, *arguments: str) -> str:
