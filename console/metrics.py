@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, Sum
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -23,10 +23,12 @@ from payments.card_models import OPEN
 from payments.models import CardCharge, Payment, Status
 from receipts.models import ConfirmationInquiry, Inquiry, Receipt, Waiting, Why
 from receipts.models.waiting import COUNTED
+from transactions import ledger
 from transfers.models import CircuitBreaker, Transfer
 from transfers.schedule import OVERDUE
 from webhooks import backlog, leases, tallies
 from webhooks.models import Counted, Endpoint, EndpointStatus, Tally
+from withdrawals.models import Withdrawal
 
 # A sweep comes each second.
 LATE = timedelta(minutes=1)
@@ -53,6 +55,7 @@ class Database(Collector):
         yield from _outgoing(now)
         yield from _for_staff()
         yield from _approvals(now)
+        yield from _debts()
         yield from _backlog(now)
         yield from _attempts()
         yield _endpoints()
@@ -143,6 +146,18 @@ def _approvals(now: datetime) -> Iterator[Metric]:
         "Age of the oldest request that waits for a second person; 0 if none waits.",
         0.0 if oldest is None else (now - oldest).total_seconds(),
     )
+
+
+def _debts() -> Iterator[Metric]:
+    debts = ledger.debts()
+    held = Withdrawal.objects.held(debts).aggregate(count=Count("pk"), satang=Sum("amount", default=0))
+    for name, help_text, value in [
+        ("merchants_in_debt", "Merchants whose balance is negative after a reversal.", len(debts)),
+        ("merchant_debt_satang", "What they owe, in satang.", sum(debts.values())),
+        ("withdrawals_held", "Their withdrawals that no bank is told of.", held["count"]),
+        ("withdrawals_held_satang", "The sum of these, in satang.", held["satang"]),
+    ]:
+        yield GaugeMetricFamily(name, help_text, value)
 
 
 def _backlog(now: datetime) -> Iterator[Metric]:

@@ -24,6 +24,10 @@ class ReturnOwner:
         # If the money comes back a reversal may take it; its lock comes before those of accounts.
         reversals.due_with(receipt)
 
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """Never: no merchant ever had the money."""
+        return False
+
     def begin(self, order_id: str, *, now: datetime) -> None:
         """Nobody outside was told of it, so there is nothing to tell."""
 

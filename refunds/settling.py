@@ -25,6 +25,10 @@ class RefundOwner:
     def lock(self, order_id: str) -> None:
         locked(order_id)
 
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """Never: it is the payer's money, set aside while the balance covered it."""
+        return False
+
     def begin(self, order_id: str, *, now: datetime) -> None:
         """To the merchant it was processing already, from the moment that it had a destination."""
 

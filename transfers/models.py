@@ -185,7 +185,7 @@ class Transfer(models.Model):
 class What(models.TextChoices):
     """A step of a transfer: a state that it came to, or what else happened on its way."""
 
-    HELD = "held"
+    HELD = "held"  # it waits for approval, or its merchant owes
     QUEUED = "queued"  # at once, or when it was approved
     TOLD = "told"
     UNREACHED = "unreached"  # the bank surely never heard of it: it is told again

@@ -8,6 +8,8 @@ from django.conf import settings
 WAITS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 # Seconds until a bank that could not be reached is told again: a tenth of the order's age, between these.
 SOONEST, LATEST = 5.0, 600.0
+# Seconds until an order that is held is tried again.
+HOLD = 10.0
 # After so long without a last word it is for people to ask.
 OVERDUE = timedelta(minutes=15)
 
@@ -20,6 +22,11 @@ def next_inquiry(inquiries: int) -> timedelta:
 def next_sending(age: timedelta) -> timedelta:
     """How long to wait with an order of that age, of which its bank has never heard."""
     return _paced(min(max(age.total_seconds() / 10, SOONEST), LATEST))
+
+
+def next_try() -> timedelta:
+    """How long to wait with an order that must not be submitted yet."""
+    return _paced(HOLD)
 
 
 def _paced(seconds: float) -> timedelta:

@@ -38,6 +38,9 @@ class Owner(Protocol):
     def lock(self, order_id: str) -> None:
         """Lock the payment and the owner's own row, in this order; the transfer is locked after it."""
 
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """Whether the bank must not be told for now; asked in the commit that would tell it, after `lock`."""
+
     def begin(self, order_id: str, *, now: datetime) -> None:
         """The bank is about to be told. Comes again if it surely never heard of it the time before."""
 
@@ -64,10 +67,13 @@ def claim(purpose: Purpose, route: str, *, now: datetime, limit: int) -> list[Tr
 
 @transaction.atomic
 def begin(order_id: str, owner: Owner, *, now: datetime) -> bool:
-    """Queued becomes told, before the call. False if it is no longer queued: then it must not be sent."""
+    """Queued becomes told, before the call. False if it is held or no longer queued: it must not be sent."""
     owner.lock(order_id)
     transfer = Transfer.objects.locked(order_id)
     if transfer.state != State.QUEUED:
+        return False
+    if owner.is_held(order_id, now=now):
+        _hold(transfer, now)
         return False
     due_at, lease_until = now + schedule.next_inquiry(0), transfer.lease_until
     steps.move(transfer, State.TOLD, at=now, told_at=now, due_at=due_at, lease_until=lease_until)
@@ -121,6 +127,13 @@ def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: dat
         raise NotOverdue(order_id)
     _step(transfer, word.fate, word, owner, now=now, settled_by=by)
     log.warning("%s ended transfer %s by hand: %s", by, order_id, word.fate)
+
+
+def _hold(transfer: Transfer, now: datetime) -> None:
+    """Try again later. Only the beginning of a hold is written down."""
+    Transfer.objects.filter(pk=transfer.pk).update(due_at=now + schedule.next_try(), lease_until=None)
+    if steps.last(transfer.id) != What.HELD:
+        steps.note(transfer.id, What.HELD, at=now)
 
 
 def _locked(order_id: str, owner: Owner) -> Transfer:

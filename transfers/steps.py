@@ -19,3 +19,9 @@ def note(order_id: str, what: What, *, at: datetime, said: str = "") -> None:
     Step.objects.create(
         transfer_id=order_id, what=what, said=said, actor=cause.actor, request_id=cause.request_id, at=at
     )
+
+
+def last(order_id: str) -> What | None:
+    """The newest step of a transfer."""
+    newest = Step.objects.filter(transfer=order_id).order_by("-pk").first()
+    return None if newest is None else What(newest.what)

@@ -3,14 +3,27 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
 
 from core import clock, money
 from core.admin import ReadOnlyAdmin
+from transactions import ledger
 from withdrawals import services
 from withdrawals.errors import WithdrawalNotCancelable
-from withdrawals.models import Withdrawal
+from withdrawals.models import Status, Withdrawal
+
+
+class Held(admin.SimpleListFilter):
+    """Those that are not submitted because their merchant owes."""
+
+    title, parameter_name = "hold", "hold"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [("held", "held: the merchant owes")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.held(ledger.debts()) if self.value() else queryset
 
 
 @admin.register(Withdrawal)
@@ -21,12 +34,13 @@ class WithdrawalAdmin(ReadOnlyAdmin):
         "merchant",
         "status",
         "awaiting_approval",
+        "held",
         "baht",
         "bank_code",
         "account_last4",
         "created_at",
     ]
-    list_filter = ["status", "bank"]
+    list_filter = [Held, "status", "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
     actions = ["cancel"]
@@ -35,8 +49,22 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     def baht(self, withdrawal: Withdrawal) -> str:
         return money.display(withdrawal.amount)
 
+    @admin.display(description="held", boolean=True)
+    def held(self, withdrawal: Withdrawal) -> bool:
+        return bool(withdrawal.status == Status.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
+
+    @admin.display(description="merchant owes")
+    def merchant_owes(self, withdrawal: Withdrawal) -> str:
+        return money.display(withdrawal.debt)  # type: ignore[attr-defined]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Withdrawal]:
+        debts = [When(merchant=merchant_id, then=Value(debt)) for merchant_id, debt in ledger.debts().items()]
+        found: QuerySet[Withdrawal] = super().get_queryset(request)
+        return found.annotate(debt=Case(*debts, default=Value(0)))
+
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        return [field.name for field in Withdrawal._meta.concrete_fields if field.name != "account_sealed"]
+        plain = [field.name for field in Withdrawal._meta.concrete_fields if field.name != "account_sealed"]
+        return [*plain, "held", "merchant_owes"]
 
     @admin.action(description="Cancel for the merchant", permissions=["cancel"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Withdrawal]) -> None:

@@ -1,5 +1,6 @@
 """A withdrawal, and what may become of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import models
@@ -19,6 +20,10 @@ class Status(models.TextChoices):
     CANCELED = "canceled"  # before any bank was told
 
 
+class PendingReason(models.TextChoices):
+    NEGATIVE_BALANCE = "negative_balance"  # held: nothing is submitted while its merchant owes
+
+
 MOVES = {
     Status.PENDING: {Status.PROCESSING, Status.CANCELED, Status.FAILED},  # failed: rejected by staff
     Status.PROCESSING: {Status.SUCCEEDED, Status.FAILED},
@@ -35,6 +40,10 @@ class IllegalMove(Exception):
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
     def of(self, merchant: Merchant) -> "WithdrawalQuerySet":
         return self.filter(merchant=merchant)
+
+    def held(self, debts: Mapping[str, int]) -> "WithdrawalQuerySet":
+        """Those that are not submitted because their merchant owes. debts: what `ledger.debts` returns."""
+        return self.filter(status=Status.PENDING, merchant__in=list(debts))
 
     def locked(self, withdrawal_id: str) -> "Withdrawal":
         """The row under its lock, which every change needs. Raises WithdrawalNotFound."""

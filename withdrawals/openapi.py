@@ -27,6 +27,7 @@ WITHDRAWAL = _GIVEN | {
     "withdrawal_id": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
     "status": "pending",
     "awaiting_approval": False,
+    "pending_reason": None,
     "bank_name": "Siam Commercial Bank",
     "bank_account": "4567",
     "failure_code": None,
@@ -73,7 +74,9 @@ retrieve = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a withdrawal",
     description="`pending` until the bank is told, then `processing` until it says what became of it. Banks "
-    "may send money back after it had arrived: then it is `failed` with `returned_by_bank`.",
+    "may send money back after it had arrived: then it is `failed` with `returned_by_bank`. After a bank's "
+    "reversal the balance may be negative: then nothing is sent, and `pending_reason` is `negative_balance`, "
+    "until later payments have paid the debt.",
     answer=Shown(WithdrawalObject, SUCCEEDED),
     refusals=(WithdrawalNotFound,),
 )

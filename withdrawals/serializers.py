@@ -5,7 +5,7 @@ from rest_framework import serializers
 from core import answers, fields, money
 from core.paging import PageQuery
 from transfers.payees import LONGEST_NAME, Payee
-from withdrawals.models import Status
+from withdrawals.models import PendingReason, Status
 
 LONGEST_REFERENCE = 35
 
@@ -51,6 +51,11 @@ class WithdrawalObject(serializers.Serializer[Any]):
     status = serializers.ChoiceField(Status.choices)
     awaiting_approval = serializers.BooleanField(
         help_text="A pending withdrawal waits until the operator approves it."
+    )
+    pending_reason = serializers.ChoiceField(
+        PendingReason.choices,
+        allow_null=True,
+        help_text="`negative_balance`: a bank took money back, and nothing is sent until the debt is paid.",
     )
     amount = answers.satang()
     currency = answers.currency()

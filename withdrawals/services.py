@@ -62,6 +62,11 @@ def find(*, merchant: Merchant, withdrawal_id: str) -> Withdrawal:
     return found
 
 
+def is_in_debt(merchant_id: str) -> bool:
+    """Whether a bank took back more than the merchant had: its pending withdrawals are held."""
+    return ledger.balance(merchant_id).owed > 0
+
+
 @transaction.atomic
 def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
     """End a pending one. Raises WithdrawalNotFound, WithdrawalNotCancelable."""
@@ -94,6 +99,11 @@ class _Owner:
 
     def lock(self, order_id: str) -> None:
         Withdrawal.objects.locked(order_id)
+
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """While its merchant owes, nothing is submitted. A reversal waits for the lock of the balance."""
+        withdrawal = Withdrawal.objects.locked(order_id)
+        return ledger.debt(merchant_id=withdrawal.merchant_id, at=now) > 0
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)

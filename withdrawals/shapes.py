@@ -2,16 +2,17 @@ from typing import Any
 
 from core import thaibanks
 from core.clock import iso, iso_or_none
-from withdrawals.models import Withdrawal
+from withdrawals.models import PendingReason, Withdrawal
 
 
-def withdrawal_object(withdrawal: Withdrawal) -> dict[str, Any]:
+def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[str, Any]:
     """The withdrawal object, which is also the `data` of its events. Of the account: the last 4 digits."""
     bank = thaibanks.find(withdrawal.bank_code)
     return {
         "withdrawal_id": withdrawal.id,
         "status": withdrawal.status,
         "awaiting_approval": withdrawal.awaiting_approval,
+        "pending_reason": PendingReason.NEGATIVE_BALANCE if is_held else None,
         "amount": withdrawal.amount,
         "currency": withdrawal.currency,
         "bank_code": withdrawal.bank_code,

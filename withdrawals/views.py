@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from rest_framework.request import Request
@@ -7,9 +9,10 @@ from core.http import Answer
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
-from withdrawals.models import Withdrawal, WithdrawalQuerySet
+from withdrawals.models import Status, Withdrawal, WithdrawalQuerySet
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import withdrawal_object
 
@@ -30,13 +33,15 @@ class WithdrawalViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> Answer:
         query = api.read_query(QUERY, request)
-        found = _filtered(Withdrawal.objects.of(merchant_of(request)), query)
-        return paging.page(found, query, "withdrawals", withdrawal_object)
+        merchant = merchant_of(request)
+        found = _filtered(Withdrawal.objects.of(merchant), query)
+        return paging.page(found, query, "withdrawals", _shape_of(merchant))
 
     @docs.retrieve
     def retrieve(self, request: Request, withdrawal_id: str) -> Answer:
-        found = services.find(merchant=merchant_of(request), withdrawal_id=withdrawal_id)
-        return Answer.of(withdrawal_object(found))
+        merchant = merchant_of(request)
+        found = services.find(merchant=merchant, withdrawal_id=withdrawal_id)
+        return Answer.of(_shape_of(merchant)(found))
 
     @docs.cancel
     @idempotent
@@ -48,6 +53,12 @@ class WithdrawalViewSet(MerchantViewSet):
             return Answer.of(withdrawal_object(services.cancel(withdrawal_id=found.id, now=now)))
 
         return work
+
+
+def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], dict[str, Any]]:
+    """The object of a withdrawal of this merchant, whose balance is read once and for pending ones only."""
+    is_in_debt = cache(partial(services.is_in_debt, merchant.id))
+    return lambda each: withdrawal_object(each, is_held=each.status == Status.PENDING and is_in_debt())
 
 
 def _filtered(found: WithdrawalQuerySet, query: dict[str, Any]) -> WithdrawalQuerySet:

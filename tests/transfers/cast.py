@@ -21,9 +21,13 @@ class Recorder:
         self.began: list[str] = []
         self.settled: list[tuple[str, Word]] = []
         self.breaks_at = ""
+        self.holds = False
 
     def lock(self, order_id: str) -> None:
         self._reach("lock")
+
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        return self.holds
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         self._reach("begin")

@@ -32,6 +32,7 @@ def test_a_withdrawal_shows_what_was_asked_for(shop: Shop) -> None:
     assert made == {
         "status": "pending",
         "awaiting_approval": False,
+        "pending_reason": None,
         "amount": 100_000,
         "currency": "THB",
         "bank_code": "014",
