@@ -15,6 +15,7 @@ _CHECK = {
         "ok": {"type": "boolean"},
         "pending": {"type": "integer", "minimum": 0, "description": "Migrations that were not applied."},
         "oldest_due_seconds": {"type": "number", "minimum": 0},
+        "problem": {"type": ["string", "null"], "description": "What is wrong with database sessions."},
     },
     "additionalProperties": False,
 }

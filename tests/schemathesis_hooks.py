@@ -11,6 +11,7 @@ from core import strict_json
 from core.errors import InvalidRequest
 
 LARGEST_METADATA = 8_192
+SHORTEST_SECRET = 16
 
 
 @schemathesis.hook
@@ -34,9 +35,14 @@ def _is_whole(value: object) -> bool:
 
 
 def _fits(body: object) -> bool:
-    """Integers of 64 bit, nothing twice, no half characters, and metadata of a size."""
+    """Integers of 64 bit, nothing twice, no half characters, metadata of a size and a secret of 16 bytes."""
     if not isinstance(body, dict):
         return True
+    if (
+        isinstance(secret := body.get("secret"), str)
+        and len(secret.encode(errors="replace")) < SHORTEST_SECRET
+    ):
+        return False
     try:
         strict_json.loads(orjson.dumps(body))
         return len(orjson.dumps(body.get("metadata"))) <= LARGEST_METADATA

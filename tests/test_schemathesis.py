@@ -14,7 +14,12 @@ from tests.stack import ROOT, Stack, wait_until
 
 SEED = 20261121
 AT_LEAST = 2_000
-SETTINGS = {"RATE_LIMIT": "0", "WEBHOOK_PROBE": "off", "WEBHOOK_ALLOW_HTTP": "0"}
+SETTINGS = {
+    "RATE_LIMIT": "0",
+    "WEBHOOK_PROBE": "off",
+    "WEBHOOK_ALLOW_HTTP": "0",
+    "WEBHOOKS_PER_MERCHANT": "10000",
+}
 SECONDS = 1200
 
 
