@@ -14,7 +14,16 @@ from approvals.models import Approval
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
-from receipts import acting, crediting, returns, reversals, services, writing_off
+from receipts import (
+    acting,
+    crediting,
+    probable_duplicates,
+    returns,
+    reversals,
+    sentences,
+    services,
+    writing_off,
+)
 from receipts.acting import AlreadyDone, NotPossible
 from receipts.confirming import by_person as confirm
 from receipts.models import HELD, Act, Deed, Kind, Outcome, Receipt, Resolution, Return
@@ -39,6 +48,7 @@ def accept(receipt_id: str, *, by: str, why: str, now: datetime) -> Receipt:
     payment_id = Receipt.objects.values_list("payment_id", flat=True).get(pk=receipt_id)
     payment = None if payment_id is None else _payable(payment_id, now)
     receipt = _open(receipt_id)
+    _check_is_one_more(receipt)
     if payment is None or receipt.payment_id != payment.id or Deed.ACCEPTED not in possible(receipt):
         raise NotPossible("This money cannot be accepted: its own payment does not wait for any.")
     return _credit(receipt, payment, Deed.ACCEPTED, by, why, now)
@@ -52,6 +62,7 @@ def attach(receipt_id: str, *, payment_id: str, by: str, why: str, now: datetime
     except PaymentNotFound:
         raise NotPossible(f"There is no payment {payment_id}.") from None
     receipt = _open(receipt_id)
+    _check_is_one_more(receipt)
     if Deed.ATTACHED not in possible(receipt):
         raise NotPossible("Only money can be attached to a payment.")
     if payment is None:
@@ -138,6 +149,8 @@ def _decidable(receipt: Receipt) -> frozenset[Deed]:
         return frozenset()
     if receipt.kind == Kind.REVERSAL:
         return frozenset({Deed.DISMISSED} if approvals.waits(receipt.id) else {Deed.DISMISSED, Deed.LOST})
+    if probable_duplicates.of([receipt]):
+        return frozenset()
     deeds = {Deed.ATTACHED, Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
     if receipt.outcome in (Outcome.LATE, Outcome.AMOUNT_MISMATCH) and receipt.payment is not None:
         deeds |= {Deed.ACCEPTED} if receipt.payment.status in PAYABLE else set()
@@ -172,6 +185,12 @@ def _open(receipt_id: str) -> Receipt:
     return receipt
 
 
+def _check_is_one_more(receipt: Receipt) -> None:
+    """Raises NotPossible for money that is probably counted already."""
+    for other in probable_duplicates.of([receipt]).values():
+        raise NotPossible(sentences.of_probably_same(receipt, other))
+
+
 def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, now: datetime) -> Receipt:
     reversal = reversals.due_with(receipt)
     crediting.resolve(receipt, payment, acting.draft(receipt.id, deed, by, why, now, payment.id))
@@ -183,7 +202,12 @@ def _credit(receipt: Receipt, payment: Payment, deed: Deed, by: str, why: str, n
 def _return(
     receipt_id: str, make: Callable[[Receipt], Return], deed: Deed, by: str, why: str, now: datetime
 ) -> Return:
+    # Under the payment's lock: another report of this money can be credited to the payment meanwhile.
+    payment_id = Receipt.objects.values_list("payment_id", flat=True).get(pk=receipt_id)
+    if payment_id is not None:
+        Payment.objects.locked(payment_id)
     receipt = _open(receipt_id)
+    _check_is_one_more(receipt)
     if not receipt.is_confirmed:
         raise NotPossible(
             "Only an uploaded statement reports this money: its bank or a second person confirms it before "

@@ -31,7 +31,7 @@ def context(case: Case) -> dict[str, Any]:
         "case": case,
         "nearest": [_near(near) for near in case.nearest],
         "record": record_of(subject),
-        "facts": [(label, value) for label, value in _facts(subject) if value not in (None, "")],
+        "facts": [(label, value) for label, value in _facts(case) if value not in (None, "")],
         "acts": Act.objects.filter(subject_id=subject.pk).order_by("at", "id"),
         "returns": _returns(receipt) if receipt else [],
         "messages_of_bank": [(notice, message_of(notice)) for notice in _notices(subject)],
@@ -93,9 +93,11 @@ def _whereto(order: Transfer | None) -> str:
     return f"{order.account_name}, {vault.masked(order.account)} at {bank_named(order.bank_code)}"
 
 
-def _facts(subject: Receipt | Notice | Refund) -> Facts:
+def _facts(case: Case) -> Facts:
+    subject = case.subject
     if isinstance(subject, Receipt):
-        return _of_receipt(subject)
+        same_as = case.same_as and _decided(case.same_as)
+        return [("Probably the same transaction as", same_as), *_of_receipt(subject)]
     if isinstance(subject, Notice):
         return _of_notice(subject)
     return _of_refund(subject)
@@ -145,11 +147,14 @@ def _counterpart(receipt: Receipt) -> str | None:
     kind = Kind.CREDIT if receipt.kind == Kind.REVERSAL else Kind.REVERSAL
     found = (joining.named(receipt.bank, name, kind) for name in receipt.names)
     other = next((each for each in found if each is not None), None)
-    if other is None:
-        return None
-    state = other.get_resolution_display() if other.resolution else other.get_outcome_display()
-    page = reverse("admin:receipts_waiting_change", args=[quote(other.pk)])
-    return format_html('<a href="{}">{}, {}</a>', page, money.display(other.amount), state.lower())
+    return None if other is None else _decided(other)
+
+
+def _decided(receipt: Receipt) -> str:
+    """A link to the page of another receipt that says what became of it."""
+    state = receipt.get_resolution_display() if receipt.resolution else receipt.get_outcome_display()
+    page = reverse("admin:receipts_waiting_change", args=[quote(receipt.pk)])
+    return format_html('<a href="{}">{}, {}</a>', page, money.display(receipt.amount), state.lower())
 
 
 def _of_notice(notice: Notice) -> Facts:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from approvals.models import Approval
 from core import money
-from receipts import nearby, sentences
+from receipts import nearby, probable_duplicates, sentences
 from receipts.models import HELD, Kind, Notice, Outcome, Receipt, Resolution, Return
 from receipts.nearby import Near
 from refunds.models import Refund
@@ -17,12 +17,16 @@ from transfers.models import Transfer
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A receipt, a notice or a refund. nearest: only of a receipt, the nearest first."""
+    """A receipt, a notice or a refund. nearest: only of a receipt, the nearest first.
+
+    same_as: the transaction that an open receipt probably is (see `receipts.probable_duplicates`).
+    """
 
     subject: Receipt | Notice | Refund
     title: str
     sentence: str
     nearest: list[Near] = field(default_factory=list)
+    same_as: Receipt | None = None
 
 
 def of(ids: Sequence[str]) -> dict[str, Case]:
@@ -45,6 +49,7 @@ def _receipts(ids: Sequence[str]) -> dict[str, Case]:
     waiting = Approval.objects.waiting().filter(subject_id__in=asked)
     held = set(waiting.values_list("subject_id", flat=True))
     nearest = nearby.to([receipt for receipt in found if waits(receipt)])
+    same = probable_duplicates.of(found)
     return {
         receipt.id: Case(
             receipt,
@@ -54,8 +59,10 @@ def _receipts(ids: Sequence[str]) -> dict[str, Case]:
                 credited.get(receipt.payment_id),
                 made := tried.get(receipt.id),
                 is_waiting=receipt.id in held or (made is not None and made.id in held),
+                same_as=same.get(receipt.id),
             ),
             nearest.get(receipt.id, []),
+            same.get(receipt.id),
         )
         for receipt in found
     }

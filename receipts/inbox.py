@@ -118,11 +118,14 @@ def _draft(bank: str, notice: base.Notice, source: Source, now: datetime) -> Rec
     )
 
 
-# What makes two messages the same word of the bank. The payer is left out: banks mask names differently.
-_WORD = ("biller_id", "reference1", "reference2", "reference3", "amount", "paid_at")
+# What two messages with one transaction id must agree on, besides the bank day. The payer is left out: banks
+# mask names differently.
+_WORD = ("biller_id", "reference1", "reference2", "reference3", "amount")
 
 
 def _tells_the_same(stored: Receipt, draft: Receipt) -> bool:
+    """Some banks tell milliseconds when asked and whole seconds in their callback, so times can differ."""
     if stored.source == Source.STATEMENT:
         return joining.are_one(stored, draft)
-    return all(getattr(stored, name) == getattr(draft, name) for name in _WORD)
+    is_same_word = all(getattr(stored, name) == getattr(draft, name) for name in _WORD)
+    return is_same_word and joining.in_one_bank_day(stored.paid_at, draft.paid_at)

@@ -6,13 +6,15 @@ that, until the commit, so that a callback, an answer and a line that come at on
 
 import hashlib
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import Q
 
+from banks.reading import AROUND_MIDNIGHT
 from core import rows, vault
+from core.clock import BANGKOK
 from receipts.models import Kind, Receipt, Source
 
 SECOND = timedelta(seconds=1)
@@ -47,10 +49,37 @@ def hold(names: Iterable[str]) -> None:
 
 
 def are_one(one: Movement, other: Movement) -> bool:
-    """Whether two may be the same money. Lines tell whole seconds, and a credit is taken back only once."""
+    """Whether two reports, of which one has no transaction id, are the same movement.
+
+    Sources round times and have clocks of their own, so the bank day counts. The time of a reversal does not
+    count: a bank reverses a credit only once.
+    """
     return _what(one) == _what(other) and (
-        one.kind == Kind.REVERSAL or _second(one.paid_at) == _second(other.paid_at)
+        one.kind == Kind.REVERSAL or in_one_bank_day(one.paid_at, other.paid_at)
     )
+
+
+def in_one_bank_day(one: datetime, other: datetime) -> bool:
+    """Whether two sources can mean one movement by these times: one day in Bangkok.
+
+    At midnight a source can round up, or its clock can be ahead, by `AROUND_MIDNIGHT` at most. The database
+    has the same rule: `receipts_in_one_bank_day`.
+    """
+    is_same_day = one.astimezone(BANGKOK).date() == other.astimezone(BANGKOK).date()
+    return is_same_day or abs(one - other) <= AROUND_MIDNIGHT
+
+
+def bank_days(moments: Iterable[datetime]) -> tuple[datetime, datetime]:
+    """The first instant that `in_one_bank_day` accepts for any of these moments, and the first one after."""
+    found = sorted(moments)
+    first = datetime.combine(found[0].astimezone(BANGKOK), time(), BANGKOK)
+    last = datetime.combine(found[-1].astimezone(BANGKOK), time(), BANGKOK)
+    return first - AROUND_MIDNIGHT, last + timedelta(days=1) + AROUND_MIDNIGHT
+
+
+def distance(one: Movement, other: Movement) -> tuple[bool, timedelta]:
+    """Sorts the reports that fit: those of the same second first, then by the time between them."""
+    return _second(one.paid_at) != _second(other.paid_at), abs(one.paid_at - other.paid_at)
 
 
 def credited_before(reversal: Movement) -> datetime:
@@ -61,12 +90,20 @@ def credited_before(reversal: Movement) -> datetime:
     return _second(reversal.paid_at) + SECOND
 
 
+def are_parted(one: Movement, other: Movement, reversals: Iterable[Movement]) -> bool:
+    """Whether the bank reversed this money between the two times: then the later one is other money."""
+    first, last = sorted([one.paid_at, other.paid_at])
+    return any(first < credited_before(reversal) <= last for reversal in reversals)
+
+
 def told_by_line(draft: Receipt) -> Receipt | None:
     """The receipt that a line made of this money and no message has joined. The caller holds the lock."""
     fitting = [receipt for receipt in _nameless(draft.bank, draft.kind, draft) if are_one(receipt, draft)]
     if draft.kind == Kind.REVERSAL:
         fitting = _debits_of(draft, fitting)
-    return next(iter(fitting), None)
+    elif fitting:
+        fitting = _credits_of(draft, fitting)
+    return min(fitting, key=lambda receipt: distance(receipt, draft), default=None)
 
 
 def named(bank: str, transaction_id: str, kind: str) -> Receipt | None:
@@ -121,6 +158,31 @@ def nameless_credits(reversal: Receipt) -> Any:
         .filter(paid_at__lt=credited_before(reversal))
         .exclude(bank_transaction_id__in=taken_back.values("bank_transaction_id"))
     )
+
+
+def _credits_of(draft: Receipt, credits: list[Receipt]) -> list[Receipt]:
+    """Those that may be this credit: none that was reversed before it, or under another transaction id.
+
+    The same second proves more than a reversal, which may have joined the wrong line.
+    """
+    if same := [credit for credit in credits if _second(credit.paid_at) == _second(draft.paid_at)]:
+        return same
+    reversals = list(
+        Receipt.objects.filter(
+            bank=draft.bank,
+            kind=Kind.REVERSAL,
+            biller_id=draft.biller_id,
+            reference1=draft.reference1,
+            amount=draft.amount,
+        )
+    )
+    ids = {each.bank_transaction_id: each.told_id for each in reversals}
+    return [
+        credit
+        for credit in credits
+        if not are_parted(credit, draft, reversals)
+        and ids.get(credit.bank_transaction_id, "") in ("", draft.bank_transaction_id)
+    ]
 
 
 def _debits_of(reversal: Receipt, debits: list[Receipt]) -> list[Receipt]:

@@ -23,19 +23,42 @@ def span(length: timedelta) -> str:
 
 
 def of_receipt(
-    receipt: Receipt, credited: Receipt | None, tried: Return | None, *, is_waiting: bool = False
+    receipt: Receipt,
+    credited: Receipt | None,
+    tried: Return | None,
+    *,
+    is_waiting: bool = False,
+    same_as: Receipt | None = None,
 ) -> str:
     """credited: by what the receipt's payment was paid; tried: the latest return of its money.
 
     Of a reversal that nothing explains: the return of its credit by hand, which may be the same.
-    is_waiting: a return of it, or booking it as a loss, waits for a second person.
+    is_waiting: a return of it, or booking it as a loss, waits for a second person. same_as: the transaction
+    that this one probably is.
     """
+    if same_as is not None:
+        return of_probably_same(receipt, same_as)
     sentence = _outcome(receipt, credited)
     if is_waiting:
         return f"{sentence} What staff want to do waits for a second person."
     if tried is None:
         return sentence
     return f"{sentence} {_by_hand(tried) if receipt.kind == Kind.REVERSAL else _return(tried)}"
+
+
+def of_probably_same(receipt: Receipt, other: Receipt) -> str:
+    """Why the two are probably one, and what proves that they are two."""
+    at = localtime(other.paid_at)
+    start = f"Probably the same transaction as {other.id} of {at:%Y-%m-%d at %H:%M:%S}"
+    if receipt.told_id and other.told_id:
+        return (
+            f"{start}: the bank gave two transaction ids, but its statement has one line for both. The money "
+            "cannot move until a second statement line proves that there are two."
+        )
+    return (
+        f"{start}: one of them is only a statement line, the other is in no statement. The money cannot move "
+        "until a transaction id for the first, or a second statement line, proves that there are two."
+    )
 
 
 def of_notice(verdict: str, receipt: Receipt | None, *, source: str) -> str:

@@ -9,7 +9,7 @@ from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
 from qrcodes.models import QrCode
-from receipts import confirming, crediting, joining, orders, reversals
+from receipts import confirming, crediting, joining, orders, probable_duplicates, reversals
 from receipts.judging import judge
 from receipts.models import HELD, Kind, Outcome, Receipt
 from transactions import accounts, ledger
@@ -98,7 +98,7 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
 def _judge(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
     if payment is not None:
         payments.materialise_expiry(payment, now)
-    outcome = judge(receipt, payment)
+    outcome = _outcome(receipt, payment)
     receipt.outcome, receipt.judged_at, receipt.payment = outcome, now, payment
     receipt.merchant_id = payment.merchant_id if payment is not None else None
     receipt.save(update_fields=["outcome", "judged_at", "payment", "merchant"])
@@ -110,11 +110,21 @@ def _judge(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
         payments.fail(payment, failure_code=DECLINED, now=now)
 
 
+def _outcome(receipt: Receipt, payment: Payment | None) -> Outcome:
+    """A payment does not succeed by money that was sent back when another source reported it, as too late."""
+    outcome = judge(receipt, payment)
+    was_late = outcome == Outcome.APPLIED and payment is not None and payment.status == Status.EXPIRED
+    if was_late and probable_duplicates.is_returned_already(receipt):
+        return Outcome.DUPLICATE
+    return outcome
+
+
 def _hold(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
     """It waits, unless its merchant takes late money without being asked."""
     ledger.hold(subject_id=receipt.id, amount=receipt.amount, source=accounts.bank(receipt.bank), at=now)
     accepts = payment is not None and payment.merchant.late_money == LateMoney.ACCEPT
-    if payment is not None and accepts and receipt.outcome == Outcome.LATE:
+    is_due = accepts and receipt.outcome == Outcome.LATE and not probable_duplicates.of([receipt])
+    if payment is not None and is_due:
         crediting.by_policy(receipt, payment, now=now)
     else:
         log.warning("receipt %s of %s waits for staff: %s", receipt.id, receipt.bank, receipt.outcome)

@@ -155,6 +155,18 @@ RULES = [
            )""",
     ),
     Rule(
+        "money that staff moved is not probably the same transaction as other money that was moved",
+        "SELECT '', '' WHERE false",
+        """SELECT DISTINCT receipt.id, concat(receipt.resolution, ', probably the same as ', other.id)
+           FROM receipts_receipt AS receipt,
+           LATERAL receipts_probably_same(receipt.id) AS same (id)
+           JOIN receipts_receipt AS other ON other.id = same.id
+           WHERE receipt.resolution IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
+               other.outcome = 'applied'
+               OR other.resolution IN ('accepted', 'attached', 'sending_back', 'sent_back')
+           )""",
+    ),
+    Rule(
         "what is listed for staff is what waits",
         f"SELECT id, {LISTED} FROM receipts_open",  # noqa: S608
         f"SELECT id, {LISTED} FROM receipts_waiting",  # noqa: S608

@@ -151,6 +151,11 @@ class Receipt(models.Model):
                 fields=["received_at"], condition=Q(outcome__in=HELD, resolution=""), name="receipt_for_staff"
             ),
             models.Index(fields=["biller_id", "reference1"], name="receipt_by_reference"),
+            models.Index(
+                fields=["reference1", "amount", "biller_id", "bank"],
+                condition=Q(kind="credit") & (~Q(source="statement") | ~Q(also_known_as="")),
+                name="receipt_credit_with_bank_id",
+            ),
             models.Index(fields=["bank", "paid_at"], name="receipt_by_bank_day"),
             models.Index(
                 fields=["received_at"], condition=Q(is_confirmed=False), name="receipt_not_confirmed"

@@ -57,6 +57,7 @@ class StatementLine(models.Model):
         max_length=200, blank=True, default="", db_default="", help_text="It waits for staff: what is wrong."
     )
     kind = models.CharField(max_length=8, choices=Kind.choices, blank=True, default="")
+    reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     paid_at = models.DateTimeField(null=True)
     receipt = models.OneToOneField(
@@ -66,6 +67,11 @@ class StatementLine(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["bank", "day"], name="statementline_of_day"),
+            models.Index(
+                fields=["reference1", "amount", "account", "bank"],
+                condition=Q(kind="credit"),
+                name="statementline_of_credit",
+            ),
             models.Index(
                 fields=["statement"], condition=Q(result="unreadable"), name="statementline_for_staff"
             ),

@@ -27,6 +27,11 @@ NAMED = """
 SELECT name FROM unnest(%s::text[]) AS name JOIN receipts_receipt AS debit
     ON debit.bank_transaction_id = name AND debit.bank = %s AND debit.kind = %s
 """
+# Another report of money for the payment went back to the payer: whether this is that money is asked alone.
+RETURNED = """
+SELECT payment_id FROM receipts_receipt
+WHERE payment_id = ANY(%s) AND resolution IN ('sending_back', 'sent_back')
+"""
 LOCK = "ORDER BY t.id FOR NO KEY UPDATE"
 Pair = tuple[Receipt, Payment]
 
@@ -44,10 +49,14 @@ def apply(bank: str, receipts: Sequence[Receipt], now: datetime) -> set[str]:
     gone = _taken_back(bank, found)
     pairs = [(receipt, named[_what(receipt)]) for receipt in found if _what(receipt) in named]
     lines = Counter(payment.id for _, payment in pairs)
+    returned = {payment_id for (payment_id,) in rows.run(RETURNED, [list(lines)]).fetchall()}
     plain = [
         (receipt, payment)
         for receipt, payment in pairs
-        if lines[payment.id] == 1 and receipt.bank_transaction_id not in gone and _is_plain(receipt, payment)
+        if lines[payment.id] == 1
+        and payment.id not in returned
+        and receipt.bank_transaction_id not in gone
+        and _is_plain(receipt, payment)
     ]
     _succeed(bank, plain, now)
     return {receipt.id for receipt in found} - {receipt.id for receipt, _ in plain}

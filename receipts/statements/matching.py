@@ -1,6 +1,6 @@
 """Which receipt a line of a statement belongs to: one that is there and has no line yet, or a new one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from core import ids, rows
@@ -28,17 +28,36 @@ class Matching:
         self._orphans = _orphans(alike)
         for receipt in _without_line(alike):
             self._free.setdefault(_what(receipt), []).append(receipt)
+        self._given: dict[Line, list[Receipt]] = {}
+        self._reversals: dict[What, list[joining.Movement]] = {}
+        movements: list[joining.Movement] = [*alike, *lines]
+        for movement in movements:
+            if movement.kind == Kind.REVERSAL:
+                self._reversals.setdefault(_what(movement), []).append(movement)
+        # All lines choose by the second first, so that no line takes the receipt of its neighbour.
+        left = [line for line in lines if not self._give(line, _is_same_second)]
+        for line in left:
+            self._give(line, self._are_one)
 
     def take(self, line: Line) -> Receipt | None:
-        """A receipt of this money that no line has, the oldest first; nobody else gets it."""
+        """The receipt of this money that was without a line, if any. Equal lines get one after the other."""
+        given = self._given.get(line)
+        return given.pop(0) if given else None
+
+    def _are_one(self, receipt: Receipt, line: Line) -> bool:
+        reversals = self._reversals.get(_what(line), []) if line.kind == "credit" else []
+        return joining.are_one(receipt, line) and not joining.are_parted(receipt, line, reversals)
+
+    def _give(self, line: Line, fits: Callable[[Receipt, Line], bool]) -> bool:
+        """Give the nearest fitting receipt to the line; no other line gets it."""
         free = self._free.get(_what(line), [])
-        fitting = [receipt for receipt in free if joining.are_one(receipt, line)]
+        fitting = [receipt for receipt in free if fits(receipt, line)]
         if not fitting:
-            return None
-        # Of reversals any fits: one of the same second rather than another.
-        chosen = min(fitting, key=lambda receipt: _apart(receipt, line))
+            return False
+        chosen = min(fitting, key=lambda receipt: joining.distance(receipt, line))
         free.remove(chosen)
-        return chosen
+        self._given.setdefault(line, []).append(chosen)
+        return True
 
     def make(self, line: Line, digest: str, occurrence: int, *, now: datetime) -> Receipt:
         """A receipt of what nobody else has told."""
@@ -117,9 +136,8 @@ class Matching:
 
 def _alike(bank: str, lines: Sequence[Line]) -> list[Receipt]:
     """Receipts that could be one of these, oldest first, and every reversal of their money."""
-    moments = [line.paid_at for line in lines]
     billers, references = {line.biller_id for line in lines}, {line.reference1 for line in lines}
-    since, until = min(moments), max(moments) + joining.SECOND
+    since, until = joining.bank_days(line.paid_at for line in lines)
     return rows.find(Receipt, ALIKE, list(references), list(billers), bank, since, until, Kind.REVERSAL)
 
 
@@ -148,8 +166,9 @@ def _what(money: joining.Movement) -> What:
     return money.biller_id, money.reference1, money.amount
 
 
-def _apart(receipt: Receipt, line: Line) -> float:
-    return abs((receipt.paid_at - line.paid_at).total_seconds())
+def _is_same_second(receipt: Receipt, line: Line) -> bool:
+    is_other_second, _ = joining.distance(receipt, line)
+    return not is_other_second and joining.are_one(receipt, line)
 
 
 def _own_name(digest: str, occurrence: int) -> str:

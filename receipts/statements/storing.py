@@ -112,6 +112,7 @@ def _line(statement: Statement, entry: Entry, result: LineResult, receipt: Recei
         result=result,
         why=_QUOTED.sub("'…'", row.why)[:LONGEST_WHY],
         kind=row.line.kind if row.line else "",
+        reference1=row.line.reference1 if row.line else "",
         amount=row.line.amount if row.line else None,
         paid_at=row.line.paid_at if row.line else None,
         receipt_id=receipt.id if receipt else None,

@@ -27,6 +27,19 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
 COMPLETED = one("refunds_refund", "status = 'completed' AND returned_at IS NULL")
 OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "owed": 1, "losses": 1}
 SENT = one("withdrawals_withdrawal", "status = 'succeeded'")
+# The statement has a line of what paid for a payment, and none of a second payment that staff moved.
+ONE_LINE = """
+INSERT INTO receipts_statementline (
+    statement_id, number, bank, account, day, digest, occurrence, line_sealed, result, why, kind, reference1,
+    amount, paid_at, receipt_id
+)
+SELECT 'stm_lie', 1, bank, biller_id, now(), 'lie', 1, '', 'attached', '', 'credit', reference1, amount,
+    paid_at, id
+FROM receipts_receipt AS receipt WHERE outcome = 'applied' AND EXISTS (
+    SELECT FROM receipts_receipt AS other WHERE other.reference1 = receipt.reference1
+        AND other.amount = receipt.amount AND other.resolution = '{}'
+) LIMIT 1
+"""
 
 
 def lose_event(kind: str) -> str:
@@ -218,6 +231,10 @@ LIES = {
         "DELETE FROM receipts_act WHERE deed = 'confirmed'",
         "UPDATE receipts_act SET by = 'malee' WHERE deed = 'confirmed'",
         "UPDATE receipts_receipt SET is_confirmed = true WHERE NOT is_confirmed",
+    ],
+    "money that staff moved is not probably the same transaction as other money that was moved": [
+        ONE_LINE.format("sent_back"),
+        ONE_LINE.format("attached"),
     ],
     "what is listed for staff is what waits": [
         f"DELETE FROM receipts_waiting WHERE id = {WAITS}",
