@@ -26,7 +26,7 @@ from payments.errors import AcquirerUnavailable, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, Status
 from payments.services import Payer
 from transactions import accounts
-from transfers import breakers
+from transfers import breakers, contradictions
 from transfers.breakers import Party
 
 log = logging.getLogger("payments")
@@ -151,7 +151,16 @@ def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
     elif charge.is_open:
         _SETTLING[said.outcome](payment, charge, said, now)
     elif said.outcome == "succeeded" and payment.status == Status.FAILED:
-        log.error("payment %s failed here, and its acquirer charged it: refund it there", payment_id)
+        contradictions.record(
+            payment_id,
+            merchant_id=payment.merchant_id,
+            route=accounts.acquirer(charge.acquirer),
+            amount=payment.amount,
+            state=payment.status,
+            answer=said.outcome,
+            bank_reference=said.charge_id or charge.charge_id,
+            now=now,
+        )
     return payment if payment.pk else None
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from core import origin
 from receipts import inbox
 from receipts.models import Act, Deed, Notice, Verdict
+from transfers.models import Contradiction
 
 
 class NotPossible(Exception):
@@ -48,10 +49,20 @@ def write_down(act: Act) -> Act:
     return act
 
 
-def message(notice_id: str) -> Notice | None:
-    """Under its lock, if it waits for staff or has waited."""
-    waiting = Notice.objects.filter(pk=notice_id, verdict__in=[*inbox.FOR_STAFF, Verdict.UNSIGNED])
+def message(subject_id: str) -> Notice | Contradiction | None:
+    """What a bank said, under its lock, if it waits for staff or has waited."""
+    if subject_id.startswith("ctr_"):
+        return contradiction(subject_id)
+    waiting = Notice.objects.filter(pk=subject_id, verdict__in=[*inbox.FOR_STAFF, Verdict.UNSIGNED])
     return waiting.select_for_update(no_key=True).first()
+
+
+def contradiction(subject_id: str) -> Contradiction | None:
+    """Under its lock."""
+    found: Contradiction | None = (
+        Contradiction.objects.filter(pk=subject_id).select_for_update(no_key=True).first()
+    )
+    return found
 
 
 def last(subject_id: str) -> Act | None:

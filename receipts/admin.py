@@ -34,7 +34,7 @@ from receipts.slip_admin import SlipCheckAdmin
 from receipts.statement_admin import StatementAdmin, StatementLineAdmin
 from transfers import services as transfers
 from transfers.admin import TransferAdmin
-from transfers.models import Transfer
+from transfers.models import Contradiction, Transfer
 
 
 @admin.register(Receipt)
@@ -117,6 +117,21 @@ class ReturnAdmin(ReadOnlyAdmin):
     @admin.display(description="amount", ordering="amount")
     def baht(self, made: Return) -> str:
         return money.display(made.amount)
+
+
+@admin.register(Contradiction)
+class ContradictionAdmin(ReadOnlyAdmin):
+    """What banks and acquirers say against our records, also after staff have ended it."""
+
+    list_display = ["id", "at", "subject", "route", "state", "answer", "bank_reference"]
+    list_filter = ["route"]
+    search_fields = ["=id", "=subject_id", "=bank_reference"]
+    ordering = ["-id"]
+
+    @admin.display(ordering="subject_id")
+    def subject(self, found: Contradiction) -> str:
+        page = reverse("admin:receipts_waiting_change", args=[quote(found.pk)])
+        return format_html('<a href="{}">{}</a>', page, found.subject_id)
 
 
 @admin.register(Transfer)

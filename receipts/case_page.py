@@ -11,13 +11,15 @@ from django.utils.timezone import localtime
 
 from core import clock, money, thaibanks, vault
 from core.logs import redact
+from merchants.models import Merchant
+from payments.models import Payment
 from receipts import confirming, joining, witnesses
-from receipts.cases import Case
+from receipts.cases import Case, Subject
 from receipts.models import Act, Kind, Notice, Receipt, Return, SlipCheck
 from receipts.nearby import Near
 from receipts.sentences import span
 from refunds.models import Refund
-from transfers.models import Transfer
+from transfers.models import Contradiction, Transfer
 
 SHOWN = 20
 Facts = list[tuple[str, Any]]
@@ -100,6 +102,8 @@ def _facts(case: Case) -> Facts:
         return [("Probably the same transaction as", same_as), *_of_receipt(subject)]
     if isinstance(subject, Notice):
         return _of_notice(subject)
+    if isinstance(subject, Contradiction):
+        return _of_contradiction(subject)
     return _of_refund(subject)
 
 
@@ -178,10 +182,30 @@ def _of_refund(refund: Refund) -> Facts:
     ]
 
 
-def _notices(subject: Receipt | Notice | Refund) -> list[Notice]:
-    """The message itself, and those that tell of the same transaction or of a refund's order."""
+def _of_contradiction(found: Contradiction) -> Facts:
+    about: Model | None = (
+        Payment.objects.filter(pk=found.subject_id).first()
+        or Transfer.objects.filter(pk=found.subject_id).first()
+    )
+    merchant = Merchant.objects.filter(pk=found.merchant_id).first()
+    return [
+        ("About", about and linked(about)),
+        ("Amount", money.display(found.amount)),
+        ("Here", found.state),
+        (f"By the word of {found.route.partition(':')[2]}", found.answer),
+        ("Bank's reference", found.bank_reference),
+        ("Merchant", merchant and linked(merchant)),
+        ("Told to us", _moment(found.at)),
+        ("Told in answer to", found.actor),
+    ]
+
+
+def _notices(subject: Subject) -> list[Notice]:
+    """The message itself, and those that tell of the same transaction or of an order."""
     if isinstance(subject, Refund):
         return told_of(subject.pk)
+    if isinstance(subject, Contradiction):
+        return told_of(subject.subject_id)
     receipt = subject if isinstance(subject, Receipt) else subject.receipt
     told = list(receipt.notices.order_by("received_at")[:SHOWN]) if receipt else []
     if isinstance(subject, Notice) and subject not in told:

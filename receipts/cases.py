@@ -12,17 +12,19 @@ from receipts import nearby, probable_duplicates, sentences
 from receipts.models import HELD, Kind, Notice, Outcome, Receipt, Resolution, Return
 from receipts.nearby import Near
 from refunds.models import Refund
-from transfers.models import Transfer
+from transfers.models import Contradiction, Transfer
+
+Subject = Receipt | Notice | Refund | Contradiction
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A receipt, a notice or a refund. nearest: only of a receipt, the nearest first.
+    """An exception. nearest: only of a receipt, the nearest first.
 
     same_as: the transaction that an open receipt probably is (see `receipts.probable_duplicates`).
     """
 
-    subject: Receipt | Notice | Refund
+    subject: Subject
     title: str
     sentence: str
     nearest: list[Near] = field(default_factory=list)
@@ -32,7 +34,7 @@ class Case:
 def of(ids: Sequence[str]) -> dict[str, Case]:
     """By id; without those that nobody knows."""
     cases: dict[str, Case] = {}
-    for read in (_receipts, _notices, _refunds):
+    for read in (_receipts, _notices, _refunds, _contradictions):
         cases |= read(ids)
     return cases
 
@@ -119,4 +121,15 @@ def _refunds(ids: Sequence[str]) -> dict[str, Case]:
             sentences.of_refund(refund.amount, codes.get(refund.id, "")),
         )
         for refund in found
+    }
+
+
+def _contradictions(ids: Sequence[str]) -> dict[str, Case]:
+    return {
+        found.id: Case(
+            found,
+            f"{money.display(found.amount)} of {found.subject_id}",
+            sentences.of_contradiction(found),
+        )
+        for found in Contradiction.objects.filter(pk__in=ids)
     }

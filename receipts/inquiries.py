@@ -14,7 +14,7 @@ from core import origin
 from payments.models import Payment
 from receipts import confirmation_inquiries, enrolment, inbox, joining, questions, rounds, schedule, services
 from receipts.enrolment import OPEN
-from receipts.models import ConfirmationInquiry, Inquiry, InquiryAnswer, Receipt, Said, Source
+from receipts.models import ConfirmationInquiry, Inquiry, InquiryAnswer, Receipt, Said, Source, Verdict
 from receipts.questions import SILENCE, Answer, Asked
 
 log = logging.getLogger("receipts")
@@ -86,9 +86,13 @@ def _was_parked(inquiry: Asked) -> bool:
 def _heard_before(bank: str, notice: banks.Notice) -> Receipt | None:
     """The bank transaction, if an earlier answer told of the same movement."""
     known = joining.named(bank, notice.bank_transaction_id, notice.kind)
-    if known is None or not joining.are_one(known, notice):
+    if known is None:
         return None
-    return known if known.notices.filter(source=Source.INQUIRY).exists() else None
+    answers = known.notices.filter(source=Source.INQUIRY)
+    if not joining.are_one(known, notice):
+        # Staff are told once that the bank's answers contradict what it said first.
+        answers = answers.filter(verdict=Verdict.CONFLICT)
+    return known if answers.exists() else None
 
 
 @transaction.atomic

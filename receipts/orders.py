@@ -3,11 +3,15 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.db import transaction
+
 from banks import OrderNotice, Word
-from receipts import inbox, settling
-from receipts.models import Verdict
+from receipts import acting, inbox, settling
+from receipts.acting import NotPossible
+from receipts.models import Act, Deed, Verdict
 from refunds import services as refunds
 from transfers import services as transfers
+from transfers.models import Contradiction, State
 from transfers.services import Owner
 from withdrawals import services as withdrawals
 
@@ -49,6 +53,28 @@ def give_up(order_id: str, *, now: datetime) -> None:
         refunds.give_up(refund_id=order_id, now=now)
     else:
         settling.give_up(return_id=order_id, now=now)
+
+
+@transaction.atomic
+def book_as_returned(contradiction_id: str, *, by: str, why: str, now: datetime) -> Act:
+    """The bank never sent what it had reported as sent: whoever it was taken from has the money again.
+
+    A withdrawal's merchant has it at once; the money of a refund or a return waits for staff again. Raises
+    NotPossible, AlreadyDone.
+    """
+    found = Contradiction.objects.get(pk=contradiction_id)
+    if not can_be_booked_as_returned(found):
+        raise NotPossible("Only what is booked as sent, and failed at the bank, can be booked as returned.")
+    try:
+        transfers.book_as_returned(found.subject_id, _owner(found.subject_id), by=by, now=now)
+    except transfers.NotBookedAsSent:
+        raise NotPossible("This order is not booked as sent any more.") from None
+    acting.contradiction(contradiction_id)
+    return acting.write_down(acting.draft(contradiction_id, Deed.BOOKED_RETURNED, by, why, now))
+
+
+def can_be_booked_as_returned(found: Contradiction) -> bool:
+    return (found.state, found.answer) == (State.SUCCEEDED, "failed")
 
 
 def _owner(order_id: str) -> Owner:

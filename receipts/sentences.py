@@ -8,6 +8,7 @@ from django.utils.timezone import localtime
 from core import money
 from payments.models import Payment
 from receipts.models import Kind, Outcome, Receipt, Resolution, Return, ReturnStatus
+from transfers.models import Contradiction
 
 UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")]
 
@@ -77,6 +78,28 @@ def of_refund(amount: int, failure_code: str) -> str:
     return f"A refund of {money.display(amount)} came back from the bank{because}."
 
 
+def of_contradiction(found: Contradiction) -> str:
+    """What the bank says against our record, and what staff do about it."""
+    amount, who = money.display(found.amount), found.route.partition(":")[2]
+    if found.subject_id.startswith("pay_"):
+        return (
+            f"Card payment {found.subject_id} failed here, and {who} charged {amount}. "
+            f"Refund the charge at {who}, then dismiss this with the number of that refund."
+        )
+    start = f"Order {found.subject_id} over {amount} is {found.state} here, and {who} says {found.answer}."
+    return f"{start} {_TODO.get((found.state, found.answer), _ASK)}"
+
+
+_ASK = "Ask the bank what became of the money, then dismiss this with its answer."
+_TODO = {
+    ("succeeded", "failed"): (
+        "Ask the bank. If the money never left, book the order as returned; if it arrived, dismiss this."
+    ),
+    ("failed", "succeeded"): (
+        "The money left, and its owner here has it again. Ask the bank to recall it, or agree with the "
+        "merchant, then dismiss this with what was agreed."
+    ),
+}
 _PLAINLY = {
     Outcome.WAITING: "It is not judged yet.",
     Outcome.APPLIED: "Its payment succeeded by it.",

@@ -9,12 +9,13 @@ from django.db.models import Model
 
 from core import ids, money, vault
 from payments.models import Payment
-from receipts import acting, acts, confirming, returns
+from receipts import acting, acts, confirming, orders, returns
 from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
 from receipts.case_page import bank_named
-from receipts.cases import Case
-from receipts.models import Deed, Notice, Receipt, Resolution, Verdict
+from receipts.cases import Case, Subject
+from receipts.models import Act, Deed, Notice, Receipt, Resolution, Verdict
 from refunds.models import Refund
+from transfers.models import Contradiction
 
 Filled = Mapping[str, Any]
 RESOLVE, CONFIRM = "receipts.resolve_receipt", "receipts.confirm_receipt"
@@ -132,6 +133,14 @@ def _keep_says(case: Case, filled: Filled) -> str:
     )
 
 
+def _returned_says(case: Case, filled: Filled) -> str:
+    assert isinstance(case.subject, Contradiction)
+    amount, order_id = money.display(case.subject.amount), case.subject.subject_id
+    if order_id.startswith("wd_"):
+        return f"Withdrawal {order_id} fails, and the merchant has the {amount} again."
+    return f"The {amount} of {order_id} came back: the money waits for a decision again."
+
+
 def _receipt(case: Case) -> Receipt:
     assert isinstance(case.subject, Receipt)
     return case.subject
@@ -192,13 +201,23 @@ WAYS = [
         _plainly(acts.confirm),
         permission=CONFIRM,
     ),
+    Way(
+        "returned",
+        "Book as returned",
+        "Booked",
+        Deed.BOOKED_RETURNED,
+        WhyForm,
+        _returned_says,
+        _plainly(orders.book_as_returned),
+    ),
     Way("reopen", "Open again", "Opened", Deed.REOPENED, WhyForm, _reopen_says, _plainly(acts.reopen)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
 # What is not named here is about money.
 SUBJECTS: dict[Deed, tuple[type[Model], ...]] = {
-    Deed.DISMISSED: (Receipt, Notice),
-    Deed.REOPENED: (Receipt, Notice),
+    Deed.DISMISSED: (Receipt, Notice, Contradiction),
+    Deed.REOPENED: (Receipt, Notice, Contradiction),
+    Deed.BOOKED_RETURNED: (Contradiction,),
     Deed.KEPT: (Refund,),
 }
 
@@ -222,10 +241,12 @@ def says(case: Case, way: Way, filled: Filled) -> str:
     return way.says(case, filled)
 
 
-def _deeds(subject: Receipt | Notice | Refund) -> frozenset[Deed]:
+def _deeds(subject: Subject) -> frozenset[Deed]:
     if isinstance(subject, Receipt):
         return acts.possible(subject)
     last = acting.last(subject.pk)
+    if isinstance(subject, Contradiction):
+        return _of_contradiction(subject, last)
     if isinstance(subject, Notice):
         return _of_message(subject, is_dismissed=last is not None and last.deed == Deed.DISMISSED)
     return frozenset([Deed.KEPT]) if subject.returned_at and last is None else frozenset()
@@ -235,6 +256,13 @@ def _of_message(notice: Notice, *, is_dismissed: bool) -> frozenset[Deed]:
     if notice.verdict not in (Verdict.CONFLICT, Verdict.UNREADABLE, Verdict.UNSIGNED):
         return frozenset()
     return frozenset([Deed.REOPENED if is_dismissed else Deed.DISMISSED])
+
+
+def _of_contradiction(found: Contradiction, last: Act | None) -> frozenset[Deed]:
+    if last is None or last.deed == Deed.REOPENED:
+        deeds = {Deed.DISMISSED}
+        return frozenset(deeds | {Deed.BOOKED_RETURNED} if orders.can_be_booked_as_returned(found) else deeds)
+    return frozenset([Deed.REOPENED] if last.deed == Deed.DISMISSED else [])
 
 
 def _fits(way: Way, case: Case) -> bool:

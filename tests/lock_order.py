@@ -44,6 +44,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "transfers_transfer": ("receipts_return", "refunds_refund", "withdrawals_withdrawal"),
     "transactions_transaction": ("payments_payment",),
     "transactions_account": (),
+    "transfers_contradiction": (),
 }
 PLACE = {table: place for place, table in enumerate(ORDER)}
 # Rows of these belong to machinery that has its own order, or are only ever added.
@@ -61,6 +62,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "withdrawals_withdrawal": ("wd_",),
     "approvals_approval": ("rcp_", "rtn_", "ref_", "wd_"),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
+    "transfers_contradiction": ("ctr_",),
 }
 FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)
 CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense|losses")

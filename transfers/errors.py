@@ -11,3 +11,7 @@ class AlreadyTold(Exception):
 
 class NotOverdue(Exception):
     """Staff cannot end this transfer: the bank was not told of it, may still answer, or has answered."""
+
+
+class NotBookedAsSent(Exception):
+    """Staff cannot book this transfer as returned: it did not succeed here, or came back already."""

@@ -182,6 +182,35 @@ class Transfer(models.Model):
         )
 
 
+class Contradiction(models.Model):
+    """What a bank or an acquirer says of an order or a card charge that ended otherwise here. Append-only.
+
+    It is an exception until staff end it (`receipts.acts`).
+    """
+
+    id = PublicIdKey()
+    subject_id = PublicId(help_text="The order, or the card payment.")
+    merchant_id = PublicId(blank=True, default="")
+    route = models.CharField(max_length=30, help_text="Who says so, such as bank:sandbox.")
+    amount = models.BigIntegerField(help_text="Satang.")
+    state = models.CharField(max_length=9, help_text="How it ended here.")
+    answer = models.CharField(max_length=10, help_text="How it ended there.")
+    bank_reference = models.CharField(max_length=64, blank=True, default="")
+    actor = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    at = models.DateTimeField()
+
+    objects: Any = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["subject_id", "state", "answer"], name="contradiction_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject_id}: {self.state} here, {self.answer} there"
+
+
 class What(models.TextChoices):
     """A step of a transfer: a state that it came to, or what else happened on its way."""
 

@@ -15,14 +15,21 @@ from core.slots import NoFreeSlot, Slots
 from merchants import links
 from transfers import breakers, settling, steps
 from transfers.breakers import Party
-from transfers.errors import AlreadyTold, NotOverdue
+from transfers.errors import AlreadyTold, NotBookedAsSent, NotOverdue
 from transfers.models import CANCELABLE, OPEN, State, Transfer, What
-from transfers.settling import ARRIVED, NEVER_ARRIVED, Owner, conclude, settle_by_hand
+from transfers.settling import (
+    ARRIVED,
+    NEVER_ARRIVED,
+    Owner,
+    book_as_returned,
+    conclude,
+    settle_by_hand,
+)
 
 __all__ = [
-    "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotOverdue", "Owner",
-    "cancel", "conclude", "exists", "hear", "is_unsent", "queue", "release", "settle_by_hand", "taking_back",
-    "weigh", "work",
+    "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotBookedAsSent", "NotOverdue", "Owner",
+    "book_as_returned", "cancel", "conclude", "exists", "hear", "is_unsent", "queue", "release",
+    "settle_by_hand", "taking_back", "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")

@@ -9,8 +9,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from banks import Fate, Purpose, Word
-from transfers import breakers, schedule, steps
-from transfers.errors import NotOverdue
+from transfers import breakers, contradictions, schedule, steps
+from transfers.errors import NotBookedAsSent, NotOverdue
 from transfers.models import State, Transfer, What
 
 log = logging.getLogger("transfers")
@@ -95,11 +95,20 @@ def note(transfer: Transfer, word: Word, owner: Owner, *, was_sent: bool, now: d
 
 @transaction.atomic
 def settle(order_id: str, word: Word, owner: Owner, *, now: datetime) -> None:
-    """The bank's last word. The same again changes nothing; one that contradicts is logged for staff."""
+    """The bank's last word. The same again changes nothing; one that contradicts is an exception."""
     transfer = _locked(order_id, owner)
     fates = FATES.get((State(transfer.state), word.fate))
     if fates is None:
-        log.error("transfer %s is %s and its bank says %s", order_id, transfer.state, word.fate)
+        contradictions.record(
+            order_id,
+            merchant_id=transfer.merchant_id,
+            route=transfer.route,
+            amount=transfer.amount,
+            state=transfer.state,
+            answer=word.fate,
+            bank_reference=word.reference,
+            now=now,
+        )
         return
     for fate in fates:
         _step(transfer, fate, word, owner, now=now)
@@ -127,6 +136,16 @@ def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: dat
         raise NotOverdue(order_id)
     _step(transfer, word.fate, word, owner, now=now, settled_by=by)
     log.warning("%s ended transfer %s by hand: %s", by, order_id, word.fate)
+
+
+@transaction.atomic
+def book_as_returned(order_id: str, owner: Owner, *, by: str, now: datetime) -> None:
+    """The bank told `by` of staff that what it had reported as sent never arrived. Raises NotBookedAsSent."""
+    transfer = _locked(order_id, owner)
+    if transfer.state != State.SUCCEEDED:
+        raise NotBookedAsSent(order_id)
+    _step(transfer, "returned", Word("returned"), owner, now=now, settled_by=by)
+    log.warning("%s booked transfer %s as returned", by, order_id)
 
 
 def _hold(transfer: Transfer, now: datetime) -> None:

@@ -167,6 +167,15 @@ RULES = [
            )""",
     ),
     Rule(
+        "an order that staff booked as returned is returned",
+        """SELECT act.subject_id, 'returned'
+           FROM receipts_act AS act WHERE deed = 'booked_returned'""",
+        """SELECT contradiction.id, transfer.state
+           FROM transfers_contradiction AS contradiction
+           JOIN receipts_act AS act ON act.subject_id = contradiction.id AND deed = 'booked_returned'
+           JOIN transfers_transfer AS transfer ON transfer.id = contradiction.subject_id""",
+    ),
+    Rule(
         "what is listed for staff is what waits",
         f"SELECT id, {LISTED} FROM receipts_open",  # noqa: S608
         f"SELECT id, {LISTED} FROM receipts_waiting",  # noqa: S608

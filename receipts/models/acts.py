@@ -17,14 +17,15 @@ class Deed(models.TextChoices):
     DISMISSED = "dismissed"  # seen; there is nothing to do
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
     LOST = "lost"  # a bank took back what had left already: the operator bears it
+    BOOKED_RETURNED = "booked_returned"  # the bank says that it never sent what it had reported as sent
     REOPENED = "reopened"  # it was dismissed, or booked as a loss, by mistake
     CONFIRMED = "confirmed"  # a second person confirms money that only a statement reports
 
 
 class Act(models.Model):
-    """An act about a receipt, a notice or a refund. Append-only. What ended is over until it is reopened."""
+    """An act about an exception. Append-only. What ended is over until it is reopened."""
 
-    subject_id = PublicId(help_text="The receipt, notice or refund.")
+    subject_id = PublicId(help_text="The receipt, notice, refund or contradiction.")
     deed = models.CharField(max_length=17, choices=Deed.choices)
     by = models.CharField(max_length=150, help_text="Who of staff, or the policy that decided.")
     why = models.CharField(max_length=500)
@@ -48,7 +49,7 @@ class Act(models.Model):
             models.CheckConstraint(condition=~Q(by="") & ~Q(why=""), name="act_says_who_and_why"),
             models.UniqueConstraint(
                 fields=["subject_id", "round"],
-                condition=Q(deed__in=["dismissed", "kept", "lost"]),
+                condition=Q(deed__in=["dismissed", "kept", "lost", "booked_returned"]),
                 name="act_ends_a_subject_once",
             ),
             models.UniqueConstraint(

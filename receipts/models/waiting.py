@@ -23,10 +23,11 @@ class Why(models.TextChoices):
     UNREADABLE = Verdict.UNREADABLE.value, "not understood"
     UNCONFIRMED = "unconfirmed", "The bank does not confirm it"
     RETURNED = "returned", "refund came back"
+    CONTRADICTION = "contradiction", "Bank contradicts our record"
 
 
 class Waiting(models.Model):
-    """A receipt, a notice or a refund that waits; its id says which. It leaves when somebody has acted.
+    """A receipt, notice, refund or contradiction that waits; its id says which. It leaves when staff act.
 
     Triggers keep it equal to the view `receipts_open`, in the commit of whatever changes that; nobody else
     writes it.

@@ -236,6 +236,11 @@ LIES = {
         ONE_LINE.format("sent_back"),
         ONE_LINE.format("attached"),
     ],
+    "an order that staff booked as returned is returned": [
+        """UPDATE transfers_transfer SET state = 'succeeded', failure_code = '' WHERE id IN (
+            SELECT contradiction.subject_id FROM transfers_contradiction AS contradiction
+            JOIN receipts_act AS act ON act.subject_id = contradiction.id WHERE deed = 'booked_returned')""",
+    ],
     "what is listed for staff is what waits": [
         f"DELETE FROM receipts_waiting WHERE id = {WAITS}",
         f"UPDATE receipts_waiting SET amount = amount + 1 WHERE id = {WAITS}",

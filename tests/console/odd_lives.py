@@ -7,7 +7,7 @@ import pytest
 from banks import OrderNotice, Word
 from core import clock
 from merchants.models import LateMoney, Merchant
-from receipts import acts
+from receipts import acts, orders
 from receipts.models import Notice, Receipt
 from receipts.orders import OWNERS
 from refunds.models import Refund
@@ -19,6 +19,8 @@ from tests.transfers.cast import Bank
 from tests.withdrawals.cast import withdrawn, work
 from transactions import ledger
 from transfers import services as transfers
+from transfers import settling
+from transfers.models import Contradiction
 
 Serving = Callable[..., Bank]
 DONE, REFUSED, UNDER_WAY = Word("succeeded", "b-1"), Word("failed", "b-1"), Word("processing", "b-1")
@@ -233,9 +235,27 @@ def report_by_statement(counter: Counter, serving: Serving) -> None:
             decide("confirm", credit, by="somsri")
 
 
+def contradict(counter: Counter, serving: Serving) -> None:
+    """The bank says that it never sent two withdrawals and a refund that it had reported as sent."""
+    for _ in range(2):
+        counter.paid()
+    serving(sends=[DONE, DONE, DONE])
+    made = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(2)]
+    work()
+    made.append(counter.refund(counter.paid())["refund_id"])
+    carry_out()
+    for order_id in made:
+        owner = OWNERS[order_id.partition("_")[0]]
+        settling.settle(order_id, REFUSED, owner, now=clock.now())
+    waiting = Contradiction.objects.in_bulk(field_name="id").values()
+    found = {each.subject_id: each.id for each in waiting}
+    for order_id in made[1:]:
+        orders.book_as_returned(found[order_id], by="malee", why=WHY, now=clock.now())
+
+
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     lose, reopen, take_back_by_order, begin_to_send_back,
-    report_by_statement,
+    report_by_statement, contradict,
 ]  # fmt: skip

@@ -1,0 +1,42 @@
+"""A bank contradicts how something ended here: kept once, in the caller's transaction, for staff to end."""
+
+import logging
+from datetime import datetime
+
+from core import ids, origin
+from transfers.models import Contradiction
+
+log = logging.getLogger("transfers")
+
+
+def record(
+    subject_id: str,
+    *,
+    merchant_id: str,
+    route: str,
+    amount: int,
+    state: str,
+    answer: str,
+    bank_reference: str,
+    now: datetime,
+) -> None:
+    """state: how the order or the card payment ended here; answer: how it ended by the word of `route`.
+
+    The same contradiction again changes nothing, also after staff have ended it.
+    """
+    cause = origin.current()
+    found = Contradiction(
+        id=ids.new("ctr_", now),
+        subject_id=subject_id,
+        merchant_id=merchant_id,
+        route=route,
+        amount=amount,
+        state=state,
+        answer=answer,
+        bank_reference=bank_reference,
+        actor=cause.actor,
+        request_id=cause.request_id,
+        at=now,
+    )
+    Contradiction.objects.bulk_create([found], ignore_conflicts=True)
+    log.error("%s is %s here, and %s says %s", subject_id, state, route, answer)
