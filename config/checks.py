@@ -21,6 +21,7 @@ from core.postgres import sessions
 
 LONGEST_TTL_HOURS = 8784
 LONGEST_WAITING_HOURS = 720
+LONGEST_TOLERANCE_SECONDS = 3600
 NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 LONGEST_ATTEMPT_DAYS = 3653
 MOST_PROXY_HOPS = 10
@@ -154,6 +155,18 @@ def stranger_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.MONITORING_TOKEN and len(settings.MONITORING_TOKEN) < SHORTEST_TOKEN:
         hint = f"Use at least {SHORTEST_TOKEN} random characters, or none."
         found.append(_error(51, "MONITORING_TOKEN is short.", hint))
+    return found
+
+
+@register(OURS)
+def clock_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """What clocks may do."""
+    found = []
+    if not 0 <= settings.LATE_TOLERANCE_SECONDS <= LONGEST_TOLERANCE_SECONDS:
+        hint = "Seconds, 0 by default; an hour at most."
+        found.append(_error(80, "LATE_TOLERANCE_SECONDS is out of range.", hint))
+    if not settings.CLOCK_WARNING_SECONDS > 0:
+        found.append(_error(81, "CLOCK_WARNING_SECONDS must be positive.", "Seconds, 2 by default."))
     return found
 
 

@@ -48,6 +48,8 @@ APPROVAL_ITEM_LIMIT = read("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
 APPROVAL_DAILY_LIMIT = read("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)  # per merchant and rolling 24 hours
 PAYOUT_ACCOUNT_WAITING_HOURS = read("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)  # for new accounts
 WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
+LATE_TOLERANCE_SECONDS = read("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
+CLOCK_WARNING_SECONDS = read("CLOCK_WARNING_SECONDS", env.float, 2.0)  # from the database's clock to ours
 EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.

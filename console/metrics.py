@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from approvals.models import Approval, Kind
+from console import health
 from console import openapi as docs
 from console.monitoring import for_monitoring
 from core import clock
@@ -59,6 +60,7 @@ class Database(Collector):
         yield from _backlog(now)
         yield from _attempts()
         yield _endpoints()
+        yield _clock()
 
 
 REGISTRY = CollectorRegistry()
@@ -70,6 +72,14 @@ REGISTRY.register(Database())
 @safe_only
 def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE)
+
+
+def _clock() -> Metric:
+    return GaugeMetricFamily(
+        "clock_difference_seconds",
+        "By which the database's clock is ahead of this process's; negative if it is behind.",
+        health.clock_difference(),
+    )
 
 
 def _payments(now: datetime) -> Iterator[Metric]:
@@ -119,12 +129,14 @@ def _outgoing(now: datetime) -> Iterator[Metric]:
 def _for_staff() -> Iterator[Metric]:
     receipts, listed = Receipt.objects, Waiting.objects
     notices = listed.filter(why__in=[Why.CONFLICT, Why.UNREADABLE])
+    contradictions = listed.filter(why=Why.CONTRADICTION)
     returned = listed.filter(why=Why.RETURNED)
     for name, help_text, waiting in [
         ("receipts_not_applied", "Receipts stored but not judged.", receipts.not_judged()),
         ("receipts_unconfirmed", "Credits that only a statement reports.", receipts.unconfirmed()),
         ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
         ("notices_for_staff", "Bank messages that wait for a person.", notices),
+        ("contradictions_for_staff", "Banks contradict our records, and staff have to act.", contradictions),
         ("refunds_returned", "Refunds whose money came back.", returned),
     ]:
         counted = waiting[:COUNTED].count()

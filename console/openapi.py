@@ -16,6 +16,11 @@ _CHECK = {
         "pending": {"type": "integer", "minimum": 0, "description": "Migrations that were not applied."},
         "oldest_due_seconds": {"type": "number", "minimum": 0},
         "problem": {"type": ["string", "null"], "description": "What is wrong with database sessions."},
+        "difference_seconds": {
+            "type": "number",
+            "description": "By which the database's clock is ahead of the application's.",
+        },
+        "warning": {"type": "string"},
     },
     "additionalProperties": False,
 }
@@ -30,7 +35,13 @@ def _closed(**properties: Any) -> dict[str, Any]:
     }
 
 
-_READINESS = {JSON: _closed(status=_STATUS, checks={"type": "object", "additionalProperties": _CHECK})}
+_READINESS = {
+    JSON: _closed(
+        status=_STATUS,
+        warnings={"type": "array", "items": {"type": "string"}},
+        checks={"type": "object", "additionalProperties": _CHECK},
+    )
+}
 
 healthz = Operation(
     name="healthz",
@@ -44,7 +55,7 @@ readyz = Operation(
     tag=Tag.SERVICE,
     summary="Does the service do its work?",
     description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries. "
-    f"{_GUARDED}",
+    f"`warnings` names what does not stop the service: clocks that differ. {_GUARDED}",
     refusals=(AuthenticationFailed,),
     contents={200: _READINESS, 503: _READINESS},
 )

@@ -53,6 +53,22 @@ def test_number_of_card_calls_is_bounded(settings: Settings, calls: int, is_refu
     assert [error.id for error in checks.acquirer_settings(None)] == (["qr.E041"] if is_refused else [])
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("LATE_TOLERANCE_SECONDS", -1.0, "an hour"),
+        ("LATE_TOLERANCE_SECONDS", float("nan"), "an hour"),
+        ("CLOCK_WARNING_SECONDS", 0.0, "2 by default"),
+    ],
+)
+def test_clock_setting_out_of_range_is_refused_with_a_hint(
+    settings: Settings, name: str, value: float, hint: str
+) -> None:
+    assert checks.clock_settings(None) == []
+    setattr(settings, name, value)
+    assert [hint in str(error.hint) for error in checks.clock_settings(None)] == [True]
+
+
 @pytest.mark.parametrize(("hops", "is_refused"), [(-1, True), (0, False), (10, False), (11, True)])
 def test_a_number_of_proxies_that_nobody_has_is_refused(
     settings: Settings, hops: int, is_refused: bool

@@ -31,6 +31,7 @@ def test_ready_when_everything_is_alive(signs_of_life: None) -> None:
     assert set(answer.json()["checks"]) == {
         "database", "database_sessions", "migrations", "encryption_keys", "beat", "worker_default",
         "worker_webhooks", "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
+        "clock",
     }  # fmt: skip
 
 
@@ -41,6 +42,23 @@ def test_a_part_that_fell_silent_is_named(signs_of_life: None, name: str) -> Non
     part = name if name == "beat" else f"worker_{name}"
     failed = {check for check, result in answer.json()["checks"].items() if not result["ok"]}
     assert (answer.status_code, failed) == (503, {part})
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=-30), timedelta(seconds=30)])
+def test_clocks_that_differ_are_a_warning_and_ready_stays_200(
+    signs_of_life: None, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
+) -> None:
+    assert Client().get("/readyz").json()["warnings"] == []
+    ours = clock.now
+    monkeypatch.setattr(clock, "now", lambda: ours() - ahead)
+    for name in (heartbeats.BEAT, *settings.QUEUES):
+        heartbeats.sign(name, now=clock.now())
+    answer = Client().get("/readyz")
+    told = answer.json()
+    assert (answer.status_code, told["status"], told["warnings"]) == (200, "ok", ["clock"])
+    assert told["checks"]["clock"]["ok"]
+    assert told["checks"]["clock"]["difference_seconds"] == pytest.approx(ahead.total_seconds(), abs=2)
+    assert "clock_difference_seconds " in Client().get("/metrics").content.decode()
 
 
 def test_a_missing_migration_is_named(signs_of_life: None) -> None:

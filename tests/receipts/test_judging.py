@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import time_machine
 from django.db import DatabaseError, connection, transaction
+from pytest_django import Settings
 
 import banks
 from banks.sandbox import SandboxBank
@@ -17,6 +18,7 @@ from payments.models import Payment
 from receipts import inbox, services
 from receipts.models import Notice, Receipt
 from tests.conftest import BankCaller, Shop
+from tests.receipts.cast import parsed
 from transactions.models import Transaction
 from webhooks.models import Event
 
@@ -137,6 +139,59 @@ def test_late_money_waits_for_staff(shop: Shop, bank: BankCaller, noon: datetime
         clock.move_to(noon + timedelta(minutes=5))
         bank.tell(code, paid_at=noon + timedelta(minutes=1, milliseconds=1))
     assert (outcome_of(code), Payment.objects.get().status) == ("late", "expired")
+
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "bank_time", "reception", "outcome"),
+    [
+        (0, 5 * SECOND, -1 * SECOND, "applied"),  # the bank's clock is 5 s ahead
+        (0, 5 * SECOND, 0 * SECOND, "applied"),
+        (0, 0 * SECOND, timedelta(days=3), "applied"),  # paid in time, reported late
+        (0, -1 * SECOND, 1 * SECOND, "applied"),
+        (0, 1 * SECOND, 1 * SECOND, "late"),
+        (0, 5 * SECOND, 1 * SECOND, "late"),
+        (0, 60 * SECOND, -30 * SECOND, "applied"),
+        (0, 61 * SECOND, -30 * SECOND, "late"),  # no clock is ahead by that
+        (3, 3 * SECOND, 60 * SECOND, "applied"),
+        (3, 4 * SECOND, 3 * SECOND, "applied"),
+        (3, 4 * SECOND, 4 * SECOND, "late"),
+    ],
+)
+def test_money_is_late_only_by_the_banks_clock_and_by_ours(
+    shop: Shop,
+    bank: BankCaller,
+    noon: datetime,
+    settings: Settings,
+    tolerance: int,
+    bank_time: timedelta,
+    reception: timedelta,
+    outcome: str,
+) -> None:
+    """Times from the end of the code on."""
+    settings.LATE_TOLERANCE_SECONDS = tolerance
+    with time_machine.travel(noon, tick=False) as clock:
+        code, end = shop.qr_code(expiry_minutes=1), noon + timedelta(minutes=1)
+        clock.move_to(end + reception)
+        bank.tell(code, paid_at=end + bank_time)
+        status = shop.payment(code["payment_id"])["status"]
+    assert (outcome_of(code), status) == (outcome, "succeeded" if outcome == "applied" else "expired")
+
+
+def test_callback_in_time_that_a_crash_left_is_not_late_when_the_sweep_applies_it(
+    shop: Shop, bank: BankCaller, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        code, end = shop.qr_code(expiry_minutes=1), noon + timedelta(minutes=1)
+        clock.move_to(end - SECOND)
+        told = parsed(bank.notice(code, paid_at=end + 5 * SECOND))
+        inbox.accept(bank="sandbox", body=b"{}", notice=told, now=our_clock.now())
+        clock.move_to(end + timedelta(hours=1))
+        payments.expire_due(now=our_clock.now())
+        assert services.apply_left(now=our_clock.now()) == 1
+    assert (outcome_of(code), Payment.objects.get().status) == ("applied", "succeeded")
 
 
 def test_a_reversal_of_what_we_never_had_is_kept_for_staff(shop: Shop, bank: BankCaller) -> None:
