@@ -1,16 +1,27 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from payments.models import CardCharge, ChargeAnswer, Payment, Status
+from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, Status
 
 # Columns that the page shows in another form: by the clock, in baht, or cut to four digits.
 TOLD_OTHERWISE = {
     *("status", "client_bank_account_sealed", "payer_account_sealed"),
-    *("amount", "amount_received", "amount_refunded", "amount_refunding"),
+    *("has_exceptions", "amount", "amount_received", "amount_refunded", "amount_refunding"),
 }
+
+
+# What became of money in suspense while it is still there.
+HELD = ["open", "sending_back"]
+
+
+def _page_of(exception_id: str) -> str:
+    return reverse("admin:receipts_waiting_change", args=[quote(exception_id)])
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -47,6 +58,16 @@ class PaymentAdmin(ReadOnlyAdmin):
     def received_baht(self, payment: Payment) -> str | None:
         return money.display(payment.received) if payment.completed_at else None
 
+    @admin.display(description="in suspense")
+    def suspense_baht(self, payment: Payment) -> str | None:
+        """Money that came for it and that nobody has decided about."""
+        waiting = payment.exceptions.filter(status__in=HELD) if payment.has_exceptions else ()
+        if not waiting:
+            return None
+        links = ((_page_of(each.id), each.reason) for each in waiting)
+        pages = format_html_join(", ", '<a href="{}">{}</a>', links)
+        return format_html("{}: {}", money.display(sum(each.amount for each in waiting)), pages)
+
     @admin.display(description="refunded")
     def refunded_baht(self, payment: Payment) -> str:
         return money.display(payment.amount_refunded)
@@ -65,7 +86,7 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = [field.name for field in Payment._meta.concrete_fields if field.name not in TOLD_OTHERWISE]
-        amounts = ["baht", "received_baht", "refunded_baht", "refunding_baht"]
+        amounts = ["baht", "received_baht", "suspense_baht", "refunded_baht", "refunding_baht"]
         return ["status_now", *amounts, *plain, "client_account", "payer_account_masked"]
 
 
@@ -84,3 +105,15 @@ class ChargeAnswerAdmin(ReadOnlyAdmin):
     list_select_related = ["charge"]
     search_fields = ["=charge__payment__id"]
     ordering = ["-id"]
+
+
+@admin.register(PaymentException)
+class PaymentExceptionAdmin(ReadOnlyAdmin):
+    list_display = ["id", "payment", "reason", "baht", "status", "reported_at"]
+    list_select_related = ["payment"]
+    search_fields = ["=id", "=payment__id"]
+    ordering = ["-id"]
+
+    @admin.display(description="amount")
+    def baht(self, found: PaymentException) -> str:
+        return money.display(found.amount)

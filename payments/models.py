@@ -15,7 +15,7 @@ from payments.errors import PaymentNotFound
 
 __all__ = [
     "MOVES", "CardCharge", "ChargeAnswer", "ChargeSaid", "ChargeState", "IllegalMove", "Payment",
-    "PaymentQuerySet", "Status",
+    "PaymentException", "PaymentQuerySet", "Status",
 ]  # fmt: skip
 
 
@@ -94,6 +94,9 @@ class Payment(models.Model):
     amount_refunded = models.BigIntegerField(default=0)
     amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds under way.")
     amount_received = models.BigIntegerField(null=True, help_text="Where it differs from the amount.")
+    has_exceptions = models.BooleanField(
+        default=False, db_default=False, help_text="Money came for it that did not fit: see `exceptions`."
+    )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -180,3 +183,26 @@ class Payment(models.Model):
     @staticmethod
     def new_id(at: datetime) -> str:
         return ids.new("pay_", at)
+
+
+class PaymentException(models.Model):
+    """Money that a bank reported for a payment and that did not fit, with what became of it.
+
+    A trigger on the bank's transactions keeps it and `Payment.has_exceptions`; nobody else writes it.
+    """
+
+    id = PublicIdKey(help_text="The bank transaction.")
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
+    reason = models.CharField(max_length=16)
+    amount = models.BigIntegerField(help_text="Satang.")
+    status = models.CharField(max_length=12, help_text="Open, or what was decided.")
+    reported_at = models.DateTimeField(help_text="By the bank, to us.")
+
+    objects: Any = models.Manager()
+
+    class Meta:
+        ordering = ["reported_at", "id"]
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.reason} {self.status}"

@@ -37,6 +37,7 @@ _SHARED: dict[str, Any] = {
     "failure_code": None,
     "expires_at": "2026-11-21T03:19:05.123Z",
     "authorize_uri": None,
+    "exceptions": [],
 }
 QR_PAYMENT = _SHARED | {
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",

@@ -64,6 +64,20 @@ class Card(serializers.Serializer[Any]):
     brand = serializers.CharField(max_length=20, help_text="Lower case: visa, mastercard, jcb, ...")
 
 
+class PaymentExceptionObject(serializers.Serializer[Any]):
+    """Money that came for a payment and did not fit. Staff decide about it."""
+
+    reason = serializers.ChoiceField(
+        ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
+    )
+    amount = answers.satang(1, answers.LARGEST, "Satang that came in.")
+    status = serializers.ChoiceField(
+        ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back"],
+        help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank.",
+    )
+    at = answers.instant(help_text="When the bank reported it.")
+
+
 class _Additions(serializers.Serializer[Any]):
     metadata = answers.metadata(allow_null=True)
     amount_received = answers.satang(
@@ -78,6 +92,9 @@ class _Additions(serializers.Serializer[Any]):
         max_length=1000,
         allow_null=True,
         help_text="The page where the payer authorises the charge (3-D Secure); else null.",
+    )
+    exceptions = PaymentExceptionObject(
+        many=True, help_text="Money that came and did not fit, the oldest first; empty for most."
     )
 
 

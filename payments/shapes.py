@@ -61,7 +61,18 @@ def _additions(payment: Payment) -> dict[str, Any]:
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
         "authorize_uri": payment.authorize_uri if payment.status == Status.PENDING else None,
+        "exceptions": _exceptions(payment),
     }
+
+
+def _exceptions(payment: Payment) -> list[dict[str, Any]]:
+    """Money that did not fit. Most payments have none, and cost no statement."""
+    if not payment.has_exceptions:
+        return []
+    return [
+        {"reason": each.reason, "amount": each.amount, "status": each.status, "at": iso(each.reported_at)}
+        for each in payment.exceptions.all()
+    ]
 
 
 def _updated_at(payment: Payment, now: datetime) -> datetime:

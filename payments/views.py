@@ -26,7 +26,7 @@ class PaymentViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> Answer:
         query, now = api.read_query(QUERY, request), clock.now()
-        found = _filtered(Payment.objects.of(merchant_of(request)), query, now)
+        found = _filtered(Payment.objects.of(merchant_of(request)), query, now).prefetch_related("exceptions")
         return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
 
     @docs.create

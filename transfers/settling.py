@@ -144,7 +144,7 @@ def book_as_returned(order_id: str, owner: Owner, *, by: str, now: datetime) -> 
     transfer = _locked(order_id, owner)
     if transfer.state != State.SUCCEEDED:
         raise NotBookedAsSent(order_id)
-    _step(transfer, "returned", Word("returned"), owner, now=now, settled_by=by)
+    _step(transfer, "returned", Word("returned"), owner, now=now)
     log.warning("%s booked transfer %s as returned", by, order_id)
 
 

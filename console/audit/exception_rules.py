@@ -176,6 +176,22 @@ RULES = [
            JOIN transfers_transfer AS transfer ON transfer.id = contradiction.subject_id""",
     ),
     Rule(
+        "a payment shows the money that came for it and did not fit",
+        """SELECT id, concat_ws(' ', CASE resolution WHEN 'attached' THEN '' ELSE payment_id END,
+               outcome, amount, coalesce(nullif(resolution, ''), 'open'))
+           FROM receipts_receipt
+           WHERE kind = 'credit' AND payment_id IS NOT NULL
+               AND outcome IN ('duplicate', 'amount_mismatch', 'late')""",
+        """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,
+               reason, amount, status)
+           FROM payments_paymentexception""",
+    ),
+    Rule(
+        "a payment knows whether such money came for it",
+        "SELECT DISTINCT payment_id, 'exceptions' FROM payments_paymentexception",
+        "SELECT id, 'exceptions' FROM payments_payment WHERE has_exceptions",
+    ),
+    Rule(
         "what is listed for staff is what waits",
         f"SELECT id, {LISTED} FROM receipts_open",  # noqa: S608
         f"SELECT id, {LISTED} FROM receipts_waiting",  # noqa: S608

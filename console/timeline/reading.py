@@ -26,7 +26,7 @@ from console.timeline import (
 from console.timeline.entries import Entry, Moment, Subject
 from payments.models import Payment
 from receipts import witnesses as told_by
-from receipts.models import Receipt, Source
+from receipts.models import HELD, Kind, Receipt, Source
 
 # Cause before effect: the order of what happened in one millisecond.
 KINDS: list[Callable[[Subject], Moment]] = [
@@ -80,8 +80,11 @@ def page(subject: Subject, *, limit: int, offset: int) -> tuple[list[Entry], int
 
 
 def witnesses(payment: Payment) -> list[Source]:
-    """The ways by which the bank told of the money that paid for it."""
-    return told_by.of(Receipt.objects.credited().filter(payment=payment))
+    """The ways by which the bank told of the money that paid for it, or else of money that did not fit."""
+    reported = Receipt.objects.credited().filter(payment=payment)
+    if payment.completed_at is None:
+        reported = Receipt.objects.filter(payment=payment, outcome__in=HELD, kind=Kind.CREDIT)
+    return told_by.of(reported)
 
 
 def _keys(moments: list[Moment]) -> QuerySet[Any, Any]:

@@ -33,5 +33,5 @@ class Timeline(answers.Page):
     timeline = TimelineEntry(many=True)
     witnesses = serializers.ListField(
         child=serializers.ChoiceField(Source.values),
-        help_text="By which ways the bank told of the money that paid for it; they agree.",
+        help_text="By which ways the bank told of the money that paid, or else of money that did not fit.",
     )

@@ -241,6 +241,16 @@ LIES = {
             SELECT contradiction.subject_id FROM transfers_contradiction AS contradiction
             JOIN receipts_act AS act ON act.subject_id = contradiction.id WHERE deed = 'booked_returned')""",
     ],
+    "a payment shows the money that came for it and did not fit": [
+        "DELETE FROM payments_paymentexception WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET amount = amount + 1",
+        "UPDATE payments_paymentexception SET status = 'sent_back' WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET payment_id = 'pay_other' WHERE status = 'open'",
+    ],
+    "a payment knows whether such money came for it": [
+        "UPDATE payments_payment SET has_exceptions = false",
+        f"UPDATE payments_payment SET has_exceptions = true WHERE id = {FAILED}",
+    ],
     "what is listed for staff is what waits": [
         f"DELETE FROM receipts_waiting WHERE id = {WAITS}",
         f"UPDATE receipts_waiting SET amount = amount + 1 WHERE id = {WAITS}",

@@ -84,6 +84,8 @@ def test_every_metric_has_a_help_text_and_the_type_its_name_promises(db: None) -
     shown = families()
     assert {name: family.type for name, family in shown.items()} == {
         "database_up": "gauge",
+        "clock_difference_seconds": "gauge",
+        "contradictions_for_staff": "gauge",
         "payments_pending": "gauge",
         "payments_overdue": "gauge",
         "card_charges_pending": "gauge",

@@ -17,7 +17,7 @@ from transactions import ledger
 FORMS = ["/v1/payments", "/Thai/v1/payments"]
 CARD_KEYS = {
     *("payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card"),
-    *("authorize_uri",),
+    *("authorize_uri", "exceptions"),
     *("metadata", "amount_received", "amount_refunded", "failure_code", "expires_at"),
 }
 DECLINES = {

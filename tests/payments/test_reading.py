@@ -10,10 +10,12 @@ from tests.conftest import BankCaller, Shop
 QR_KEYS = {
     "payment_id", "qr_code_id", "status", "amount", "currency", "reference", "created_at", "completed_at",
     "metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri",
+    "exceptions",
 }  # fmt: skip
 CARD_KEYS = {
     "payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card",
     "metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri",
+    "exceptions",
 }  # fmt: skip
 
 

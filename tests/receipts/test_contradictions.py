@@ -87,7 +87,7 @@ def test_dismissed_contradiction_stays_away_and_can_be_opened_again(
     act(malee, waiting, "dismiss")
     settle(failed_card, CHARGED)
     assert not Waiting.objects.exists()
-    assert "malee decided already" in act(malee, waiting, "dismiss")
+    assert "alee decided already" in act(malee, waiting, "dismiss")
     act(malee, waiting, "reopen")
     assert Waiting.objects.get().pk == waiting.pk
 

@@ -69,7 +69,7 @@ DROP FUNCTION receipts_in_one_bank_day(timestamptz, timestamptz);
 
 
 class Migration(migrations.Migration):
-    dependencies = [("receipts", "0021_list_in_turn")]
+    dependencies = [("receipts", "0024_confirmation_inquiries")]
     operations = [
         migrations.AddField(
             model_name="statementline",

@@ -20,7 +20,7 @@ DROP FUNCTION transfers_contradiction_guard();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("transfers", "0008_circuit_breakers"),
+        ("transfers", "0009_held"),
     ]
 
     operations = [

@@ -5,8 +5,8 @@ from importlib import import_module
 import core.columns
 from django.db import migrations, models
 
-BEFORE = import_module("receipts.migrations.0019_reopen")
-VIEW = f"""{BEFORE.VIEW.rstrip().removesuffix(";")}
+# The view has been changed by several migrations: this one adds what banks contradict.
+PART = """
 UNION ALL
 SELECT id, 'contradiction', split_part(route, ':', 2), CAST(nullif(merchant_id, '') AS varchar(31)),
     CAST(CASE WHEN starts_with(subject_id, 'pay_') THEN subject_id
@@ -16,8 +16,19 @@ FROM transfers_contradiction AS contradiction WHERE NOT EXISTS (
     SELECT FROM receipts_act WHERE subject_id = contradiction.id AND deed IN ('dismissed', 'booked_returned')
         AND NOT EXISTS (SELECT FROM receipts_act AS later WHERE later.subject_id = contradiction.id
             AND later.deed = 'reopened' AND later.round > receipts_act.round)
-);
-"""  # noqa: S608
+)
+"""
+VIEW = f"""
+DO $$ BEGIN
+    EXECUTE 'CREATE OR REPLACE VIEW receipts_open AS ' || rtrim(pg_get_viewdef('receipts_open'::regclass), '; ')
+        || $view${PART}$view$;
+END $$;
+"""
+# Of those before it the view is put together anew.
+PARTS = [
+    import_module("receipts.migrations.0019_reopen").VIEW,
+    import_module("receipts.migrations.0024_confirmation_inquiries").VIEW,
+]
 LIST = """
 CREATE TRIGGER receipts_list_new AFTER INSERT ON transfers_contradiction FOR EACH ROW
     EXECUTE FUNCTION receipts_list_itself();
@@ -33,8 +44,8 @@ DROP TRIGGER receipts_list_new ON transfers_contradiction;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("receipts", "0022_probably_same"),
-        ("transfers", "0009_contradictions"),
+        ("receipts", "0025_probably_same"),
+        ("transfers", "0010_contradictions"),
     ]
 
     operations = [
@@ -60,6 +71,7 @@ class Migration(migrations.Migration):
                     ("lost", "Lost"),
                     ("booked_returned", "Booked Returned"),
                     ("reopened", "Reopened"),
+                    ("confirmed", "Confirmed"),
                 ],
                 max_length=17,
             ),
@@ -83,6 +95,7 @@ class Migration(migrations.Migration):
                     ("reversal", "taken back, never had"),
                     ("conflict", "told differently"),
                     ("unreadable", "not understood"),
+                    ("unconfirmed", "The bank does not confirm it"),
                     ("returned", "refund came back"),
                     ("contradiction", "Bank contradicts our record"),
                 ],
@@ -106,6 +119,7 @@ class Migration(migrations.Migration):
                             "lost",
                             "booked_returned",
                             "reopened",
+                            "confirmed",
                         ],
                     )
                 ),
@@ -120,6 +134,6 @@ class Migration(migrations.Migration):
                 name="act_ends_a_subject_once",
             ),
         ),
-        migrations.RunSQL(VIEW, BEFORE.VIEW),
+        migrations.RunSQL(VIEW, "".join(PARTS)),
         migrations.RunSQL(LIST, UNLIST),
     ]
