@@ -7,12 +7,13 @@ from typing import Any
 
 from banks import Purpose
 from tests.books.things import Money, Order, Payment
-from transfers.schedule import WAITS, next_sending
+from transfers.schedule import WAITS, next_sending, next_try
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
 # What the sandbox bank does with an account that ends like this.
 FAILING = {"refund": "0001", "return": "0001", "withdrawal": "0002"}
 RETURNED = "0004"
+PURPOSES: list[Purpose] = ["refund", "withdrawal", "return"]
 # A row of the history.
 Row = tuple[str, str, str, int]
 ROW = ("payment_id", "type", "status", "amount")
@@ -175,10 +176,15 @@ class Books:
             self.net += order.amount
 
     def carry_out(self, now: datetime, *, is_bank_up: bool) -> None:
-        """What a round of the workers does."""
-        for order in self.orders.values():
-            if order.state in ("queued", "told") and order.due_at <= now:
-                if is_bank_up:
+        """What a round of the workers does: refunds first, then withdrawals, then returns."""
+        for purpose in PURPOSES:
+            is_in_debt = self.net < 0  # judged for all withdrawals before the bank answers about one
+            for order in self.of(purpose):
+                if order.state not in ("queued", "told") or order.due_at > now:
+                    continue
+                if is_in_debt and purpose == "withdrawal" and order.state == "queued":
+                    order.due_at = now + next_try()
+                elif is_bank_up:
                     self._reach_bank(order, now)
                 else:
                     self._miss_bank(order, now)
