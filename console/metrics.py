@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
-from django.db.models import Count, Min, Q, Sum
+from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -24,7 +24,7 @@ from payments.card_models import OPEN
 from payments.models import CardCharge, Payment, Status
 from receipts.models import ConfirmationInquiry, Inquiry, Receipt, Waiting, Why
 from receipts.models.waiting import COUNTED
-from transactions import ledger
+from transactions import accounts, ledger
 from transfers.models import CircuitBreaker, Transfer
 from transfers.schedule import OVERDUE
 from webhooks import backlog, leases, tallies
@@ -127,20 +127,43 @@ def _outgoing(now: datetime) -> Iterator[Metric]:
 
 
 def _for_staff() -> Iterator[Metric]:
-    receipts, listed = Receipt.objects, Waiting.objects
-    notices = listed.filter(why__in=[Why.CONFLICT, Why.UNREADABLE])
-    contradictions = listed.filter(why=Why.CONTRADICTION)
-    returned = listed.filter(why=Why.RETURNED)
-    for name, help_text, waiting in [
-        ("receipts_not_applied", "Receipts stored but not judged.", receipts.not_judged()),
-        ("receipts_unconfirmed", "Credits that only a statement reports.", receipts.unconfirmed()),
-        ("receipts_for_staff", "Receipts that wait for a person.", receipts.for_staff()),
-        ("notices_for_staff", "Bank messages that wait for a person.", notices),
-        ("contradictions_for_staff", "Banks contradict our records, and staff have to act.", contradictions),
-        ("refunds_returned", "Refunds whose money came back.", returned),
+    listed, messages = Waiting.objects, [Why.CONFLICT, Why.UNREADABLE]
+    money = listed.exclude(why__in=[*messages, Why.RETURNED, Why.CONTRADICTION])
+    not_judged, unconfirmed = Receipt.objects.not_judged(), Receipt.objects.unconfirmed()
+    for name, help_text, live, sandbox in [
+        (
+            "receipts_not_applied",
+            "Receipts stored but not judged.",
+            not_judged.exclude(bank=accounts.SANDBOX),
+            not_judged.filter(bank=accounts.SANDBOX),
+        ),
+        (
+            "receipts_unconfirmed",
+            "Credits that only a statement reports.",
+            unconfirmed.exclude(bank=accounts.SANDBOX),
+            unconfirmed.filter(bank=accounts.SANDBOX),
+        ),
+        ("receipts_for_staff", "Receipts that wait for a person.", *_live_and_sandbox(money)),
+        (
+            "notices_for_staff",
+            "Bank messages that wait for a person.",
+            *_live_and_sandbox(listed.filter(why__in=messages)),
+        ),
+        (
+            "contradictions_for_staff",
+            "Banks contradict our records, and staff have to act.",
+            *_live_and_sandbox(listed.filter(why=Why.CONTRADICTION)),
+        ),
+        (
+            "refunds_returned",
+            "Refunds whose money came back.",
+            *_live_and_sandbox(listed.filter(why=Why.RETURNED)),
+        ),
     ]:
-        counted = waiting[:COUNTED].count()
-        yield GaugeMetricFamily(name, f"{help_text} Counted up to {COUNTED}.", counted)
+        family = GaugeMetricFamily(name, f"{help_text} Counted up to {COUNTED}.", labels=["money"])
+        family.add_metric(["live"], live[:COUNTED].count())
+        family.add_metric(["sandbox"], sandbox[:COUNTED].count())
+        yield family
 
 
 def _approvals(now: datetime) -> Iterator[Metric]:
@@ -158,6 +181,11 @@ def _approvals(now: datetime) -> Iterator[Metric]:
         "Age of the oldest request that waits for a second person; 0 if none waits.",
         0.0 if oldest is None else (now - oldest).total_seconds(),
     )
+
+
+def _live_and_sandbox(listed: "QuerySet[Waiting]") -> "tuple[QuerySet[Waiting], QuerySet[Waiting]]":
+    """Money of the sandbox bank is not real, and no alert may ring for it."""
+    return listed.filter(is_sandbox=False), listed.filter(is_sandbox=True)
 
 
 def _debts() -> Iterator[Metric]:

@@ -132,7 +132,13 @@ def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
     if refund.returned_at is None:
         raise NotPossible("The money of this refund has not come back.")
     act = acting.write_down(acting.draft(refund_id, Deed.KEPT, by, why, now, refund.payment_id))
-    ledger.accept(merchant_id=refund.merchant_id, subject_id=refund_id, amount=refund.amount, at=now)
+    ledger.accept(
+        merchant_id=refund.merchant_id,
+        subject_id=refund_id,
+        amount=refund.amount,
+        held_from=refund.route,
+        at=now,
+    )
     return act
 
 

@@ -19,7 +19,7 @@ def apply(receipt: Receipt, payment: Payment, *, now: datetime) -> None:
 
 def resolve(receipt: Receipt, payment: Payment, act: Act) -> None:
     """What waited becomes this payment's, by a person's act or a merchant's policy."""
-    _succeed(receipt, payment, source=accounts.SUSPENSE, now=act.at)
+    _succeed(receipt, payment, source=accounts.suspense_of(accounts.bank(receipt.bank)), now=act.at)
     resolution = Resolution.ATTACHED if act.deed == Deed.ATTACHED else Resolution.ACCEPTED
     receipt.resolve(resolution, now=act.at, payment=payment, merchant=payment.merchant)
     act.save(force_insert=True)

@@ -1,4 +1,4 @@
-"""The list of all that waits for a person, the oldest first."""
+"""The list of all that waits for a person: live money first, and the oldest first."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from receipts.sentences import span
 
 OLD = timedelta(days=1)
 """After this an exception is shown in red."""
-OLDEST_FIRST = ("since", "id")
+LIVE_FIRST = ("is_sandbox", "since", "id")
 OFFERED = 100
 """Merchants, or banks, that a filter offers; a page of thousands helps nobody."""
 # The index is asked for one value after the other, so that nothing else of the list is read.
@@ -54,6 +54,16 @@ class Age(admin.SimpleListFilter):
     def queryset(self, request: Any, queryset: Any) -> Any:
         value = self.value()
         return queryset.filter(since__lt=clock.now() - AGES[value][1]) if value in AGES else queryset
+
+
+class Money(admin.SimpleListFilter):
+    title = parameter_name = "money"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [("live", "Live"), ("sandbox", "Sandbox")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.filter(is_sandbox=self.value() == "sandbox") if self.value() else queryset
 
 
 class Bank(admin.SimpleListFilter):
@@ -84,7 +94,9 @@ class Told(ChangeList):
         """As chosen; among equals by age in the same direction, as the indexes are."""
         ordering: list[Any] = super().get_ordering(request, queryset)
         # Behind what was chosen Django puts the list's own order.
-        chosen, sign = ordering[: -len(OLDEST_FIRST)], "-" if ordering[0].startswith("-") else ""
+        if not (chosen := ordering[: -len(LIVE_FIRST)]):
+            return ordering
+        sign = "-" if chosen[0].startswith("-") else ""
         return list(dict.fromkeys([*chosen, f"{sign}since", f"{sign}id"]))
 
     def get_results(self, request: HttpRequest) -> None:
@@ -107,9 +119,9 @@ class Pages(Paginator[Any]):
 class ExceptionsAdmin(ActingAdmin):
     list_display = ["age", "baht", "reason", "nearest", "merchant", "bank"]
     list_display_links = ["reason"]
-    list_filter = ["why", Age, Bank, Whose]
+    list_filter = [Money, "why", Age, Bank, Whose]
     list_select_related = ["merchant"]
-    ordering = OLDEST_FIRST
+    ordering = LIVE_FIRST
     search_fields = ["words"]
     search_help_text = "Reference, the merchant's own, the bank's id, amount in baht, or one of our ids."
     paginator = Pages

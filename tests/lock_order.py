@@ -65,7 +65,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "transfers_contradiction": ("ctr_",),
 }
 FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)
-CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense|losses")
+CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|losses")
 WRITES = re.compile(r'(?<!FOR )(?<!KEY )(?<!DO )\b(?:UPDATE|DELETE FROM)\s+"?(\w+)')
 LOCKS = re.compile(
     r'\bFROM\s+"?(\w+)"?.*\bFOR (?:NO KEY )?UPDATE(?: OF "?(\w+)"?)?\s*(SKIP LOCKED|NOWAIT)?', re.DOTALL

@@ -1,7 +1,8 @@
 """Accounts of the ledger by code: where money can be.
 
 A merchant has three, and a fourth for money that nobody has confirmed. Banks and acquirers are the world
-outside: they go down when money comes in, up when it leaves. Suspense holds what arrived and is nobody's yet;
+outside: they go down when money comes in, up when it leaves. Suspense holds what arrived and is nobody's yet,
+apart for the sandbox bank, whose money is not real;
 losses, below zero, what the operator has lost.
 """
 
@@ -10,6 +11,8 @@ from collections.abc import Iterable
 from transactions.ledger_models import OF_MERCHANTS, OPENED_TOGETHER, Kind
 
 SUSPENSE = "suspense"
+SANDBOX = "sandbox"  # the name of the sandbox bank and of its acquirer
+SANDBOX_SUSPENSE = f"{SUSPENSE}:{SANDBOX}"
 LOSSES = "losses"
 # The order in which a transaction locks accounts, by kind and then by id. The lock of `available` is the lock
 # of all accounts of its merchant: nobody changes another one of them without it.
@@ -44,6 +47,11 @@ def bank(name: str) -> str:
 
 def acquirer(name: str) -> str:
     return f"{Kind.ACQUIRER}:{name}"
+
+
+def suspense_of(outside: str) -> str:
+    """Where money from the account `outside`, such as `bank:scb`, waits for staff."""
+    return SANDBOX_SUSPENSE if outside.partition(":")[2] == SANDBOX else SUSPENSE
 
 
 def of(merchant_id: str) -> list[str]:

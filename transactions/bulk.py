@@ -6,7 +6,6 @@ from datetime import datetime
 
 from core import rows
 from transactions import accounts
-from transactions.accounts import SUSPENSE
 from transactions.ledger_models import Fact
 from transactions.postings import open_accounts
 
@@ -43,7 +42,14 @@ class Credit:
 
 def hold_all(amounts: Mapping[str, int], *, source: str, at: datetime) -> None:
     """What `ledger.hold` posts for each subject and its satang. The caller opens the commit."""
-    _post(Fact.HELD, list(amounts), list(amounts.values()), [SUSPENSE] * len(amounts), source, at)
+    _post(
+        Fact.HELD,
+        list(amounts),
+        list(amounts.values()),
+        [accounts.suspense_of(source)] * len(amounts),
+        source,
+        at,
+    )
 
 
 def credit_all(fact: Fact, credits: Sequence[Credit], *, source: str, at: datetime) -> None:

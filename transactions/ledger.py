@@ -15,7 +15,7 @@ from core import ids
 from core.deadlines import Deadline
 from core.errors import ServiceUnavailable
 from transactions import accounts, postings
-from transactions.accounts import LOSSES, SUSPENSE
+from transactions.accounts import LOSSES
 from transactions.errors import InsufficientFunds
 from transactions.ledger_models import Fact, Kind
 from transactions.postings import (
@@ -78,8 +78,8 @@ def credit(
 
     is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
     """
-    if source == SUSPENSE:
-        _take_from(SUSPENSE, amount)
+    if accounts.kind_of(source) == Kind.SUSPENSE:
+        _take_from(source, amount)
     target = accounts.credited(merchant_id, is_confirmed=is_confirmed)
     post(fact, subject_id, {source: -amount, target: amount}, at)
 
@@ -157,25 +157,26 @@ def debts() -> dict[str, int]:
 
 def hold(*, subject_id: str, amount: int, source: str, at: datetime) -> None:
     """Money that is nobody's yet waits for staff."""
-    post(Fact.HELD, subject_id, {source: -amount, SUSPENSE: amount}, at)
+    post(Fact.HELD, subject_id, {source: -amount, accounts.suspense_of(source): amount}, at)
 
 
-def accept(*, merchant_id: str, subject_id: str, amount: int, at: datetime) -> None:
-    """What was held becomes the merchant's, for no payment: a refund's money that came back."""
+def accept(*, merchant_id: str, subject_id: str, amount: int, held_from: str, at: datetime) -> None:
+    """What was held becomes the merchant's, for no payment: money of a refund that `held_from` sent back."""
     credit(
         merchant_id=merchant_id,
         fact=Fact.ACCEPTED,
         subject_id=subject_id,
         amount=amount,
-        source=SUSPENSE,
+        source=accounts.suspense_of(held_from),
         at=at,
     )
 
 
 def send_back(*, subject_id: str, amount: int, to: str, at: datetime, fact: Fact = Fact.SENT_BACK) -> None:
     """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
-    _take_from(SUSPENSE, amount)
-    post(fact, subject_id, {SUSPENSE: -amount, to: amount}, at)
+    suspense = accounts.suspense_of(to)
+    _take_from(suspense, amount)
+    post(fact, subject_id, {suspense: -amount, to: amount}, at)
 
 
 def lose(*, subject_id: str, amount: int, to: str, at: datetime) -> None:

@@ -68,7 +68,7 @@ class Account(models.Model):
                 )
                 | Q(kind=Kind.BANK, merchant__isnull=True, id__regex="^bank:.")
                 | Q(kind=Kind.ACQUIRER, merchant__isnull=True, id__regex="^acquirer:.")
-                | Q(kind=Kind.SUSPENSE, merchant__isnull=True, id="suspense")
+                | Q(kind=Kind.SUSPENSE, merchant__isnull=True, id__in=["suspense", "suspense:sandbox"])
                 | Q(kind=Kind.LOSSES, merchant__isnull=True, id="losses"),
                 name="account_code_says_whose",
             ),
@@ -147,7 +147,7 @@ class Unfolded(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(account_id__regex="^(bank|acquirer):")
-                | Q(account_id__regex="^(available:|unconfirmed:|suspense$)", amount__gt=0),
+                | Q(account_id__regex="^(available:|unconfirmed:|suspense(:sandbox)?$)", amount__gt=0),
                 name="unfolded_never_takes",
             )
         ]

@@ -1,6 +1,6 @@
 """Money that did not fit: what waits is in suspense, what was decided is posted and says by whom."""
 
-from console.audit.rules import CREDITED, WAITED, Rule, posted
+from console.audit.rules import CREDITED, WAITED, Rule, posted, suspense
 
 # From the money of a refund that came back until somebody gives it to the merchant.
 KEPT = "EXISTS (SELECT FROM receipts_act WHERE subject_id = refund.id AND deed = 'kept')"
@@ -20,35 +20,38 @@ RULES = [
                 FROM receipts_return AS made JOIN receipts_receipt AS receipt ON receipt.id = receipt_id
                 WHERE returned_at IS NOT NULL
             ) AS thing,
-            LATERAL (VALUES ('bank:' || bank, -amount), ('suspense', amount)) AS line (account_id, satang)""",  # noqa: S608
+            LATERAL (VALUES ('bank:' || bank, -amount), ({suspense("'bank:' || bank")}, amount))
+                AS line (account_id, satang)""",  # noqa: S608
         posted("fact = 'held' AND NOT starts_with(subject_id, 'ref_')"),
     ),
     Rule(
         "what left suspense left for a reason",
         f"""SELECT concat_ws(' ', made.id, 'sent_back', account_id), satang::text
             FROM receipts_return AS made,
-            LATERAL (VALUES ('suspense', -amount), (route, amount)) AS line (account_id, satang)
+            LATERAL (VALUES ({suspense("route")}, -amount), (route, amount)) AS line (account_id, satang)
             WHERE status = 'completed'
             UNION ALL
             SELECT concat_ws(' ', refund.id, 'accepted', account_id), satang::text
             FROM refunds_refund AS refund,
-            LATERAL (VALUES ('suspense', -amount), ('available:' || merchant_id, amount))
+            LATERAL (VALUES ({suspense("route")}, -amount), ('available:' || merchant_id, amount))
                 AS line (account_id, satang)
             WHERE {KEPT}""",  # noqa: S608
         posted("fact IN ('sent_back', 'accepted')"),
     ),
     Rule(
         "what is in suspense is what waits",
-        f"""SELECT 'suspense', sum(satang)::text FROM (
-                SELECT amount AS satang FROM receipts_receipt AS receipt
+        f"""SELECT account_id, sum(satang)::text FROM (
+                SELECT {suspense("'bank:' || bank")} AS account_id, amount AS satang
+                FROM receipts_receipt AS receipt
                 WHERE {WAITED} AND resolution IN ('', 'sending_back')
                 UNION ALL
-                SELECT amount FROM refunds_refund AS refund WHERE returned_at IS NOT NULL AND NOT {KEPT}
-            ) AS waiting HAVING sum(satang) <> 0""",  # noqa: S608
+                SELECT {suspense("route")}, amount FROM refunds_refund AS refund
+                WHERE returned_at IS NOT NULL AND NOT {KEPT}
+            ) AS waiting GROUP BY account_id HAVING sum(satang) <> 0""",  # noqa: S608
         """SELECT id, sum(satang)::text FROM (
                SELECT id, settled AS satang FROM transactions_account WHERE kind = 'suspense'
                UNION ALL
-               SELECT account_id, amount FROM transactions_unfolded WHERE account_id = 'suspense'
+               SELECT account_id, amount FROM transactions_unfolded WHERE starts_with(account_id, 'suspense')
            ) AS part GROUP BY id HAVING sum(satang) <> 0""",
     ),
     Rule(

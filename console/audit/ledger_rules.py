@@ -52,6 +52,17 @@ RULES = [
            WHERE kind NOT IN ('bank', 'acquirer')""",
     ),
     Rule(
+        "sandbox money and live money never meet",
+        """SELECT id::text, '1' FROM transactions_journal""",
+        """SELECT journal_id::text, count(DISTINCT CASE
+               WHEN account_id ~ '^(bank|acquirer|suspense)' THEN split_part(account_id, ':', 2) = 'sandbox'
+               ELSE mode = 'test'
+           END)::text
+           FROM transactions_entry
+           LEFT JOIN merchants_merchant AS merchant ON merchant.id = split_part(account_id, ':', 2)
+           GROUP BY journal_id""",
+    ),
+    Rule(
         "other postings go where their fact says",
         """SELECT id::text, fact FROM transactions_journal
            WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered',

@@ -1,6 +1,6 @@
 """Money out: each refund and withdrawal is where its status says, as is the order to its bank."""
 
-from console.audit.rules import Rule, posted, told
+from console.audit.rules import Rule, posted, suspense, told
 
 # Who requested each withdrawal and refund, and the scope that this took.
 REQUESTED = """(
@@ -20,17 +20,17 @@ RULES = [
     ),
     Rule(
         "a refund is posted as its status says",
-        """SELECT concat_ws(' ', refund.id, fact, account_id), satang::text
+        f"""SELECT concat_ws(' ', refund.id, fact, account_id), satang::text
            FROM refunds_refund AS refund
            JOIN LATERAL (VALUES
                ('refund_reserved', true, 'available:' || merchant_id, 'reserved:' || merchant_id),
                ('refund_paid', status = 'completed', 'reserved:' || merchant_id, route),
                ('refund_released', status IN ('failed', 'canceled'),
                    'reserved:' || merchant_id, 'available:' || merchant_id),
-               ('held', returned_at IS NOT NULL, route, 'suspense')
+               ('held', returned_at IS NOT NULL, route, {suspense("route")})
            ) AS step (fact, is_done, leaves, enters) ON is_done,
            LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)
-           WHERE reversal_id IS NULL""",
+           WHERE reversal_id IS NULL""",  # noqa: S608
         posted("starts_with(fact, 'refund_') OR fact = 'held' AND starts_with(subject_id, 'ref_')"),
     ),
     Rule(

@@ -1,6 +1,6 @@
 """Money in: each payment is in history, ledger, events and at its bank as its status says."""
 
-from console.audit.rules import CREDITED, RECEIVED, Rule, posted
+from console.audit.rules import CREDITED, RECEIVED, Rule, posted, suspense
 
 RULES = [
     Rule(
@@ -18,7 +18,7 @@ RULES = [
                 SELECT payment.id, payment.merchant_id, {RECEIVED} AS received,
                     coalesce(
                         CASE WHEN receipt.outcome = 'applied' THEN 'bank:' || receipt.bank
-                            WHEN receipt.id IS NOT NULL THEN 'suspense' END,
+                            WHEN receipt.id IS NOT NULL THEN {suspense("'bank:' || receipt.bank")} END,
                         'acquirer:' || charge.acquirer
                     ) AS source
                 FROM payments_payment AS payment

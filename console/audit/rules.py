@@ -38,6 +38,11 @@ WAITED = (
 )
 
 
+def suspense(outside: str) -> str:
+    """The account in which money waits that came from the account `outside`, an expression of SQL."""
+    return f"CASE split_part({outside}, ':', 2) WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END"
+
+
 def posted(where: str) -> str:
     """The query of the lines of journals: which, and how many satang."""
     return f"""

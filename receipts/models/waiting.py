@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import models
+from django.db.models import Q
 
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
@@ -36,6 +37,12 @@ class Waiting(models.Model):
     id = PublicIdKey()
     why = models.CharField("reason", max_length=16, choices=Why.choices)
     bank = models.CharField(max_length=20)
+    is_sandbox = models.GeneratedField(
+        expression=Q(bank="sandbox"),  # type: ignore[arg-type]  # Q is an expression to Django
+        output_field=models.BooleanField(),
+        db_persist=True,
+        help_text="Of the sandbox bank, whose money is not real.",
+    )
     merchant = models.ForeignKey(
         Merchant,
         on_delete=models.DO_NOTHING,
@@ -59,11 +66,13 @@ class Waiting(models.Model):
         default_permissions = ()
         verbose_name, verbose_name_plural = "exception", "exceptions"
         indexes = [
+            models.Index(fields=["is_sandbox", "since", "id"], name="waiting_live_first"),
+            models.Index(fields=["why", "is_sandbox", "since", "id"], name="waiting_of_reason"),
+            models.Index(fields=["bank", "is_sandbox", "since", "id"], name="waiting_of_bank"),
+            models.Index(fields=["merchant", "is_sandbox", "since", "id"], name="waiting_of_merchant"),
             models.Index(fields=["since", "id"], name="waiting_oldest_first"),
             models.Index(fields=["why", "since", "id"], name="waiting_by_reason"),
             models.Index(fields=["amount", "since", "id"], name="waiting_by_amount"),
-            models.Index(fields=["bank", "since", "id"], name="waiting_by_bank"),
-            models.Index(fields=["merchant", "since", "id"], name="waiting_by_merchant"),
         ]
 
     def __str__(self) -> str:

@@ -139,8 +139,8 @@ class OddTown(Town):
 
     @invariant()
     def check_what_waits(self) -> None:
-        found = read([accounts.SUSPENSE, accounts.LOSSES], None)
-        assert found.get(accounts.SUSPENSE, 0) == self.books.suspense
+        found = read([accounts.SANDBOX_SUSPENSE, accounts.LOSSES], None)
+        assert found.get(accounts.SANDBOX_SUSPENSE, 0) == self.books.suspense
         assert found.get(accounts.LOSSES, 0) == -self.books.lost
         held = {money.receipt_id for money in self.books.held()}
         undone = {money.reversal_id for money in self.books.undone()}

@@ -90,6 +90,13 @@ LIES = {
         f"UPDATE transactions_account SET settled = {satang} WHERE kind = '{kind}'"
         for kind, satang in OVERDRAWN.items()
     ],
+    "sandbox money and live money never meet": [
+        "UPDATE transactions_entry SET account_id = 'suspense' WHERE account_id = 'suspense:sandbox'",
+        f"""INSERT INTO transactions_account (id, kind, settled) VALUES ('bank:x', 'bank', 0);
+            UPDATE transactions_entry SET account_id = 'bank:x'
+            WHERE journal_id = {JOURNAL} AND amount < 0""",
+        "UPDATE merchants_merchant SET mode = 'live', bank = ''",
+    ],
     "other postings go where their fact says": [
         f"""UPDATE transactions_entry SET account_id = 'reserved:mch_other' WHERE id = (
             SELECT min(id) FROM transactions_entry WHERE journal_id = (
@@ -114,7 +121,7 @@ LIES = {
         lose_posting("payment"),
         f"UPDATE transactions_entry SET account_id = 'bank:x' WHERE journal_id = {JOURNAL} AND amount < 0",
         f"UPDATE transactions_journal SET subject_id = {FAILED} WHERE id = {JOURNAL}",
-        """UPDATE transactions_entry SET account_id = 'bank:sandbox' WHERE account_id = 'suspense'
+        """UPDATE transactions_entry SET account_id = 'bank:sandbox' WHERE account_id = 'suspense:sandbox'
            AND journal_id IN (SELECT id FROM transactions_journal WHERE fact = 'payment')""",
     ],
     "merchants are told of each payment as its status says": [

@@ -22,8 +22,8 @@ REFUNDED = "refund.completed"
 EVENTS = [PENDING, SUCCEEDED, FAILED, REFUNDED, "refund.failed"]
 AMOUNT = 150_000
 SUSPENSE = """SELECT coalesce(sum(satang), 0) FROM (
-    SELECT settled AS satang FROM transactions_account WHERE id = 'suspense'
-    UNION ALL SELECT amount FROM transactions_unfolded WHERE account_id = 'suspense') AS part"""
+    SELECT settled AS satang FROM transactions_account WHERE id = 'suspense:sandbox'
+    UNION ALL SELECT amount FROM transactions_unfolded WHERE account_id = 'suspense:sandbox') AS part"""
 CLOSED = {"bank_code": "004", "bank_account": "4051230001", "account_name": "Somchai Jaidee"}
 Code = dict[str, Any]
 

@@ -13,7 +13,7 @@ from receipts.models import Receipt, Return
 from tests.receipts.staff import Odd
 from tests.refunds.cast import Counter
 from tests.transfers.cast import pass_time
-from transactions import accounts
+from transactions.ledger_models import Kind
 from transactions.models import Entry, Journal
 from webhooks.models import Event
 
@@ -86,7 +86,8 @@ def now_of(receipt: Receipt) -> tuple[str, str]:
 
 def suspense() -> int:
     """Satang that are nobody's."""
-    return sum(Entry.objects.filter(account_id=accounts.SUSPENSE).values_list("amount", flat=True))
+    held = Entry.objects.filter(account__kind=Kind.SUSPENSE)
+    return sum(held.values_list("amount", flat=True))
 
 
 def postings_of(subject_id: str) -> list[tuple[str, int]]:

@@ -230,9 +230,9 @@ def test_a_message_is_dismissed(odd: Odd, malee: Client) -> None:
     odd.bank.post(b"garbage")
     notice = Notice.objects.get()
     assert "No money moves" in ask(malee, notice.id, "dismiss")
-    assert "notices_for_staff 1.0" in metrics(malee)
+    assert 'notices_for_staff{money="sandbox"} 1.0' in metrics(malee)
     assert "0 exceptions" in confirm(malee, notice.id, "dismiss")
-    assert "notices_for_staff 0.0" in metrics(malee)
+    assert 'notices_for_staff{money="sandbox"} 0.0' in metrics(malee)
     assert "by malee" in read(malee, page_of(notice.id))
 
 
@@ -247,7 +247,7 @@ def test_a_refund_that_came_back_is_given_to_the_merchant(
     said = ask(malee, refund["refund_id"], "keep")
     assert "The 1,500.00 THB that came back are added to the balance of Somtam House." in said
     assert "0 exceptions" in confirm(malee, refund["refund_id"], "keep")
-    assert "refunds_returned 0.0" in metrics(malee)
+    assert 'refunds_returned{money="sandbox"} 0.0' in metrics(malee)
     assert counter.balance() == (150_000, 0)
 
 

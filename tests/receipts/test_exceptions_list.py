@@ -336,5 +336,5 @@ def test_what_waits_is_counted_up_to_a_limit(
     assert "2 or more; these are the first, in this order." in page
     assert "2 exceptions" in page
     shown = onlooker.get("/metrics").content.decode()
-    assert "receipts_for_staff 2.0" in shown
-    assert "notices_for_staff 2.0" in shown
+    assert 'receipts_for_staff{money="sandbox"} 2.0' in shown
+    assert 'notices_for_staff{money="sandbox"} 2.0' in shown

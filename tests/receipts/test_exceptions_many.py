@@ -110,6 +110,7 @@ def test_a_page_reads_what_it_shows(shop: Shop, onlooker: Client) -> None:
     assert Waiting.objects.count() == MANY
     asked: list[dict[str, str]] = [
         {}, {"p": "2"}, {"age": "day"}, {"age": "week"}, {"bank": "sandbox"}, {"bank": "scb"},
+        {"money": "sandbox"}, {"money": "live"},
         {"why__exact": "duplicate"}, {"why__exact": "late"}, {"merchant__id__exact": shop.merchant.id},
         *({"o": order} for order in ("0", "-0", "1", "-1", "2", "-2")),
     ]  # fmt: skip

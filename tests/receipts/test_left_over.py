@@ -83,7 +83,7 @@ def test_a_reversal_that_stops_midway_moved_nothing(till: Till, what: str) -> No
 
 def test_what_is_taken_out_of_suspense_waits_for_whoever_is_at_it(till: Till) -> None:
     credit = till.unmatched()
-    with held(Account._meta.db_table, accounts.SUSPENSE):
+    with held(Account._meta.db_table, accounts.SANDBOX_SUSPENSE):
         reversal = till.takes_back(credit)
         till.unmatched()
     assert (now_of(reversal), now_of(credit)) == (("", ""), ("unmatched", ""))

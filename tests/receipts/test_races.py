@@ -139,7 +139,9 @@ def test_money_that_comes_as_the_shop_ends_the_code_is_its_own_or_waits() -> Non
         ("late", "expired"),
     }
     assert all(statuses[each] == "succeeded" for each, status in ended.items() if status == 400)
-    held = Entry.objects.filter(account_id="suspense").aggregate(Sum("amount", default=0))["amount__sum"]
+    held = Entry.objects.filter(account_id="suspense:sandbox").aggregate(Sum("amount", default=0))[
+        "amount__sum"
+    ]
     assert ledger.balance(shop.merchant.id).available + held == sum(code["amount"] for code in codes)
 
 

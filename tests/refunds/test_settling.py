@@ -199,7 +199,7 @@ def test_money_that_comes_back_after_success_waits_for_staff(
     assert [kind for kind, _ in told_of(refund)] == ["refund.completed"]
     assert counter.shop.payment(payment_id)["status"] == "refunded"
     assert facts_of(refund) == ["refund_reserved", "refund_paid", "held"]
-    assert Entry.objects.get(account_id="suspense").amount == 150_000
+    assert Entry.objects.get(account_id="suspense:sandbox").amount == 150_000
     assert counter.balance() == (0, 0)
     assert Refund.objects.get().returned_at is not None
     assert Transfer.objects.get().state == State.RETURNED

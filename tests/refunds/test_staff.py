@@ -78,4 +78,4 @@ def test_staff_find_the_refunds_whose_money_came_back(
     transfers.hear(OrderNotice(returned["refund_id"], "returned"), OWNERS["ref"], now=clock.now())
     listed = admin_client.get(f"{reverse(LIST)}?returned_at__isempty=0").content.decode()
     assert (returned["refund_id"] in listed, kept["refund_id"] in listed) == (True, False)
-    assert "refunds_returned 1.0" in counter.shop.http.get("/metrics").content.decode()
+    assert 'refunds_returned{money="sandbox"} 1.0' in counter.shop.http.get("/metrics").content.decode()

@@ -46,7 +46,13 @@ class Books:
         ledger.hold(subject_id=self.subject(), amount=amount, source=BANK, at=self.at)
 
     def accept(self, amount: int) -> None:
-        ledger.accept(merchant_id=self.merchant_id, subject_id=self.subject(), amount=amount, at=self.at)
+        ledger.accept(
+            merchant_id=self.merchant_id,
+            subject_id=self.subject(),
+            amount=amount,
+            held_from=BANK,
+            at=self.at,
+        )
 
     def send_back(self, amount: int) -> None:
         ledger.send_back(subject_id=self.subject(), amount=amount, to=BANK, at=self.at)

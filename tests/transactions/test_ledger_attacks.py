@@ -64,6 +64,11 @@ def account(code: str, kind: str, merchant: str = "NULL") -> str:
         VALUES ('{code}', '{kind}', {merchant}, 0)"""
 
 
+def opened(code: str) -> str:
+    """The SQL that opens an account of no merchant, before what follows."""
+    return account(code, code.partition(":")[0]) + ";"
+
+
 def settle(code: str, change: int) -> str:
     """The SQL that changes what an account holds."""
     return f"UPDATE transactions_account SET settled = settled + {change} WHERE id = '{code}'"
@@ -125,7 +130,19 @@ ATTACKS = {
     "other money waiting": ("UPDATE transactions_unfolded SET amount = amount + 1", NOT_ALLOWED),
     "more spent than there is": (settle(AVAILABLE, -71), CHECK_VIOLATION),
     "more paid out than was reserved": (settle(RESERVED, -31), CHECK_VIOLATION),
-    "more sent back than was held": (settle("suspense", -1), CHECK_VIOLATION),
+    "more sent back than was held": (settle("suspense:sandbox", -1), CHECK_VIOLATION),
+    "sandbox money in the suspense of live money": (
+        opened("suspense") + journal("new", 5, ("suspense", 5), (BANK, -5)),
+        CHECK_VIOLATION,
+    ),
+    "live money in the suspense of the sandbox": (
+        opened("bank:scb") + journal("new", 5, ("suspense:sandbox", 5), ("bank:scb", -5)),
+        CHECK_VIOLATION,
+    ),
+    "live money of suspense for a test merchant": (
+        opened("suspense") + journal("new", 5, (AVAILABLE, 5), ("suspense", -5)),
+        CHECK_VIOLATION,
+    ),
     "a debt below nothing": (settle(OWED, 1), CHECK_VIOLATION),
     "spending that waits to be folded": (
         f"""INSERT INTO transactions_unfolded (entry_id, account_id, amount)

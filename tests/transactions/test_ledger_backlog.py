@@ -138,7 +138,7 @@ def test_money_leaves_suspense_while_many_other_entries_wait(merchant_id: str, n
     with transaction.atomic():
         bulk.hold_all(amounts, source=BANK, at=noon)
     ledger.send_back(subject_id=next(iter(amounts)), amount=EACH, to=BANK, at=noon)
-    assert Unfolded.objects.filter(account_id=accounts.SUSPENSE).count() == WAITING - STEP
+    assert Unfolded.objects.filter(account_id=accounts.SANDBOX_SUSPENSE).count() == WAITING - STEP
     with pytest.raises(ServiceUnavailable), transaction.atomic():
         ledger.send_back(subject_id="large", amount=IN_REACH + 1_000, to=BANK, at=noon)
     check_books()
