@@ -17,6 +17,7 @@ from approvals.models import Approval, Kind, Status
 from console import approval_handlers
 from core import clock, ids, money, origin
 from core.admin import ReadOnlyAdmin
+from core.lists import BoundedList
 from receipts.case_page import bank_named
 from receipts.sentences import span
 from transactions import ledger
@@ -61,7 +62,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset if value == "all" else queryset.filter(status=value)
 
 
-class WithBalances(ChangeList):
+class WithBalances(BoundedList):
     """Each row with the balance of its merchant, by one statement for the page."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -83,8 +84,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
     search_fields = ["=subject_id"]
     search_help_text = "The id of a withdrawal, refund, return or receipt."
     ordering = ["requested_at", "id"]
-    sortable_by = ["age"]
-    show_facets = admin.ShowFacets.NEVER
+    indexed_filters = frozenset({"status"})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return WithBalances

@@ -53,8 +53,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
     ordering = ["-added_at", "-id"]
-    sortable_by = ["added_at"]
-    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ("added_at",)
     actions = ["remove"]
     change_list_template = "admin/payout_accounts.html"
 
@@ -123,8 +122,7 @@ class PayoutPolicyAdmin(ReadOnlyAdmin):
     list_display = ["merchant", "is_restricted", "changed_by", "changed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=merchant__id"]
-    sortable_by = ["merchant"]
-    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ("merchant",)
 
 
 def _actor() -> str:

@@ -1,14 +1,17 @@
 """What every admin page inherits. The theme is chosen here and nowhere else."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
-from django.db.models import Model
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse
 
-from core import security_log
+from core import lists, security_log
 from core.security_log import SecurityEvent
 
 # What a person may write into the address of a list, and PostgreSQL or Python may fail at.
@@ -24,6 +27,57 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     # A count for each value of each filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
+    paginator = lists.BoundedPaginator
+    sortable_by: ClassVar[Any] = ()
+    indexed_filters: ClassVar[frozenset[str]] = frozenset()
+    """Names in the address of filters that an index answers with few rows."""
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return lists.BoundedList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        shown: HttpResponse = super().changelist_view(request, extra_context)
+        context = getattr(shown, "context_data", None) or {}
+        if "cl" in context:
+            context["subtitle"] = context.get("subtitle") or self.limits(context["cl"])
+        return shown
+
+    def limits(self, changes: Any) -> str:
+        """What the list leaves out, in a sentence; empty if it shows everything."""
+        if getattr(changes, "is_cut", False):
+            return f"Filters look at the newest {lists.NEWEST:,} rows only; a search finds older ones."
+        return f"The first {lists.COUNTED:,} rows." if changes.result_count == lists.COUNTED else ""
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """Django would read the whole table for the values of a column without choices."""
+        return [
+            (given, lists.OfferedValues) if isinstance(given, str) and self._has_open_values(given) else given
+            for given in super().get_list_filter(request)
+        ]
+
+    def _has_open_values(self, name: str) -> bool:
+        try:
+            field = self.opts.get_field(name)
+        except FieldDoesNotExist:
+            return False
+        return not (field.is_relation or getattr(field, "choices", None) or isinstance(field, BooleanField))
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        """Rows that have exactly this text in one of the fields, each asked for by itself and by its index.
+
+        A field without `=` is searched for a part of it: for tables that do not grow with payments.
+        """
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        found = {key for field in self.get_search_fields(request) for key in self._found(field, text)}
+        return queryset.filter(pk__in=found), False
+
+    def _found(self, field: str, text: str) -> Iterable[Any]:
+        lookup = field.removeprefix("=") if field.startswith("=") else f"{field}__icontains"
+        rows: Any = self.model._default_manager.filter(**{lookup: text})
+        found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: lists.FOUND]
+        return found
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

@@ -29,7 +29,7 @@ class IdempotencyKey(models.Model):
     class Meta:
         verbose_name, verbose_name_plural = "idempotency key", "idempotency keys"
         constraints = [
-            models.UniqueConstraint(fields=["merchant", "key"], name="idempotency_key_once_per_merchant")
+            models.UniqueConstraint(fields=["key", "merchant"], name="idempotency_key_once_per_merchant")
         ]
 
     def __str__(self) -> str:

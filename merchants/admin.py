@@ -20,6 +20,7 @@ class MerchantAdmin(ReadOnlyAdmin):
     list_display = ["id", "name", "mode", "bank", "biller_id", "late_money", "created_at"]
     list_filter = ["mode", "bank", "late_money"]
     search_fields = ["=id", "name", "=biller_id"]
+    sortable_by = ("name", "created_at")
     actions = ["issue_key", "accept_late_money", "review_late_money"]
 
     @admin.action(description="Issue a secret key", permissions=["issue_key"])

@@ -44,7 +44,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [StatusFilter, "payer_differs"]
     list_select_related = ["merchant"]
-    search_fields = ["=id", "=qr_code_id", "reference"]
+    search_fields = ["=id", "=qr_code_id", "=reference"]
 
     @admin.display(description="status")
     def status_now(self, payment: Payment) -> str:

@@ -56,6 +56,7 @@ class CardCharge(models.Model):
         indexes = [
             models.Index(fields=["due_at"], condition=Q(state__in=OPEN), name="cardcharge_next_inquiry"),
             models.Index(fields=["created_at"], condition=Q(state__in=OPEN), name="cardcharge_oldest_open"),
+            models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=ChargeState.values), name="cardcharge_state_known"),

@@ -108,7 +108,7 @@ class Payment(models.Model):
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
             models.Index(
-                fields=["merchant", "reference"],
+                fields=["reference", "merchant"],
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),

@@ -45,7 +45,14 @@ class ReceiptAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_filter = ["is_confirmed", "outcome", "kind", "bank"]
     list_select_related = ["payment"]
-    search_fields = ["=id", "=bank_transaction_id", "=slip_reference", "=reference1", "=payment__id"]
+    search_fields = [
+        "=id",
+        "=bank_transaction_id",
+        "=also_known_as",
+        "=slip_reference",
+        "=reference1",
+        "=payment__id",
+    ]
     search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
 
     @admin.display(description="amount", ordering="amount")
@@ -99,7 +106,7 @@ admin.site.register([Turn, Rest, Enrolment], WatchAdmin)
 class ActAdmin(ReadOnlyAdmin):
     list_display = ["id", "at", "subject", "deed", "by", "why", "payment_id"]
     list_filter = ["deed"]
-    search_fields = ["=subject_id", "=payment_id", "=by"]
+    search_fields = ["=subject_id", "=payment_id"]
 
     @admin.display(ordering="subject_id")
     def subject(self, act: Act) -> str:

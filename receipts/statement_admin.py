@@ -144,7 +144,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
         "statement", "number", "bank", "account", "day", "occurrence", "kind", "baht", "paid_at", "result",
         "why", "receipt", "text",
     ]  # fmt: skip
-    ordering = ["statement", "number"]
+    indexed_filters = frozenset({"statement__id__exact"})
 
     @admin.display(description="amount", ordering="amount")
     def baht(self, line: StatementLine) -> str:

@@ -16,8 +16,7 @@ from sandbox.models import (
 class SandboxPaymentAdmin(ReadOnlyAdmin):
     list_display = ["id", "scenario", "amount_shown", "biller_id", "reference1", "paid_at"]
     list_filter = ["scenario"]
-    search_fields = ["id", "reference1", "slip_reference"]
-    ordering = ["-created_at"]
+    search_fields = ["=id", "=slip_reference"]
 
 
 @admin.register(SandboxEntry)
@@ -25,7 +24,6 @@ class SandboxEntryAdmin(ReadOnlyAdmin):
     list_display = ["id", "payment", "type", "at", "booked_at"]
     list_filter = ["type"]
     search_fields = ["=payment__id"]
-    ordering = ["-at"]
 
 
 @admin.register(SandboxOrder)
@@ -33,7 +31,6 @@ class SandboxOrderAdmin(ReadOnlyAdmin):
     list_display = ["id", "reference", "type", "amount_shown", "status", "reason", "created_at"]
     list_filter = ["type", "reason"]
     search_fields = ["=id", "=reference"]
-    ordering = ["-created_at"]
     readonly_fields = ["status", "account_masked"]
 
     @admin.display
@@ -51,18 +48,15 @@ class SandboxCallAdmin(ReadOnlyAdmin):
     list_filter = ["state"]
     search_fields = ["=payment__id", "=order__id"]
     list_select_related = ["payment", "order"]
-    ordering = ["-created_at"]
 
 
 @admin.register(SandboxCharge)
 class SandboxChargeAdmin(ReadOnlyAdmin):
     list_display = ["id", "order_id", "amount_shown", "brand", "last4", "failure_code", "created_at"]
     search_fields = ["=id", "=order_id"]
-    ordering = ["-created_at"]
 
 
 @admin.register(SandboxCardRefund)
 class SandboxCardRefundAdmin(ReadOnlyAdmin):
     list_display = ["id", "order_id", "charge", "amount", "created_at"]
     search_fields = ["=id", "=order_id"]
-    ordering = ["-created_at"]

@@ -35,6 +35,7 @@ class TransferAdmin(ReadOnlyAdmin):
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [Overdue, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
+    indexed_filters = frozenset({"end"})
 
     @admin.display(description="amount", ordering="amount")
     def baht(self, transfer: Transfer) -> str:

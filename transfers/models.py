@@ -120,6 +120,9 @@ class Transfer(models.Model):
             ),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
+            models.Index(
+                fields=["bank_reference"], condition=~Q(bank_reference=""), name="transfer_by_bank_reference"
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=State.values), name="transfer_state_known"),

@@ -86,9 +86,14 @@ class Withdrawal(models.Model):
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
             models.Index(
-                fields=["merchant", "reference"],
+                fields=["reference", "merchant"],
                 condition=Q(reference__isnull=False),
                 name="withdrawal_by_reference",
+            ),
+            models.Index(
+                fields=["bank_reference"],
+                condition=Q(bank_reference__isnull=False),
+                name="withdrawal_by_bank_reference",
             ),
         ]
         constraints = [

@@ -97,7 +97,12 @@ class Return(models.Model):
     objects: Any = models.Manager()
 
     class Meta:
-        indexes = [models.Index(fields=["receipt"], name="return_of_receipt")]
+        indexes = [
+            models.Index(fields=["receipt"], name="return_of_receipt"),
+            models.Index(
+                fields=["bank_reference"], condition=~Q(bank_reference=""), name="return_by_bank_reference"
+            ),
+        ]
         constraints = [
             models.CheckConstraint(condition=Q(status__in=ReturnStatus.values), name="return_status_known"),
             models.CheckConstraint(condition=Q(amount__gte=1), name="return_amount_positive"),

@@ -150,7 +150,7 @@ class Receipt(models.Model):
             models.Index(
                 fields=["received_at"], condition=Q(outcome__in=HELD, resolution=""), name="receipt_for_staff"
             ),
-            models.Index(fields=["biller_id", "reference1"], name="receipt_by_reference"),
+            models.Index(fields=["reference1", "biller_id"], name="receipt_by_reference"),
             models.Index(
                 fields=["reference1", "amount", "biller_id", "bank"],
                 condition=Q(kind="credit") & (~Q(source="statement") | ~Q(also_known_as="")),
@@ -163,9 +163,9 @@ class Receipt(models.Model):
             models.Index(fields=["slip_reference"], condition=~Q(slip_reference=""), name="receipt_by_slip"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["bank", "bank_transaction_id", "kind"], name="receipt_once"),
+            models.UniqueConstraint(fields=["bank_transaction_id", "bank", "kind"], name="receipt_once"),
             models.UniqueConstraint(
-                fields=["bank", "also_known_as", "kind"],
+                fields=["also_known_as", "bank", "kind"],
                 condition=~Q(also_known_as=""),
                 name="receipt_once_by_other_name",
             ),

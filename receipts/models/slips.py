@@ -23,7 +23,7 @@ class SlipCheck(models.Model):
             models.Index(
                 fields=["shown_for"], condition=Q(shown_for__isnull=False), name="slipcheck_of_payment"
             ),
-            models.Index(fields=["sending_bank", "transaction_id"], name="slipcheck_of_slip"),
+            models.Index(fields=["transaction_id", "sending_bank"], name="slipcheck_of_slip"),
             models.Index(fields=["-at"], name="slipcheck_newest_first"),
         ]
 

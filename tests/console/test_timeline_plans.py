@@ -3,15 +3,19 @@
 from collections.abc import Callable
 
 import pytest
-from django.db import connection, transaction
+from django.core.exceptions import EmptyResultSet
 
 from console.timeline import reading
 from console.timeline.entries import Moment, Subject
 from core import clock
 from payments.models import Payment
 from tests.conftest import Shop
+from tests.console.plans import unbounded
 
 RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("rcp", "ref", "rtn"))
+
+# An index of the messages that wait for a person: they are few, so it may be read whole.
+WAITING = frozenset({"notice_for_staff"})
 
 
 @pytest.mark.parametrize("kind", reading.KINDS, ids=lambda kind: kind.__module__ + "." + kind.__name__)
@@ -19,8 +23,8 @@ def test_each_kind_of_entry_finds_its_rows_by_an_index(shop: Shop, kind: Callabl
     payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
     payment.created_at = payment.expires_at = clock.now()
     subject = Subject(payment, [RECEIPT], [REFUND], [RETURN], clock.now())
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        plan = kind(subject).rows.order_by().explain()
-    assert "Index Cond" in plan or plan == ""
-    assert "Seq Scan" not in plan
+    try:
+        sql, params = kind(subject).rows.order_by().query.sql_with_params()
+    except EmptyResultSet:  # it asks the database nothing
+        return
+    assert unbounded(sql, small=WAITING, params=params) == []

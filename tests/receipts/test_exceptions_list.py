@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from banks import OrderNotice, Word
 from console import metrics
-from core import clock
+from core import clock, lists
 from receipts import acts, exceptions_admin
 from receipts.models import Act, Deed, Notice, Receipt, Waiting
 from receipts.orders import OWNERS
@@ -329,11 +329,11 @@ def test_what_waits_is_counted_up_to_a_limit(
         odd.unmatched()
         odd.bank.post(b"garbage")
     assert "or more" not in read(onlooker, LIST)
-    monkeypatch.setattr(exceptions_admin, "COUNTED", 2)
+    monkeypatch.setattr(lists, "COUNTED", 2)
     monkeypatch.setattr(metrics, "COUNTED", 2)
     monkeypatch.setattr(exceptions_admin.ExceptionsAdmin, "list_per_page", 1)
     page = read(onlooker, LIST)
-    assert "2 or more; these are the first, in this order." in page
+    assert "The first 2 rows." in page
     assert "2 exceptions" in page
     shown = onlooker.get("/metrics").content.decode()
     assert 'receipts_for_staff{money="sandbox"} 2.0' in shown

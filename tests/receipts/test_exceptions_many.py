@@ -10,9 +10,9 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from core import clock, ids, rows
+from core import clock, ids, lists, rows
 from merchants.models import Merchant
-from receipts import acts, exceptions_admin
+from receipts import acts
 from receipts.models import Act, Deed, Kind, Notice, Outcome, Receipt, Waiting
 from receipts.templatetags import exceptions
 from tests.audit import differences
@@ -37,7 +37,7 @@ def onlooker(db: None) -> Client:
 
 @pytest.fixture
 def counting_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (exceptions_admin, exceptions):
+    for module in (lists, exceptions):
         monkeypatch.setattr(module, "COUNTED", COUNTED)
 
 

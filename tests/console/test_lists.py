@@ -1,0 +1,156 @@
+"""No list, filter, search or order of the console reads a whole table that grows with payments."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib import admin
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Model
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from core import lists
+from core.admin import ReadOnlyAdmin
+from core.lists import BoundedList, OfferedValues
+from tests.conftest import Shop
+from tests.console.plans import unbounded
+
+# These grow with merchants, staff, banks or what waits for a person, not with payments.
+SMALL = frozenset({
+    "merchants_merchant", "merchants_banklink", "merchants_apikey", "webhooks_endpoint",
+    "webhooks_endpointact", "webhooks_health", "webhooks_tally", "console_heartbeat",
+    "console_loginfailures", "receipts_turn", "receipts_rest", "receipts_enrolment", "receipts_statement",
+    "receipts_waiting", "transactions_account", "transactions_tally", "transfers_circuitbreaker",
+    "transfers_contradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
+})  # fmt: skip
+LISTS = {
+    model: found
+    for model, found in admin.site._registry.items()
+    if isinstance(found, ReadOnlyAdmin) and model._meta.db_table not in SMALL
+}
+SOUGHT = "no-row-has-this-text"
+
+
+def opened(model_admin: ReadOnlyAdmin, user: User, query: str) -> ChangeList:
+    """The list with its rows, as the page reads them."""
+    request = RequestFactory().get(query)
+    request.user = user
+    changes: ChangeList = model_admin.get_changelist_instance(request)
+    list(changes.result_list)
+    return changes
+
+
+def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
+    """Everything that a list offers: a search, each filter, each order; and orders that it does not."""
+    yield f"?q={SOUGHT}"
+    for column in range(len(model_admin.list_display) + 1):
+        yield f"?{ORDER_VAR}=-{column}"
+    for spec in changes.filter_specs:
+        yield from (str(choice["query_string"]) for choice in spec.choices(changes))
+    for given in changes.list_filter:
+        if isinstance(given, tuple) and given[1] is OfferedValues:
+            yield f"?{given[0]}=x"
+
+
+@pytest.fixture
+def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each list behaves as if there were more rows than its filters look at."""
+
+    def newest(changes: BoundedList, rows: Any) -> Any:
+        return rows.filter(pk__gt=changes.model._meta.pk.get_prep_value("5"))
+
+    monkeypatch.setattr(BoundedList, "_newest", newest)
+
+
+@pytest.mark.parametrize("model", LISTS, ids=lambda model: model._meta.label_lower)
+def test_no_filter_search_or_order_reads_a_whole_table(
+    admin_user: User, many_rows: None, model: type[Model]
+) -> None:
+    model_admin = LISTS[model]
+    with CaptureQueriesContext(connection) as captured:
+        first = opened(model_admin, admin_user, "/")
+        for query in offers(model_admin, first):
+            opened(model_admin, admin_user, f"/{query}")
+    meta = model._meta
+    asked = {each["sql"] for each in captured.captured_queries if meta.db_table in each["sql"]}
+    # The database may find the newest rows by their keys, so whatever else it prefers reads less.
+    bounded = f'"{meta.db_table}"."{meta.pk.column}" > '
+    asked = {sql for sql in asked if bounded not in sql}
+    found = [part for sql in sorted(asked) for part in unbounded(sql, small=SMALL)]
+    assert found == []
+    assert len(asked) > 1
+
+
+def test_facets_are_not_counted(admin_client: Client, shop: Shop) -> None:
+    shop.qr_code()
+    plain, asked = (
+        queries_of(admin_client, f"/admin/payments/payment/{query}") for query in ("", "?_facets=True")
+    )
+    assert len(asked) <= len(plain) + 1
+    assert not any("FILTER (WHERE" in sql for sql in asked)
+
+
+def queries_of(client: Client, path: str) -> list[str]:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path, follow=True).status_code == 200
+    return [each["sql"] for each in captured.captured_queries]
+
+
+def shown(client: Client, query: str) -> str:
+    answer = client.get(f"/admin/payments/payment/?{query}", follow=True)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_a_filter_looks_at_the_newest_rows_and_says_so(
+    admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
+) -> None:
+    monkeypatch.setattr(lists, "NEWEST", 2)
+    with time_machine.travel(noon, tick=False) as clock:
+        codes = []
+        for _ in range(3):
+            codes.append(shop.qr_code()["payment_id"])
+            clock.shift(timedelta(seconds=1))
+        for query in ("status=pending", "payer_differs__exact=0", f"merchant__id__exact={shop.merchant.id}"):
+            page = shown(admin_client, query)
+            assert [code in page for code in codes] == [False, True, True], query
+            assert "the newest 2 rows" in page
+        for query in ("", f"q={codes[0]}", f"q={codes[0]}&status=pending"):
+            page = shown(admin_client, query)
+            assert codes[0] in page, query
+            assert "newest 2 rows" not in page
+
+
+def test_an_order_that_the_list_does_not_offer_changes_nothing(
+    admin_client: Client, shop: Shop, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        older = shop.qr_code(amount=300)["payment_id"]
+        clock.shift(timedelta(seconds=1))
+        newer = shop.qr_code(amount=100)["payment_id"]
+        for query in ("", "o=5", "o=-5", "o=x", "o=99"):
+            page = shown(admin_client, query)
+            assert page.index(newer) < page.index(older), query
+
+
+def test_search_finds_exactly_what_was_asked_for(admin_client: Client, shop: Shop) -> None:
+    one = shop.qr_code(reference="order 17")["payment_id"]
+    other = shop.qr_code(reference="order 18")["payment_id"]
+    for query in ("q=order+17", f"q={one}", f"q=+{one}+"):
+        assert one in (page := shown(admin_client, query)), query
+        assert other not in page, query
+    assert one not in shown(admin_client, "q=order")
+
+
+def test_a_list_counts_no_further_than_its_last_page(
+    admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "COUNTED", 2)
+    for _ in range(3):
+        shop.qr_code()
+    assert "The first 2 rows." in shown(admin_client, "")
