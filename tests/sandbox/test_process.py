@@ -28,10 +28,10 @@ def sandbox_bank(service: Receiver) -> Iterator["subprocess.Popen[bytes]"]:
     environ = {**os.environ, "DATABASE_URL": test_database, "BASE_URL": service.base_url}
     # The checks ask for a database that keeps what it is told; that of the tests is quick instead.
     command = [sys.executable, "manage.py", "sandbox_bank", "--skip-checks"]
-    process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=subprocess.PIPE)
     try:
-        assert process.stdout is not None
-        assert service.base_url.encode() in process.stdout.readline()
+        assert process.stderr is not None
+        assert service.base_url.encode() in process.stderr.readline()
         yield process
     finally:
         process.kill()
