@@ -4,7 +4,6 @@ Our payment id is the acquirer's key to charge once. Nobody charges again for it
 inquired (`payments.inquiries`).
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from math import ceil
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 
 import banks
@@ -29,7 +29,6 @@ from transactions import accounts
 from transfers import breakers, contradictions
 from transfers.breakers import Party
 
-log = logging.getLogger("payments")
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # The first inquiry after a call that was not answered, the second and so on; then hourly.
 WAITS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
@@ -46,6 +45,10 @@ BEGIN_WITHIN = timedelta(seconds=30)
 # Most calls end within this: a payment that found no slot is worth another try then.
 RETRY_AFTER_SECONDS = 2
 _calls = Slots()
+
+
+class ChargeHasEnded(Exception):
+    """The card payment is not pending any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,22 +149,40 @@ def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
     if charge.is_open and _is_another_charge(payment, said):
-        log.error("payment %s: its acquirer charged another amount or currency, look there", payment_id)
+        _contradict(payment, charge, said, now)
         _wait(payment, charge, said, now)
     elif charge.is_open:
         _SETTLING[said.outcome](payment, charge, said, now)
     elif said.outcome == "succeeded" and payment.status == Status.FAILED:
-        contradictions.record(
-            payment_id,
-            merchant_id=payment.merchant_id,
-            route=accounts.acquirer(charge.acquirer),
-            amount=payment.amount,
-            state=payment.status,
-            answer=said.outcome,
-            bank_reference=said.charge_id or charge.charge_id,
-            now=now,
-        )
+        _contradict(payment, charge, said, now)
     return payment if payment.pk else None
+
+
+@transaction.atomic
+def end_as_failed(payment_id: str, *, now: datetime) -> None:
+    """The acquirer charged something else, and staff refunded that there. Raises ChargeHasEnded."""
+    payment: Payment = Payment.objects.locked(payment_id)
+    charge = CardCharge.objects.select_for_update().get(pk=payment_id)
+    if not charge.is_open:
+        raise ChargeHasEnded(payment_id)
+    _fail(payment, charge, Said("not_sent"), now)
+
+
+def _contradict(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+    """Staff have to look at the acquirer: it took money for what is not paid here."""
+    is_other = _is_another_charge(payment, said)
+    contradictions.record(
+        payment.id,
+        merchant_id=payment.merchant_id,
+        route=accounts.acquirer(charge.acquirer),
+        amount=payment.amount,
+        state=payment.status,
+        answer=said.outcome,
+        answer_amount=said.amount if is_other else None,
+        answer_currency=(said.currency or "")[:3] if is_other else "",
+        bank_reference=said.charge_id or charge.charge_id,
+        now=now,
+    )
 
 
 def _is_another_charge(payment: Payment, said: Said) -> bool:

@@ -16,6 +16,7 @@ from payments.errors import PaymentNotFound
 from payments.models import Payment, Status
 from receipts import (
     acting,
+    charges,
     crediting,
     probable_duplicates,
     returns,
@@ -31,6 +32,7 @@ from receipts.reopening import ENDED, reopen
 from receipts.returns import Destination, NoDestination, NoSender
 from refunds.models import Refund
 from transactions import ledger
+from transfers.models import Contradiction
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
@@ -110,8 +112,10 @@ def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
             raise NotPossible("Money cannot be dismissed: accept it, attach it or send it back.")
         receipt.resolve(Resolution.DISMISSED, now=now)
         approvals.cancel(subject_id, now=now)
-    elif acting.message(subject_id) is None:
+    elif (message := acting.message(subject_id)) is None:
         raise NotPossible("This message does not wait for anybody.")
+    elif isinstance(message, Contradiction) and charges.is_pending(message):
+        raise NotPossible("The card payment is still pending: book it as failed.")
     return acting.write_down(acting.draft(subject_id, Deed.DISMISSED, by, why, now))
 
 

@@ -191,6 +191,7 @@ def _of_contradiction(found: Contradiction) -> Facts:
     return [
         ("About", about and linked(about)),
         ("Amount", money.display(found.amount)),
+        ("Charged", found.answer_amount and f"{found.answer_amount} {found.answer_currency}, smallest unit"),
         ("Here", found.state),
         (f"By the word of {found.route.partition(':')[2]}", found.answer),
         ("Bank's reference", found.bank_reference),

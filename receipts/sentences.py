@@ -6,7 +6,7 @@ from django.template.defaultfilters import pluralize
 from django.utils.timezone import localtime
 
 from core import money
-from payments.models import Payment
+from payments.models import Payment, Status
 from receipts.models import Kind, Outcome, Receipt, Resolution, Return, ReturnStatus
 from transfers.models import Contradiction
 
@@ -82,10 +82,7 @@ def of_contradiction(found: Contradiction) -> str:
     """What the bank says against our record, and what staff do about it."""
     amount, who = money.display(found.amount), found.route.partition(":")[2]
     if found.subject_id.startswith("pay_"):
-        return (
-            f"Card payment {found.subject_id} failed here, and {who} charged {amount}. "
-            f"Refund the charge at {who}, then dismiss this with the number of that refund."
-        )
+        return _of_charge(found, amount, who)
     start = f"Order {found.subject_id} over {amount} is {found.state} here, and {who} says {found.answer}."
     return f"{start} {_TODO.get((found.state, found.answer), _ASK)}"
 
@@ -96,10 +93,31 @@ _TODO = {
         "Ask the bank. If the money never left, book the order as returned; if it arrived, dismiss this."
     ),
     ("failed", "succeeded"): (
-        "The money left, and its owner here has it again. Ask the bank to recall it, or agree with the "
-        "merchant, then dismiss this with what was agreed."
+        "The money left, and its owner here has it again. No action books this: the merchant was told "
+        "that the order failed, and may have used the money or sent it again. Ask the bank to recall it, "
+        "or agree with the merchant, then dismiss this with what was agreed."
     ),
 }
+
+
+def _of_charge(found: Contradiction, amount: str, who: str) -> str:
+    charged = amount
+    if found.answer_amount is not None:
+        charged = money.display(found.answer_amount)
+        if found.answer_currency != money.CURRENCY:
+            charged = f"{found.answer_amount} of the smallest unit of {found.answer_currency}"
+    if found.state == Status.PENDING:
+        return (
+            f"Card payment {found.subject_id} asked for {amount}, and {who} charged {charged}. "
+            f"Refund the charge at {who}, then book the payment as failed with the number of that refund. "
+            "If the payment ended by itself meanwhile, dismiss this."
+        )
+    return (
+        f"Card payment {found.subject_id} failed here, and {who} charged {charged}. "
+        f"Refund the charge at {who}, then dismiss this with the number of that refund."
+    )
+
+
 _PLAINLY = {
     Outcome.WAITING: "It is not judged yet.",
     Outcome.APPLIED: "Its payment succeeded by it.",

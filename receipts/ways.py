@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from core import ids, money, vault
 from payments.models import Payment
-from receipts import acting, acts, confirming, orders, returns
+from receipts import acting, acts, charges, confirming, orders, returns
 from receipts.act_forms import AccountForm, AttachForm, ByHandForm, WhyForm
 from receipts.case_page import bank_named
 from receipts.cases import Case, Subject
@@ -141,6 +141,14 @@ def _returned_says(case: Case, filled: Filled) -> str:
     return f"The {amount} of {order_id} came back: the money waits for a decision again."
 
 
+def _failed_says(case: Case, filled: Filled) -> str:
+    assert isinstance(case.subject, Contradiction)
+    return (
+        f"You have refunded the charge at {case.subject.route.partition(':')[2]} yourself. Payment "
+        f"{case.subject.subject_id} fails, and the merchant is told. No money moves here."
+    )
+
+
 def _receipt(case: Case) -> Receipt:
     assert isinstance(case.subject, Receipt)
     return case.subject
@@ -210,6 +218,15 @@ WAYS = [
         _returned_says,
         _plainly(orders.book_as_returned),
     ),
+    Way(
+        "failed",
+        "Book as failed",
+        "Booked",
+        Deed.BOOKED_FAILED,
+        WhyForm,
+        _failed_says,
+        _plainly(charges.book_as_failed),
+    ),
     Way("reopen", "Open again", "Opened", Deed.REOPENED, WhyForm, _reopen_says, _plainly(acts.reopen)),
 ]
 BY_SLUG = {way.slug: way for way in WAYS}
@@ -218,6 +235,7 @@ SUBJECTS: dict[Deed, tuple[type[Model], ...]] = {
     Deed.DISMISSED: (Receipt, Notice, Contradiction),
     Deed.REOPENED: (Receipt, Notice, Contradiction),
     Deed.BOOKED_RETURNED: (Contradiction,),
+    Deed.BOOKED_FAILED: (Contradiction,),
     Deed.KEPT: (Refund,),
 }
 
@@ -260,6 +278,8 @@ def _of_message(notice: Notice, *, is_dismissed: bool) -> frozenset[Deed]:
 
 def _of_contradiction(found: Contradiction, last: Act | None) -> frozenset[Deed]:
     if last is None or last.deed == Deed.REOPENED:
+        if charges.is_pending(found):
+            return frozenset([Deed.BOOKED_FAILED])
         deeds = {Deed.DISMISSED}
         return frozenset(deeds | {Deed.BOOKED_RETURNED} if orders.can_be_booked_as_returned(found) else deeds)
     return frozenset([Deed.REOPENED] if last.deed == Deed.DISMISSED else [])

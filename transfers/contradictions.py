@@ -19,8 +19,12 @@ def record(
     answer: str,
     bank_reference: str,
     now: datetime,
+    answer_amount: int | None = None,
+    answer_currency: str = "",
 ) -> None:
     """state: how the order or the card payment ended here; answer: how it ended by the word of `route`.
+
+    answer_amount and answer_currency: what `route` moved, where that is not `amount` in THB.
 
     The same contradiction again changes nothing, also after staff have ended it.
     """
@@ -33,6 +37,8 @@ def record(
         amount=amount,
         state=state,
         answer=answer,
+        answer_amount=answer_amount,
+        answer_currency=answer_currency,
         bank_reference=bank_reference,
         actor=cause.actor,
         request_id=cause.request_id,

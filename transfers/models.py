@@ -198,6 +198,10 @@ class Contradiction(models.Model):
     amount = models.BigIntegerField(help_text="Satang.")
     state = models.CharField(max_length=9, help_text="How it ended here.")
     answer = models.CharField(max_length=10, help_text="How it ended there.")
+    answer_amount = models.BigIntegerField(
+        null=True, help_text="In the smallest unit, where it moved another amount or currency."
+    )
+    answer_currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     actor = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
     request_id = models.CharField(max_length=64, blank=True, default="")

@@ -179,6 +179,15 @@ RULES = [
            JOIN transfers_transfer AS transfer ON transfer.id = contradiction.subject_id""",
     ),
     Rule(
+        "a card payment that staff booked as failed has failed",
+        """SELECT act.subject_id, 'failed'
+           FROM receipts_act AS act WHERE deed = 'booked_failed'""",
+        """SELECT contradiction.id, payment.status
+           FROM transfers_contradiction AS contradiction
+           JOIN receipts_act AS act ON act.subject_id = contradiction.id AND deed = 'booked_failed'
+           JOIN payments_payment AS payment ON payment.id = contradiction.subject_id""",
+    ),
+    Rule(
         "a payment shows the money that came for it and did not fit",
         """SELECT id, concat_ws(' ', CASE resolution WHEN 'attached' THEN '' ELSE payment_id END,
                outcome, amount, coalesce(nullif(resolution, ''), 'open'))

@@ -5,6 +5,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from console.timeline.entries import Entry, Moment, Subject, Type
 from payments.models import Payment
 from receipts.models import Act, Deed, Notice, Verdict
+from transfers.models import Contradiction
 
 POLICY = "policy:"
 SUMMARIES = {
@@ -16,6 +17,8 @@ SUMMARIES = {
     Deed.LOST: "The bank took money back that had left already: nobody is charged for it.",
     Deed.REOPENED: "What was decided was a mistake: it waits for staff again.",
     Deed.CONFIRMED: "Somebody confirmed what only a statement had reported: the money is available.",
+    Deed.BOOKED_RETURNED: "The bank never sent what it had reported as sent: the money is here again.",
+    Deed.BOOKED_FAILED: "The acquirer charged something else, and it was refunded there: the payment failed.",
     Deed.KEPT: "A refund came back: its money is available again.",
 }
 
@@ -30,6 +33,12 @@ def dismissals(subject: Subject) -> Moment:
     ours = Q(receipt__in=subject.receipt_ids) | Q(order_id__in=subject.order_ids)
     differing = Notice.objects.filter(ours, verdict=Verdict.CONFLICT)
     return _moment(subject, Act.objects.filter(subject_id__in=differing.values("pk")))
+
+
+def contradictions(subject: Subject) -> Moment:
+    """What staff decided about an order, or a card charge, that ended otherwise at the bank."""
+    found = Contradiction.objects.filter(subject_id__in=[subject.payment.pk, *subject.order_ids])
+    return _moment(subject, Act.objects.filter(subject_id__in=found.values("pk")))
 
 
 def _moment(subject: Subject, acts: QuerySet[Act]) -> Moment:

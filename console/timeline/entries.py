@@ -28,6 +28,7 @@ class Type(StrEnum):
     INQUIRY = "bank.inquiry"  # we asked the bank
     CARD_INQUIRY = "acquirer.inquiry"  # we asked the acquirer about a charge
     NOTICE = "bank.notice"  # the bank's word, told by it or in its answer
+    CONTRADICTION = "bank.contradiction"  # a bank or an acquirer reports another end than our record
     STATEMENT = "bank.statement"  # a line of a statement names the same money, or money of its own
     POLICY_ACCEPTED = "policy.accepted"  # the merchant's own policy for late money
     ACCEPTED = "staff.accepted"
@@ -36,6 +37,8 @@ class Type(StrEnum):
     SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
+    BOOKED_RETURNED = "staff.booked_returned"  # the bank never sent what it had reported as sent
+    BOOKED_FAILED = "staff.booked_failed"  # the acquirer charged something else, and it was refunded there
     LOST = "staff.lost"
     CONFIRMED = "staff.confirmed"  # a second person confirmed what only a statement reported
     REOPENED = "staff.reopened"  # it was dismissed, or booked as lost, by mistake

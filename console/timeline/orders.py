@@ -7,7 +7,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from console.timeline.entries import Entry, Moment, Subject, Type
 from core import money
 from receipts.models import Notice, Verdict
-from transfers.models import Step, Transfer, What
+from transfers.models import Contradiction, Step, Transfer, What
 
 STEPS = {
     What.TOLD: "The bank is told to send {amount}.",
@@ -48,6 +48,12 @@ def notices(subject: Subject) -> Moment:
         purpose=Subquery(of.values("purpose")[:1])
     )
     return Moment(said.defer("body_sealed"), "received_at", _noticed)
+
+
+def contradictions(subject: Subject) -> Moment:
+    """Also of a card charge."""
+    ids = [subject.payment.pk, *subject.order_ids]
+    return Moment(Contradiction.objects.filter(subject_id__in=ids), "at", _contradicted)
 
 
 def with_step(rows: QuerySet[Any], what: What) -> QuerySet[Any]:
@@ -91,3 +97,21 @@ def _noticed(notice: Any) -> Entry:
     summary, actor = NOTICES[Verdict(notice.verdict)], f"bank:{notice.bank}"
     details = {"verdict": notice.verdict, "source": notice.source, f"{notice.purpose}_id": notice.order_id}
     return Entry(notice.received_at, Type.NOTICE, summary, actor, notice.request_id, details)
+
+
+def _contradicted(found: Contradiction) -> Entry:
+    """The amount is what was asked for here, in satang; `answer_amount` what the acquirer charged."""
+    who = found.route.partition(":")[2]
+    summary = f"{money.display(found.amount)} are {found.state} here, and {who} says: {found.answer}."
+    details: dict[str, Any] = {
+        "subject_id": found.subject_id,
+        "amount": found.amount,
+        "state": found.state,
+        "said": found.answer,
+    }
+    if found.answer_amount is not None:
+        summary = (
+            f"{money.display(found.amount)} were asked for, and {who} charged another amount or currency."
+        )
+        details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}
+    return Entry(found.at, Type.CONTRADICTION, summary, found.actor, found.request_id, details)

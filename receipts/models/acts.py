@@ -18,6 +18,9 @@ class Deed(models.TextChoices):
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
     LOST = "lost"  # a bank took back what had left already: the operator bears it
     BOOKED_RETURNED = "booked_returned"  # the bank says that it never sent what it had reported as sent
+    BOOKED_FAILED = (
+        "booked_failed"  # a card was charged another amount, and staff refunded it at its acquirer
+    )
     REOPENED = "reopened"  # it was dismissed, or booked as a loss, by mistake
     CONFIRMED = "confirmed"  # a second person confirms money that only a statement reports
 
@@ -49,7 +52,7 @@ class Act(models.Model):
             models.CheckConstraint(condition=~Q(by="") & ~Q(why=""), name="act_says_who_and_why"),
             models.UniqueConstraint(
                 fields=["subject_id", "round"],
-                condition=Q(deed__in=["dismissed", "kept", "lost", "booked_returned"]),
+                condition=Q(deed__in=["dismissed", "kept", "lost", "booked_returned", "booked_failed"]),
                 name="act_ends_a_subject_once",
             ),
             models.UniqueConstraint(

@@ -248,6 +248,11 @@ LIES = {
             SELECT contradiction.subject_id FROM transfers_contradiction AS contradiction
             JOIN receipts_act AS act ON act.subject_id = contradiction.id WHERE deed = 'booked_returned')""",
     ],
+    "a card payment that staff booked as failed has failed": [
+        """UPDATE payments_payment SET status = 'pending', failure_code = NULL WHERE id IN (
+            SELECT contradiction.subject_id FROM transfers_contradiction AS contradiction
+            JOIN receipts_act AS act ON act.subject_id = contradiction.id WHERE deed = 'booked_failed')""",
+    ],
     "a payment shows the money that came for it and did not fit": [
         "DELETE FROM payments_paymentexception WHERE status = 'open'",
         "UPDATE payments_paymentexception SET amount = amount + 1",

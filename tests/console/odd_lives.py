@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from django.db import transaction
 
-from banks import OrderNotice, Word
+from banks import OrderNotice, Said, Word
 from core import clock
 from merchants.models import LateMoney, Merchant
-from receipts import acts, orders
+from payments import cards
+from receipts import acts, charges, orders
 from receipts.models import Notice, Receipt
 from receipts.orders import OWNERS
 from refunds.models import Refund
@@ -253,9 +255,22 @@ def contradict(counter: Counter, serving: Serving) -> None:
         orders.book_as_returned(found[order_id], by="malee", why=WHY, now=clock.now())
 
 
+def charge_another_amount(counter: Counter, serving: Serving) -> None:
+    """The acquirer charged three cards another amount; staff refunded two of the charges there."""
+    for number in range(3):
+        made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+        cards.store(made)
+        charged = Said("succeeded", f"chrg_{number}", None, "visa", "4242", amount=15_000, currency="THB")
+        with transaction.atomic():
+            cards.settle(made.payment.id, charged, now=clock.now())
+        if number:
+            found = Contradiction.objects.get(subject_id=made.payment.id)
+            charges.book_as_failed(found.id, by="malee", why=WHY, now=clock.now())
+
+
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     lose, reopen, take_back_by_order, begin_to_send_back,
-    report_by_statement, contradict,
+    report_by_statement, contradict, charge_another_amount,
 ]  # fmt: skip

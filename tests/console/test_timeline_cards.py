@@ -7,17 +7,21 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 from django.test import Client
 
+from banks import Said
 from banks.sandbox_cards import SandboxAcquirer
 from config.celery import app
+from core import clock
 from payments import cards
 from payments.models import CardCharge, ChargeAnswer
 from payments.tasks import inquire_due
+from receipts import charges
 from tests.conftest import Shop
 from tests.console.test_timeline_page import read
-from tests.console.timeline_cast import entries, types
+from tests.console.timeline_cast import entries, only, types
 from tests.payments.card_cast import PATH, request
 from tests.payments.conftest import acquirer, till
 from tests.payments.test_card_crashes import pay_and_die
+from transfers.models import Contradiction
 
 __all__ = ["acquirer", "till"]
 
@@ -95,3 +99,15 @@ def test_what_was_asked_and_by_whom_is_not_rewritten(till: Shop, attack: str) ->
     assert ChargeAnswer.objects.count() == 1
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(attack)
+
+
+def test_charge_of_another_amount_and_its_end_stand_in_the_timeline(till: Shop) -> None:
+    payment_id = pending(till, reached=False)
+    with transaction.atomic():
+        cards.settle(payment_id, Said("succeeded", "chrg_1", amount=15_000, currency="THB"), now=clock.now())
+    told = only(till, payment_id, "bank.contradiction")
+    assert told["summary"] == "1,500.00 THB were asked for, and sandbox charged another amount or currency."
+    assert (told["details"]["answer_amount"], told["details"]["answer_currency"]) == (15_000, "THB")
+    found = Contradiction.objects.get()
+    charges.book_as_failed(found.id, by="malee", why="refund rfnd_1", now=clock.now() + timedelta(seconds=1))
+    assert types(till, payment_id)[-3:] == ["bank.contradiction", "staff.booked_failed", "payment.failed"]

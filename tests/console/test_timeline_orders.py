@@ -1,6 +1,7 @@
 """Orders to send money, in the timeline: who gave them, each telling and question, what the bank says."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.test import Client
 from banks import Word
 from config.celery import app
 from core import clock as our_clock
-from receipts import acts
+from receipts import acts, orders
 from receipts.models import Notice, Receipt
 from receipts.orders import OWNERS
 from receipts.tasks import run_returns
@@ -21,7 +22,8 @@ from tests.console.timeline_cast import CLERK, WHY, decided, entries, only, type
 from tests.receipts.test_orders import told as word_of
 from tests.refunds.cast import NOBODY, PAYEE, Counter, carry_out
 from transfers import services as transfers
-from transfers.models import Step
+from transfers import settling
+from transfers.models import Contradiction, Step
 
 Serving = Callable[..., Any]
 BY: dict[str, Any] = {"by": CLERK, "why": WHY}
@@ -201,6 +203,29 @@ def test_staff_who_dismiss_a_contradiction_about_a_refund_are_told(
     bank.post(word_of(refund_id, "failed"))
     decided(Notice.objects.get(verdict="conflict"), "dismissed")
     assert types(shop, paid)[-2:] == ["bank.notice", "staff.dismissed"]
+
+
+def test_contradiction_about_a_refund_and_its_end_stand_in_the_timeline(
+    shop: Shop, bank: BankCaller, clock: Any, served_by: Serving
+) -> None:
+    served_by(sends=[Word("succeeded", "b-1")])
+    counter = Counter(shop, bank)
+    paid = counter.paid()
+    refund_id = counter.refund(paid)["refund_id"]
+    carry_out()
+    clock.shift(1)
+    settling.settle(refund_id, Word("failed", "b-1"), OWNERS["ref"], now=our_clock.now())
+    found = Contradiction.objects.get()
+    orders.book_as_returned(found.id, now=our_clock.now() + timedelta(seconds=1), **BY)
+    told = only(shop, paid, "bank.contradiction")
+    assert told["details"] == {
+        "subject_id": refund_id,
+        "amount": 150_000,
+        "state": "succeeded",
+        "said": "failed",
+    }
+    assert types(shop, paid)[-3:] == ["bank.contradiction", "staff.booked_returned", "refund.returned"]
+    assert only(shop, paid, "staff.booked_returned")["actor"] == "staff"
 
 
 @pytest.mark.parametrize("order_id", ["wd_000000000000000000000000000", "chrg_17"])

@@ -11,9 +11,9 @@ from banks import Said, Word
 from core import clock
 from payments import cards
 from payments.models import Payment
-from receipts import acts, inbox, inquiries, orders
+from receipts import acts, charges, inbox, inquiries, orders, sentences
 from receipts.acts import NotPossible
-from receipts.models import Notice, Receipt, Source, Waiting
+from receipts.models import Act, Notice, Receipt, Source, Waiting
 from tests.conftest import Shop
 from tests.receipts.cast import WHY, Till, parsed
 from tests.receipts.staff import LIST, page_of, read, staff
@@ -50,6 +50,18 @@ def settle(payment: Payment, said: Said) -> None:
     with transaction.atomic():
         cards.settle(payment.id, said, now=clock.now())
     payment.refresh_from_db()
+
+
+@pytest.fixture
+def other_charge(shop: Shop, settings: Any) -> Payment:
+    """A card payment of 1,500.00 THB of which the acquirer charged 150.00 THB, as it says twice."""
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
+    made = cards.draft(merchant=shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+    cards.store(made)
+    for _ in range(2):
+        settle(made.payment, Said("succeeded", "chrg_1", amount=15_000, currency="THB"))
+    assert made.payment.status == "pending"
+    return made.payment
 
 
 def act(client: Client, waiting: Waiting, slug: str) -> str:
@@ -99,6 +111,60 @@ def test_contradiction_is_stored_in_the_commit_that_learns_of_it(failed_card: Pa
     assert not Contradiction.objects.exists()
 
 
+def test_card_charged_another_amount_is_listed_once_until_staff_book_it_as_failed(
+    other_charge: Payment, malee: Client
+) -> None:
+    waiting = Waiting.objects.get()
+    page = read(malee, page_of(waiting.pk))
+    assert "asked for 1,500.00 THB, and sandbox charged 150.00 THB" in page
+    assert "/act/failed/" in page and "/act/dismiss/" not in page
+    with pytest.raises(NotPossible, match="still pending"):
+        acts.dismiss(waiting.pk, by="malee", why=WHY, now=clock.now())
+    act(malee, waiting, "failed")
+    other_charge.refresh_from_db()
+    assert (other_charge.status, other_charge.failure_code) == ("failed", "processing_error")
+    assert not Waiting.objects.exists()
+    made = Act.objects.get(subject_id=waiting.pk)
+    assert (made.deed, made.by, made.why) == ("booked_failed", "malee", WHY)
+    with pytest.raises(NotPossible):
+        charges.book_as_failed(waiting.pk, by="somsak", why=WHY, now=clock.now())
+    with pytest.raises(NotPossible):
+        acts.reopen(waiting.pk, by="somsak", why=WHY, now=clock.now())
+
+
+def test_card_charged_another_amount_in_other_currency_says_so(other_charge: Payment) -> None:
+    found = Contradiction.objects.get()
+    found.answer_amount, found.answer_currency = 150_000, "USD"
+    assert "charged 150000 of the smallest unit of USD" in sentences.of_contradiction(found)
+
+
+def test_card_charge_that_was_answered_rightly_afterwards_succeeds_and_is_dismissed(
+    other_charge: Payment, malee: Client
+) -> None:
+    settle(other_charge, Said("succeeded", "chrg_1", amount=150_000, currency="THB"))
+    assert other_charge.status == "succeeded"
+    waiting = Waiting.objects.get()
+    with pytest.raises(NotPossible, match="not pending any more"):
+        charges.book_as_failed(waiting.pk, by="malee", why=WHY, now=clock.now())
+    act(malee, waiting, "dismiss")
+    assert not Waiting.objects.exists()
+
+
+def test_failed_card_payment_cannot_be_booked_as_failed_again(failed_card: Payment) -> None:
+    settle(failed_card, CHARGED)
+    with pytest.raises(NotPossible, match="not pending any more"):
+        charges.book_as_failed(Waiting.objects.get().pk, by="malee", why=WHY, now=clock.now())
+
+
+def test_database_refuses_a_second_end_of_a_contradiction(other_charge: Payment) -> None:
+    waiting = Waiting.objects.get().pk
+    charges.book_as_failed(waiting, by="malee", why=WHY, now=clock.now())
+    again = f"""INSERT INTO receipts_act (subject_id, deed, by, why, round, request_id, at)
+        VALUES ('{waiting}', '{{}}', 'somsak', 'x', {{}}, '', now())"""
+    assert sqlstate(again.format("dismissed", 0)) == "23505"
+    assert sqlstate(again.format("booked_failed", 1)) == "23000"
+
+
 def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
     till: Till, served_by: Serving, malee: Client
 ) -> None:
@@ -108,7 +174,9 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
     waiting = Waiting.objects.get()
     page = read(malee, page_of(waiting.pk))
     assert f"Order {made} over 1,000.00 THB is failed here, and sandbox says succeeded" in page
-    assert "Ask the bank to recall it" in page and "/act/returned" not in page
+    assert (
+        "No action books this" in page and "Ask the bank to recall it" in page and "/act/returned" not in page
+    )
     with pytest.raises(NotPossible):
         orders.book_as_returned(waiting.pk, by="malee", why=WHY, now=clock.now())
     act(malee, waiting, "dismiss")
