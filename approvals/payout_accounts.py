@@ -12,7 +12,8 @@ from approvals.errors import (
     PayoutAccountTooNew,
 )
 from approvals.models import PayoutAccount, PayoutPolicy
-from core import clock, ids, vault
+from core import clock, ids, security_log, vault
+from core.security_log import SecurityEvent
 from merchants.models import Merchant
 
 FIELD = "bank_account"
@@ -40,6 +41,10 @@ def restrict(merchant: Merchant, is_restricted: bool, *, by: str, now: datetime)
         merchant=merchant,
         defaults={"is_restricted": is_restricted, "changed_by": by, "changed_at": now},
     )
+    changes = ["+is_restricted" if is_restricted else "-is_restricted"]
+    security_log.record_on_commit(
+        SecurityEvent.PAYOUT_LIST_SWITCHED, merchant_id=merchant.pk, changes=changes
+    )
     return policy
 
 
@@ -65,6 +70,7 @@ def add(
         added_at=now,
         usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
     )
+    _record(SecurityEvent.PAYOUT_ACCOUNT_ADDED, made)
     return made
 
 
@@ -77,7 +83,12 @@ def remove(account_id: str, *, by: str, now: datetime) -> PayoutAccount:
         raise PayoutAccountNotFound(account_id)
     found.removed_by, found.removed_at = by, now
     found.save(update_fields=["removed_by", "removed_at"])
+    _record(SecurityEvent.PAYOUT_ACCOUNT_REMOVED, found)
     return found
+
+
+def _record(event: SecurityEvent, account: PayoutAccount) -> None:
+    security_log.record_on_commit(event, subject=account.pk, merchant_id=account.merchant_id)
 
 
 def _find(merchant_id: str, bank_code: str, account: str) -> PayoutAccount | None:

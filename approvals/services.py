@@ -13,8 +13,9 @@ from django.conf import settings
 from django.db import transaction
 
 from approvals.models import Approval, Kind, Reason, Status
-from core import ids, origin, rows
+from core import ids, origin, rows, security_log
 from core.errors import ApiError
+from core.security_log import SecurityEvent
 
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
@@ -134,7 +135,10 @@ def _decide(approval_id: str, handler: Handler, target: Status, by: str, why: st
         raise OwnRequest("You asked for it yourself: another person must decide.")
     # First, because the database lets a subject go or end only by its approval.
     _end(approval, target, by, why, now)
-    (handler.approve if target == Status.APPROVED else handler.reject)(approval, now=now)
+    is_approved = target == Status.APPROVED
+    (handler.approve if is_approved else handler.reject)(approval, now=now)
+    event = SecurityEvent.OUTGOING_MONEY_APPROVED if is_approved else SecurityEvent.OUTGOING_MONEY_REJECTED
+    security_log.record_on_commit(event, subject=approval.subject_id, merchant_id=approval.merchant_id or "")
     return approval
 
 

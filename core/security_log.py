@@ -36,6 +36,11 @@ class SecurityEvent(StrEnum):
     REQUEST_REFUSED = "request_refused"
     SECRET_REVEALED = "secret_revealed"  # noqa: S105
     SECRET_ROTATED = "secret_rotated"  # noqa: S105
+    OUTGOING_MONEY_APPROVED = "outgoing_money_approved"
+    OUTGOING_MONEY_REJECTED = "outgoing_money_rejected"
+    PAYOUT_ACCOUNT_ADDED = "payout_account_added"
+    PAYOUT_ACCOUNT_REMOVED = "payout_account_removed"
+    PAYOUT_LIST_SWITCHED = "payout_list_switched"
     PERSONAL_DATA_VIEWED = "personal_data_viewed"
 
 
