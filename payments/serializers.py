@@ -72,8 +72,9 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     )
     amount = answers.satang(1, answers.LARGEST, "Satang that came in.")
     status = serializers.ChoiceField(
-        ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back"],
-        help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank.",
+        ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"],
+        help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank; "
+        "`merged`: the same money as another report.",
     )
     at = answers.instant(help_text="When the bank reported it.")
 

@@ -18,6 +18,7 @@ from receipts import (
     acting,
     charges,
     crediting,
+    merging,
     probable_duplicates,
     returns,
     reversals,
@@ -36,7 +37,7 @@ from transfers.models import Contradiction
 
 __all__ = [
     "AlreadyDone", "Destination", "NotPossible",
-    "accept", "attach", "confirm", "dismiss", "keep", "lose", "possible", "reopen", "send_back",
+    "accept", "attach", "confirm", "dismiss", "keep", "lose", "merge", "possible", "reopen", "send_back",
     "send_back_by_hand",
 ]  # fmt: skip
 
@@ -119,6 +120,25 @@ def dismiss(subject_id: str, *, by: str, why: str, now: datetime) -> Act:
     return acting.write_down(acting.draft(subject_id, Deed.DISMISSED, by, why, now))
 
 
+@transaction.atomic
+def merge(receipt_id: str, *, by: str, why: str, now: datetime) -> Act:
+    """It is the same bank transaction as the one that it probably is: only that one counts."""
+    seen = Receipt.objects.get(pk=receipt_id)
+    if seen.payment_id is not None:
+        Payment.objects.locked(seen.payment_id)
+    other = probable_duplicates.of([seen]).get(receipt_id)
+    # In order of their ids, so that two people cannot merge the two with each other.
+    for each in sorted([receipt_id, *([other.id] if other else [])]):
+        Receipt.objects.locked(each)
+    receipt = _open(receipt_id)
+    found = probable_duplicates.of([receipt]).get(receipt_id)
+    if other is None or found != other:
+        raise NotPossible("It is not probably the same transaction as another, or not any more.")
+    if reversals.waiting_for(receipt) is not None:
+        raise NotPossible("The bank says that it takes money of this back itself: ask it which is meant.")
+    return merging.book(receipt, found, by=by, why=why, now=now)
+
+
 def lose(receipt_id: str, *, by: str, why: str, now: datetime) -> Act | Approval:
     """What a bank took back had left already, as it says when asked: the operator's loss.
 
@@ -149,7 +169,8 @@ def keep(refund_id: str, *, by: str, why: str, now: datetime) -> Act:
 def possible(receipt: Receipt) -> frozenset[Deed]:
     """What can be decided about it now. Whether its bank can send, `returns.check_sender` knows."""
     found = _decidable(receipt)
-    return found if receipt.is_confirmed else found - LEAVING | {Deed.CONFIRMED}
+    is_settled = receipt.is_confirmed or receipt.resolution == Resolution.MERGED
+    return found if is_settled else found - LEAVING | {Deed.CONFIRMED}
 
 
 def _decidable(receipt: Receipt) -> frozenset[Deed]:
@@ -160,7 +181,7 @@ def _decidable(receipt: Receipt) -> frozenset[Deed]:
     if receipt.kind == Kind.REVERSAL:
         return frozenset({Deed.DISMISSED} if approvals.waits(receipt.id) else {Deed.DISMISSED, Deed.LOST})
     if probable_duplicates.of([receipt]):
-        return frozenset()
+        return frozenset({Deed.MERGED})
     deeds = {Deed.ATTACHED, Deed.SENT_BACK, Deed.SENT_BACK_BY_HAND}
     if receipt.outcome in (Outcome.LATE, Outcome.AMOUNT_MISMATCH) and receipt.payment is not None:
         deeds |= {Deed.ACCEPTED} if receipt.payment.status in PAYABLE else set()

@@ -13,9 +13,9 @@ from core import clock, money, thaibanks, vault
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from receipts import confirming, joining, witnesses
+from receipts import confirming, joining, merging, witnesses
 from receipts.cases import Case, Subject
-from receipts.models import Act, Kind, Notice, Receipt, Return, SlipCheck
+from receipts.models import Act, Kind, Notice, Receipt, Resolution, Return, SlipCheck
 from receipts.nearby import Near
 from receipts.sentences import span
 from refunds.models import Refund
@@ -99,7 +99,9 @@ def _facts(case: Case) -> Facts:
     subject = case.subject
     if isinstance(subject, Receipt):
         same_as = case.same_as and _decided(case.same_as)
-        return [("Probably the same transaction as", same_as), *_of_receipt(subject)]
+        merged = _decided(merging.counted(subject)) if subject.resolution == Resolution.MERGED else None
+        facts = _of_receipt(subject)
+        return [("Probably the same transaction as", same_as), ("Same transaction as", merged), *facts]
     if isinstance(subject, Notice):
         return _of_notice(subject)
     if isinstance(subject, Contradiction):

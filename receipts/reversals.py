@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from approvals import services as approvals
 from payments.models import Payment
-from receipts import joining, returns
+from receipts import joining, merging, returns
 from receipts.models import Act, Deed, Kind, Outcome, Receipt, Resolution
 from refunds import reversals as refunds
 from transactions import accounts, ledger
@@ -19,9 +19,10 @@ NOT_DONE = [Outcome.WAITING, Outcome.UNMATCHED]
 
 
 def credit_of(reversal: Receipt) -> Receipt | None:
-    """The credit of the same transaction, by any name of either."""
+    """The credit of the same transaction, by any name of either; of one that was merged, the other."""
     found = (joining.named(reversal.bank, name, Kind.CREDIT) for name in reversal.names)
-    return next((credit for credit in found if credit is not None), None)
+    credit = next((credit for credit in found if credit is not None), None)
+    return None if credit is None else merging.counted(credit)
 
 
 def orders_of(credit: Receipt) -> list[str]:

@@ -51,14 +51,18 @@ def of_probably_same(receipt: Receipt, other: Receipt) -> str:
     """Why the two are probably one, and what proves that they are two."""
     at = localtime(other.paid_at)
     start = f"Probably the same transaction as {other.id} of {at:%Y-%m-%d at %H:%M:%S}"
+    days = " and ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (receipt, other)}))
+    proof = f"import the statements of the whole of {days}: a second line with this reference and amount"
+    end = "If the bank says that there is only one, count it once."
     if receipt.told_id and other.told_id:
         return (
             f"{start}: the bank gave two transaction ids, but its statement has one line for both. The money "
-            "cannot move until a second statement line proves that there are two."
+            f"cannot move until there is proof of two. For that, {proof} proves it. {end}"
         )
     return (
         f"{start}: one of them is only a statement line, the other is in no statement. The money cannot move "
-        "until a transaction id for the first, or a second statement line, proves that there are two."
+        f"until there is proof of two. For that, {proof} proves it, and so does a transaction id of the bank "
+        f"for the statement line. {end}"
     )
 
 
@@ -131,6 +135,8 @@ def _outcome(receipt: Receipt, credited: Receipt | None) -> str:
     outcome = Outcome(receipt.outcome)
     if outcome in _PLAINLY:
         return _PLAINLY[outcome]
+    if receipt.resolution == Resolution.MERGED:
+        return "Staff know that it is the same transaction as another, and it is counted once."
     if receipt.resolution == Resolution.ATTACHED:
         return f"It was attached to payment {receipt.payment_id}."
     if receipt.kind == Kind.REVERSAL:

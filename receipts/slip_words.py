@@ -18,6 +18,7 @@ _WENT = {
     Resolution.SENDING_BACK: "Its money is on its way back to the payer.",
     Resolution.SENT_BACK: "Its money was sent back to the payer.",
     Resolution.TAKEN_BACK: "The bank took its money back.",
+    Resolution.MERGED: "It is the same transaction as another, which counts.",
 }
 
 

@@ -95,6 +95,16 @@ def _dismiss_says(case: Case, filled: Filled) -> str:
     return "It leaves the list of exceptions. No money moves, and the record is kept."
 
 
+def _merge_says(case: Case, filled: Filled) -> str:
+    receipt, other = _receipt(case), case.same_as
+    assert other is not None, "acts.possible says so"
+    return (
+        f"The bank has told you that this and {other.id} are one transaction. It is counted once: the "
+        f"{money.display(receipt.amount)} leave suspense, nothing is sent, and {other.id} stays as it is. "
+        "Open it again if the bank proves later that there are two."
+    )
+
+
 def _lose_says(case: Case, filled: Filled) -> str:
     receipt = _receipt(case)
     return (
@@ -110,6 +120,11 @@ def _reopen_says(case: Case, filled: Filled) -> str:
         return (
             f"The loss of {money.display(subject.amount)} is taken back out of the books, and it waits for a "
             "decision again. What was decided before stays written down."
+        )
+    if isinstance(subject, Receipt) and subject.resolution == Resolution.MERGED:
+        return (
+            f"There are two transactions after all: {money.display(subject.amount)} wait in suspense again "
+            "for a decision. What was decided before stays written down."
         )
     return "It waits for a decision again. What was decided before stays written down."
 
@@ -196,6 +211,7 @@ WAYS = [
         True,
     ),
     Way("by-hand", "Sent back by hand", "Noted", Deed.SENT_BACK_BY_HAND, ByHandForm, _by_hand_says, _by_hand),
+    Way("merge", "Count once", "Counted once", Deed.MERGED, WhyForm, _merge_says, _plainly(acts.merge)),
     Way("dismiss", "Dismiss", "Dismissed", Deed.DISMISSED, WhyForm, _dismiss_says, _plainly(acts.dismiss)),
     Way("lose", "Book as our loss", "Booked", Deed.LOST, WhyForm, _lose_says, _plainly(acts.lose)),
     Way("keep", "Give it to the merchant", "Given", Deed.KEPT, WhyForm, _keep_says, _plainly(acts.keep)),

@@ -179,6 +179,16 @@ def send_back(*, subject_id: str, amount: int, to: str, at: datetime, fact: Fact
     post(fact, subject_id, {suspense: -amount, to: amount}, at)
 
 
+def merge(*, subject_id: str, amount: int, bank: str, at: datetime) -> None:
+    """What was held never came in: the account `bank` reported one transaction twice."""
+    send_back(subject_id=subject_id, amount=amount, to=bank, at=at, fact=Fact.MERGED)
+
+
+def unmerge(*, subject_id: str, amount: int, bank: str, at: datetime) -> None:
+    """What `merge` posted about the subject was a mistake: the money waits for staff again."""
+    post(Fact.UNMERGED, subject_id, {bank: -amount, accounts.suspense_of(bank): amount}, at)
+
+
 def lose(*, subject_id: str, amount: int, to: str, at: datetime) -> None:
     """Money that was nobody's here has left to the account `to`: the operator's loss."""
     _lock(LOSSES)

@@ -42,6 +42,8 @@ class Fact(models.TextChoices):
     HELD = "held"  # money that waits for staff
     ACCEPTED = "accepted"  # it became a merchant's
     SENT_BACK = "sent_back"  # it went back where it came from
+    MERGED = "merged"  # it is the same transaction as other money, and was counted twice
+    UNMERGED = "unmerged"  # that was a mistake: it waits for staff again
     LOST = "lost"  # a bank took back what had left already
     RECOVERED = "recovered"  # what was lost could be taken after all
     CONFIRMED = "confirmed"  # a second source or person confirmed what only a statement reported

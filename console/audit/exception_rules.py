@@ -77,6 +77,30 @@ RULES = [
         posted("fact IN ('lost', 'recovered')"),
     ),
     Rule(
+        "what was counted once was decided, and left suspense until that was a mistake",
+        f"""SELECT concat_ws(' ', coalesce(posted_as, receipt.id), fact, account_id), satang::text
+           FROM receipts_receipt AS receipt
+           JOIN receipts_act AS act ON act.subject_id = receipt.id AND act.deed = 'merged'
+           JOIN LATERAL (VALUES
+               ('merged', true, amount),
+               ('unmerged', resolution <> 'merged' OR act.round < (
+                   SELECT max(round) FROM receipts_act WHERE subject_id = receipt.id), -amount)
+           ) AS step (fact, is_done, gone) ON is_done,
+           LATERAL (VALUES ({suspense("'bank:' || bank")}, -gone), ('bank:' || bank, gone))
+               AS line (account_id, satang)""",  # noqa: S608
+        posted("fact IN ('merged', 'unmerged')"),
+    ),
+    Rule(
+        "what was counted once is probably the same transaction as the one that counts",
+        "SELECT id, 'merged' FROM receipts_receipt WHERE resolution = 'merged'",
+        """SELECT DISTINCT receipt.id, 'merged'
+           FROM receipts_receipt AS receipt
+           JOIN receipts_act AS act ON act.subject_id = receipt.id AND act.deed = 'merged',
+           LATERAL receipts_probably_same(receipt.id) AS same (id)
+           WHERE resolution = 'merged' AND same.id = merged_with
+               AND act.round = (SELECT max(round) FROM receipts_act WHERE subject_id = receipt.id)""",
+    ),
+    Rule(
         "what a bank took back by our order was ordered",
         "SELECT id, amount::text FROM receipts_receipt WHERE outcome = 'ordered'",
         """SELECT receipt.id, sum(transfer.amount)::text

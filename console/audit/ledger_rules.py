@@ -66,7 +66,7 @@ RULES = [
         "other postings go where their fact says",
         """SELECT id::text, fact FROM transactions_journal
            WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered',
-               'confirmed')""",
+               'confirmed', 'merged', 'unmerged')""",
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
                WHEN fact = 'reversal' AND way ~ '^(-available )?(-owed )?[+](bank|acquirer)$' THEN fact
@@ -77,6 +77,8 @@ RULES = [
                WHEN fact = 'held' AND way ~ '^-(bank|acquirer) [+]suspense$' THEN fact
                WHEN fact = 'accepted' AND way = '-suspense +available' THEN fact
                WHEN fact = 'sent_back' AND way ~ '^-suspense [+](bank|acquirer)$' THEN fact
+               WHEN fact = 'merged' AND way = '-suspense +bank' THEN fact
+               WHEN fact = 'unmerged' AND way = '-bank +suspense' THEN fact
                WHEN fact = 'lost' AND way = '-losses +bank' THEN fact
                WHEN fact = 'recovered' AND way = '-bank +losses' THEN fact
                ELSE way
@@ -91,7 +93,7 @@ RULES = [
                FROM transactions_journal AS journal
                JOIN transactions_entry AS entry ON entry.journal_id = journal.id
                WHERE fact IN ('reversal', 'owed_filled', 'held', 'accepted', 'sent_back', 'lost', 'recovered',
-                   'confirmed')
+                   'confirmed', 'merged', 'unmerged')
                GROUP BY journal.id
            ) AS posting""",
     ),

@@ -13,6 +13,7 @@ SUMMARIES = {
     Deed.ATTACHED: "The money is accepted for another payment than it named.",
     Deed.SENT_BACK: "The money is to be sent back to whoever paid it.",
     Deed.SENT_BACK_BY_HAND: "The money was sent back to whoever paid it, at the bank's own counter.",
+    Deed.MERGED: "Two reports were one transaction of the bank: it is counted once.",
     Deed.DISMISSED: "Looked at: there is nothing to do.",
     Deed.LOST: "The bank took money back that had left already: nobody is charged for it.",
     Deed.REOPENED: "What was decided was a mistake: it waits for staff again.",

@@ -35,13 +35,14 @@ class Type(StrEnum):
     ATTACHED = "staff.attached"
     SENT_BACK = "staff.sent_back"
     SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
+    MERGED = "staff.merged"  # it is the same transaction as another, and counts once
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
     BOOKED_RETURNED = "staff.booked_returned"  # the bank never sent what it had reported as sent
     BOOKED_FAILED = "staff.booked_failed"  # the acquirer charged something else, and it was refunded there
     LOST = "staff.lost"
     CONFIRMED = "staff.confirmed"  # a second person confirmed what only a statement reported
-    REOPENED = "staff.reopened"  # it was dismissed, or booked as lost, by mistake
+    REOPENED = "staff.reopened"  # it was dismissed, merged or booked as lost by mistake
     SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
     RETURN_TOLD = "return.told"  # the bank has the order to send money back that did not fit
     RETURN_UNREACHED = "return.unreached"  # the order never arrived at the bank, and is sent again

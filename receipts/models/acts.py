@@ -14,6 +14,7 @@ class Deed(models.TextChoices):
     ATTACHED = "attached"
     SENT_BACK = "sent_back"  # ordered at the bank
     SENT_BACK_BY_HAND = "sent_back_by_hand"  # done outside, at the bank's own counter
+    MERGED = "merged"  # it is the same transaction as another, and counts once
     DISMISSED = "dismissed"  # seen; there is nothing to do
     KEPT = "kept"  # a refund's money that came back: the merchant has it again
     LOST = "lost"  # a bank took back what had left already: the operator bears it
@@ -21,7 +22,7 @@ class Deed(models.TextChoices):
     BOOKED_FAILED = (
         "booked_failed"  # a card was charged another amount, and staff refunded it at its acquirer
     )
-    REOPENED = "reopened"  # it was dismissed, or booked as a loss, by mistake
+    REOPENED = "reopened"  # it was dismissed, merged or booked as a loss by mistake
     CONFIRMED = "confirmed"  # a second person confirms money that only a statement reports
 
 
@@ -37,8 +38,9 @@ class Act(models.Model):
         default=0, db_default=0, help_text="How often its subject was opened again by then."
     )
     posted_as = PublicId(
-        null=True, help_text="What the ledger calls a loss; empty where that is its subject."
+        null=True, help_text="What the ledger calls a loss or a merge; empty where that is its subject."
     )
+    merged_with = PublicId(null=True, help_text="The bank transaction that counts instead.")
     request_id = models.CharField(max_length=64, blank=True, default="")
     at = models.DateTimeField()
 
@@ -52,8 +54,15 @@ class Act(models.Model):
             models.CheckConstraint(condition=~Q(by="") & ~Q(why=""), name="act_says_who_and_why"),
             models.UniqueConstraint(
                 fields=["subject_id", "round"],
-                condition=Q(deed__in=["dismissed", "kept", "lost", "booked_returned", "booked_failed"]),
+                condition=Q(
+                    deed__in=["merged", "dismissed", "kept", "lost", "booked_returned", "booked_failed"]
+                ),
                 name="act_ends_a_subject_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(deed="merged", merged_with__isnull=False)
+                | ~Q(deed="merged") & Q(merged_with__isnull=True),
+                name="act_names_the_other_iff_merged",
             ),
             models.UniqueConstraint(
                 fields=["subject_id", "round"], condition=Q(deed="reopened"), name="act_opens_a_subject_once"
@@ -68,7 +77,7 @@ class Act(models.Model):
 
     @property
     def posting(self) -> str:
-        """The subject of what the ledger has of a loss."""
+        """The subject of what the ledger has of a loss or a merge."""
         return str(self.posted_as or self.subject_id)
 
 

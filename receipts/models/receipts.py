@@ -51,6 +51,7 @@ class Resolution(models.TextChoices):
     SENDING_BACK = "sending_back"  # on its way back to the payer
     SENT_BACK = "sent_back"
     TAKEN_BACK = "taken_back"  # the bank reversed it while it waited
+    MERGED = "merged"  # the same transaction as another report, which counts
     DISMISSED = "dismissed"  # a reversal of what we never had
     LOST = "lost"  # a reversal of what had left already: the operator's loss
 
@@ -63,11 +64,13 @@ MOVES = {
         Resolution.SENDING_BACK,
         Resolution.SENT_BACK,
         Resolution.TAKEN_BACK,
+        Resolution.MERGED,
         Resolution.DISMISSED,
         Resolution.LOST,
     },
     Resolution.SENDING_BACK: {Resolution.OPEN, Resolution.SENT_BACK, Resolution.TAKEN_BACK},
     Resolution.SENT_BACK: {Resolution.OPEN},  # it came back to us
+    Resolution.MERGED: {Resolution.OPEN},  # there are two transactions after all
     Resolution.DISMISSED: {Resolution.OPEN},  # what it takes back was told after all
     Resolution.LOST: {Resolution.OPEN},  # it can be carried out after all
 }
@@ -88,7 +91,7 @@ class ReceiptQuerySet(models.QuerySet["Receipt"]):
 
     def unconfirmed(self) -> "ReceiptQuerySet":
         """Money that only an uploaded statement reports."""
-        return self.filter(is_confirmed=False)
+        return self.filter(is_confirmed=False).exclude(resolution=Resolution.MERGED)
 
     def credited(self) -> "ReceiptQuerySet":
         """Those by which a payment succeeded."""

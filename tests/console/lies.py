@@ -192,6 +192,14 @@ LIES = {
         "UPDATE receipts_act SET posted_as = NULL WHERE posted_as LIKE 'los_%'",
         "UPDATE receipts_act SET round = round + 10 WHERE deed = 'reopened'",
     ],
+    "what was counted once was decided, and left suspense until that was a mistake": [
+        lose_posting("merged"),
+        lose_posting("unmerged"),
+        "DELETE FROM receipts_act WHERE deed = 'merged'",
+    ],
+    "what was counted once is probably the same transaction as the one that counts": [
+        "UPDATE receipts_act SET merged_with = subject_id WHERE deed = 'merged'",
+    ],
     "what a bank took back by our order was ordered": [
         "DELETE FROM transfers_transfer WHERE charge_id <> ''",
         "UPDATE transfers_transfer SET amount = amount - 1 WHERE charge_id <> ''",

@@ -1,6 +1,7 @@
 """Every kind of life that money can have which does not fit, or which its bank takes back."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
@@ -268,9 +269,23 @@ def charge_another_amount(counter: Counter, serving: Serving) -> None:
             charges.book_as_failed(found.id, by="malee", why=WHY, now=clock.now())
 
 
+def count_once(counter: Counter, serving: Serving) -> None:
+    """Two reports are one transaction: staff count it once; or open that again, once or for good."""
+    till, now = _till(counter), clock.now().replace(microsecond=0)
+    for times in range(3):
+        code = till.shop.qr_code()
+        load(bot(line_of(code, now - timedelta(days=1))))
+        held = till.told(code, paid_at=now)
+        decide("merge", held)
+        if times:
+            decide("reopen", held)
+        if times > 1:
+            decide("merge", held)
+
+
 LIVES = [
     accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, keep, reverse, owe, owe_more,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     lose, reopen, take_back_by_order, begin_to_send_back,
-    report_by_statement, contradict, charge_another_amount,
+    report_by_statement, contradict, charge_another_amount, count_once,
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from tests.receipts.cast import (
     reversal_of,
     suspense,
 )
+from tests.receipts.statements.cast import bot, line_of, load
 from tests.refunds.cast import carry_out
 from tests.threads import at_once
 from tests.transfers.cast import Bank
@@ -200,3 +201,18 @@ def test_a_reversal_as_its_bank_is_told_to_send_stops_it_or_waits(till: Till, se
             (True, "pending", "sending_back"),
         ]
         assert not Return.objects.filter(status="failed").exists()
+
+
+def test_two_people_cannot_merge_two_exceptions_with_each_other(till: Till) -> None:
+    for _ in range(ROUNDS):
+        code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+        load(bot(line_of(code, late + timedelta(days=1))))
+        line, callback = Receipt.objects.get(resolution="", source="statement"), till.told(code, paid_at=late)
+        before = suspense()
+        assert done(at_once(deciding("merge", line), deciding("merge", callback))) == 1
+        assert suspense() == before - callback.amount
+        Receipt.objects.get(pk__in=[line.id, callback.id], resolution="merged")
+        (left,) = [each for each in (line, callback) if now_of(each)[1] == ""]
+        if not left.is_confirmed:
+            decide("confirm", left, by="somsri")
+        decide("send_back_by_hand", left, bank_reference="counter 7")
