@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from banks import Purpose
-from tests.books.things import Money, Order, Payment
+from tests.books.things import Judged, Money, Order, Payment
 from transfers.schedule import WAITS, next_sending, next_try
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
@@ -14,6 +14,8 @@ RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
 FAILING = {"refund": "0001", "return": "0001", "withdrawal": "0002"}
 RETURNED = "0004"
 PURPOSES: list[Purpose] = ["refund", "withdrawal", "return"]
+# Above these a second person approves money out: satang of an item, and of a life, which is below 24 hours.
+ITEM_LIMIT, DAILY_LIMIT = 800, 6_000
 # A row of the history.
 Row = tuple[str, str, str, int]
 ROW = ("payment_id", "type", "status", "amount")
@@ -33,6 +35,8 @@ class Books:
         self.money: list[Money] = []
         self.taken: list[tuple[Money, Order]] = []  # refunds by the bank itself, not among the orders yet
 
+        self.judged: list[Judged] = []
+
     @property
     def balance(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -50,6 +54,44 @@ class Books:
     def held(self) -> list[Money]:
         """What staff can decide about."""
         return [money for money in self.money if money.place == "held"]
+
+    def waiting(self) -> list[Judged]:
+        """What a second person has to decide."""
+        return [item for item in self.judged if item.state == "waiting"]
+
+    def judge(self, item: Judged) -> bool:
+        """Whether it waits for a second person."""
+        counted = sum(other.amount for other in self.judged if other.state != "ended")
+        if item.amount > ITEM_LIMIT or counted + item.amount > DAILY_LIMIT:
+            item.state = "waiting"
+        self.judged.append(item)
+        return item.state == "waiting"
+
+    def judge_order(self, order: Order) -> None:
+        if self.judge(Judged(order.id, order.amount, order=order)):
+            order.state = "held"
+
+    def approve(self, item: Judged, now: datetime) -> None:
+        item.state = "free"
+        if item.order:
+            item.order.state, item.order.due_at = "queued", now
+        elif item.money:
+            self.let_go(item.money)
+        elif item.lost:
+            self.lose(item.lost)
+
+    def reject(self, item: Judged) -> None:
+        item.state = "ended"
+        if item.order:
+            self.release(item.order, "canceled" if item.order.money else "failed")
+        elif item.money:
+            self.wait_again(item.money)
+
+    def end(self, subject_id: str) -> None:
+        """It does not wait any more: what asked for it was canceled."""
+        for item in self.waiting():
+            if item.subject_id == subject_id:
+                item.state = "ended"
 
     def undone(self) -> list[Money]:
         """What the bank takes back and cannot have."""
@@ -101,11 +143,13 @@ class Books:
             self.let_go(money)
         elif money.place == "sending" and money.order and money.order.is_cancelable:
             money.order.state = "canceled"
+            self.end(money.order.id)
             self.let_go(money)
         else:
             return
         self.lost -= money.amount if money.reversal == "lost" else 0
         money.reversal = "done"
+        self.end(money.reversal_id)
 
     def lose(self, money: Money) -> None:
         self.lost += money.amount
@@ -147,6 +191,7 @@ class Books:
 
     def release(self, order: Order, state: str) -> None:
         order.state = state
+        self.end(order.id)
         if order.money is not None:
             self.wait_again(order.money)
             return

@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
+from approvals import services
+from approvals.models import Approval
+from console import approval_handlers
 from core import clock, ids
 from core import money as satang
 from merchants import services as merchants
@@ -14,7 +17,7 @@ from receipts import acts
 from receipts.acts import Destination, NotPossible
 from receipts.models import Kind, Waiting
 from tests.books.cast import account
-from tests.books.things import Money, Order, Payment
+from tests.books.things import Judged, Money, Order, Payment
 from tests.books.town import AMOUNTS, Town
 from transactions import accounts
 from transactions.postings import read
@@ -95,6 +98,7 @@ class OddTown(Town):
         may = money.place == "held"
         if made := self.decide(may, acts.send_back, money.receipt_id, destination=to):
             order = Order(made.id, "return", money.amount, ending, clock.now(), money=money)
+            self.books.judge_order(order)
             self.books.order_back(money, order)
         self.work(*ENOUGH[:rounds])
 
@@ -103,8 +107,11 @@ class OddTown(Town):
     def send_back_by_hand(self, which: int) -> None:
         money = self.waiting_or_any(which)
         may = money.place == "held"
-        if self.decide(may, acts.send_back_by_hand, money.receipt_id, bank_reference="counter 7"):
-            self.books.let_go(money)
+        if made := self.decide(may, acts.send_back_by_hand, money.receipt_id, bank_reference="counter 7"):
+            if self.books.judge(Judged(made.id, money.amount, money=money)):
+                money.place, money.order = "sending", None
+            else:
+                self.books.let_go(money)
 
     @precondition(lambda self: self.books.undone())
     @rule(which=WHICH)
@@ -112,14 +119,30 @@ class OddTown(Town):
         """A reversal of what has left already."""
         money = chosen(self.books.undone(), which)
         self.decide(True, acts.dismiss, money.reversal_id)
+        self.books.end(money.reversal_id)
         money.reversal = "dismissed"
 
     @precondition(lambda self: self.books.undone())
     @rule(which=WHICH)
     def lose(self, which: int) -> None:
         money = chosen(self.books.undone(), which)
-        self.decide(True, acts.lose, money.reversal_id)
-        self.books.lose(money)
+        may = money.reversal_id not in {item.subject_id for item in self.books.waiting()}
+        is_asked = self.decide(may, acts.lose, money.reversal_id)
+        if is_asked and not self.books.judge(Judged(money.reversal_id, money.amount, lost=money)):
+            self.books.lose(money)
+
+    @precondition(lambda self: self.books.waiting())
+    @rule(which=WHICH, approves=st.booleans())
+    def decide_about_money_out(self, which: int, approves: bool) -> None:
+        """A second person approves or rejects what is above the limits."""
+        item = chosen(self.books.waiting(), which)
+        approval = Approval.objects.waiting().get(subject_id=item.subject_id)
+        act = services.approve if approves else services.reject
+        act(approval.id, approval_handlers.of(approval), by="staff:somsak", why="checked", now=clock.now())
+        if approves:
+            self.books.approve(item, clock.now())
+        else:
+            self.books.reject(item)
 
     @precondition(lambda self: self.returns())
     @rule(which=WHICH)
@@ -144,6 +167,8 @@ class OddTown(Town):
         assert found.get(accounts.LOSSES, 0) == -self.books.lost
         held = {money.receipt_id for money in self.books.held()}
         undone = {money.reversal_id for money in self.books.undone()}
+        waiting = [item.subject_id for item in self.books.waiting()]
+        assert sorted(Approval.objects.waiting().values_list("subject_id", flat=True)) == sorted(waiting)
         assert set(Waiting.objects.values_list("pk", flat=True)) == held | undone
 
     def work(self, *waits: int) -> None:

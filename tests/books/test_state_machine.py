@@ -13,6 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.books.cast import Wire, serving
+from tests.books.model import DAILY_LIMIT, ITEM_LIMIT
 from tests.books.odd_town import OddTown
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,8 @@ def address(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator
     with serving() as base_url:
         monkeypatch.setattr(settings, "BASE_URL", base_url)
         monkeypatch.setattr(settings, "RATE_LIMIT", 0)
+        monkeypatch.setattr(settings, "APPROVAL_ITEM_LIMIT", ITEM_LIMIT)
+        monkeypatch.setattr(settings, "APPROVAL_DAILY_LIMIT", DAILY_LIMIT)
         logging.disable(logging.WARNING)  # of a hundred thousand requests
         yield base_url
         logging.disable(logging.NOTSET)

@@ -83,7 +83,7 @@ class Order:
     due_at: datetime
     payment: Payment | None = None
     money: Money | None = None
-    state: str = "queued"  # told succeeded failed returned canceled
+    state: str = "queued"  # held told succeeded failed returned canceled
     has_begun: bool = False
     inquiries: int = 0
     sent_at: datetime | None = None
@@ -95,13 +95,27 @@ class Order:
     @property
     def status(self) -> str:
         if self.purpose == "refund":
-            return {"queued": "pending", "told": "pending", "succeeded": "completed"}.get(
-                self.state, self.state
-            )
-        if self.state in ("queued", "told"):
+            said = {"held": "pending", "queued": "pending", "told": "pending", "succeeded": "completed"}
+            return said.get(self.state, self.state)
+        if self.state in ("held", "queued", "told"):
             return "processing" if self.has_begun else "pending"
         return "failed" if self.state == "returned" else self.state
 
     @property
     def is_cancelable(self) -> bool:
-        return self.state == "queued" and (self.purpose != "withdrawal" or not self.has_begun)
+        return self.state in ("held", "queued") and (self.purpose != "withdrawal" or not self.has_begun)
+
+
+@dataclass(eq=False)
+class Judged:
+    """Money out that the limits were asked about: an order, a return by hand (money), or a write-off (lost).
+
+    state: waiting, or it may leave, or it was rejected or canceled and never left.
+    """
+
+    subject_id: str
+    amount: int
+    order: Order | None = None
+    money: Money | None = None
+    lost: Money | None = None
+    state: Literal["waiting", "free", "ended"] = "free"

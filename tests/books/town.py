@@ -182,6 +182,7 @@ class Town(RuleBasedStateMachine):
             return multiple()
         assert answer.status_code == 200, answer.content
         order = Order(answer.json()[f"{purpose}_id"], purpose, amount, ending, clock.now(), payment)
+        self.books.judge_order(order)
         self.books.reserve(order)
         return order
 
