@@ -10,20 +10,29 @@ from threading import Thread
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import pytest
+from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 
+from config.devstack import ports
 from core import clock, rows
 from merchants import services
+from sandbox import counter
+from sandbox.cards import card_of
+from sandbox.counter import Reply, Teller
 from tests import tables
 from tests.audit import differences
 from tests.books.model import ROW, Row
 from tests.conftest import BankCaller, Shop
 
 SECONDS = 30
+NOBODY = "http://127.0.0.1:1"
+LOST = "tok_test_lost"
+"""The token of a charge that never reaches its acquirer, while nobody can know that."""
 # By table: how many rows, and by which transactions they were written.
 Versions = dict[str, list[Any]]
 MADE_OF = {
@@ -108,6 +117,44 @@ def serving() -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class _HangingUp(Teller):
+    """An acquirer that ends the connection where the sandbox's is silent: nobody has to wait for it."""
+
+    is_silent = False
+
+    def _charge(self, told: dict[str, Any]) -> Reply:
+        token = told["token"]
+        self.is_silent = token == LOST or card_of(token).is_silent
+        return (200, {}) if token == LOST else super()._charge(told)
+
+    def _reply(self, reply: Reply) -> None:
+        if self.is_silent:
+            self.close_connection = True
+        else:
+            super()._reply(reply)
+
+
+@contextmanager
+def charging() -> Iterator[None]:
+    """The acquirer of test cards at an address of its own, which the settings name from now on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "SANDBOX_ACQUIRER_URL", f"http://127.0.0.1:{ports.pick()}")
+        patch.setattr(counter, "SILENCE_SECONDS", 0)
+        patch.setattr(counter, "Teller", _HangingUp)
+        with counter.open_counter():
+            yield
+
+
+@contextmanager
+def reaching_nobody(is_so: bool = True) -> Iterator[None]:
+    """Neither the bank nor the acquirer can be reached."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_so:
+            patch.setattr(settings, "BASE_URL", NOBODY)
+            patch.setattr(settings, "SANDBOX_ACQUIRER_URL", NOBODY)
+        yield
 
 
 def open_town(wire: Wire) -> tuple[Shop, BankCaller]:

@@ -15,7 +15,7 @@ FAILING = {"refund": "0001", "return": "0001", "withdrawal": "0002"}
 RETURNED = "0004"
 PURPOSES: list[Purpose] = ["refund", "withdrawal", "return"]
 # Above these a second person approves money out: satang of an item, and of a life, which is below 24 hours.
-ITEM_LIMIT, DAILY_LIMIT = 800, 6_000
+ITEM_LIMIT, DAILY_LIMIT = 400, 3_000
 # A row of the history.
 Row = tuple[str, str, str, int]
 ROW = ("payment_id", "type", "status", "amount")
@@ -26,6 +26,7 @@ class Books:
 
     def __init__(self) -> None:
         self.net = 0
+        self.unconfirmed = 0
         self.reserved = 0
         self.suspense = 0
         self.lost = 0
@@ -34,13 +35,13 @@ class Books:
         self.orders: dict[str, Order] = {}
         self.money: list[Money] = []
         self.taken: list[tuple[Money, Order]] = []  # refunds by the bank itself, not among the orders yet
-
         self.judged: list[Judged] = []
 
     @property
     def balance(self) -> dict[str, Any]:
         """As the API shows it."""
         told = {"available": max(self.net, 0), "reserved": self.reserved, "currency": "THB"}
+        told |= {"unconfirmed": self.unconfirmed} if self.unconfirmed else {}
         return told | ({"owed": -self.net} if self.net < 0 else {})
 
     def of(self, purpose: Purpose) -> list[Order]:
@@ -48,7 +49,7 @@ class Books:
 
     def expire(self, now: datetime) -> None:
         for payment in self.payments.values():
-            if payment.status == "pending" and payment.expires_at <= now:
+            if payment.charge is None and payment.status == "pending" and payment.expires_at <= now:
                 payment.status = "expired"
 
     def held(self) -> list[Money]:
@@ -97,6 +98,10 @@ class Books:
         """What the bank takes back and cannot have."""
         return [money for money in self.money if money.reversal == "waits"]
 
+    def reversible(self) -> list[Money]:
+        """What the merchant has of it, and the bank has not taken back."""
+        return [money for money in self.money if money.place == "credited" and not money.reversal]
+
     def take_in(self, money: Money, paid_at: datetime) -> None:
         """The bank tells of it: a payment succeeds by it, or it waits."""
         self.money.append(money)
@@ -111,10 +116,33 @@ class Books:
 
     def credit(self, money: Money, payment: Payment) -> None:
         self.suspense -= money.amount
-        self.net += money.amount
+        if money.is_confirmed:
+            self.net += money.amount
+        else:
+            self.unconfirmed += money.amount
         payment.status, payment.received = "succeeded", money.amount
         money.place, money.payment = "credited", payment
         self.catch_up(money)
+
+    def confirm(self, money: Money) -> None:
+        """The bank or a second person confirms what only a statement reported."""
+        money.is_confirmed = True
+        if money.place == "credited" and money.reversal != "done":
+            self.unconfirmed -= money.amount
+            self.net += money.amount
+
+    def hear_of_charge(self, payment: Payment, outcome: str) -> None:
+        if outcome == "succeeded":
+            self.net += payment.amount
+            payment.status, payment.received = "succeeded", payment.amount
+        elif outcome == "declined":
+            payment.status = "failed"
+
+    def hear_of_charges(self, now: datetime) -> None:
+        """The acquirer answers about each charge whose payment is pending."""
+        for payment in self.payments.values():
+            if payment.charge and payment.status == "pending":
+                self.hear_of_charge(payment, payment.charge.outcome_at(now))
 
     def order_back(self, money: Money, order: Order) -> None:
         self.orders[order.id] = money.order = order
@@ -157,7 +185,10 @@ class Books:
 
     def _take_from_merchant(self, money: Money, payment: Payment) -> None:
         """As much as it has, the rest is owed; what no refund has sent back is a refund."""
-        self.net -= money.amount
+        if money.is_confirmed:
+            self.net -= money.amount
+        else:
+            self.unconfirmed -= money.amount
         payment.taken_back, money.unshown = money, money.amount
         self._show(money, payment)
         for order in self.of("refund"):
@@ -245,7 +276,10 @@ class Books:
 
     def _reach_bank(self, order: Order, now: datetime) -> None:
         order.has_begun = True
-        if order.state == "queued":
+        if order.is_to_card:  # the acquirer answers at once
+            order.sent_at = now
+            self.pay_out(order)
+        elif order.state == "queued":
             order.state, order.sent_at = "told", now
             order.due_at = now + timedelta(seconds=WAITS[0])
         elif order.ending == FAILING[order.purpose]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
@@ -24,6 +25,8 @@ from transactions.postings import read
 
 T = TypeVar("T")
 WHICH = st.integers(0, 99)
+LEAST = 100  # satang of a withdrawal
+WAITS = st.sampled_from([0, 5, 10])
 ENOUGH = (0, 5)  # to tell the bank, and to hear how it ended
 
 
@@ -52,13 +55,25 @@ class OddTown(Town):
         merchants.decide_late_money(merchant_id=self.shop.merchant.id, late_money=policy)
         self.books.takes_late_money = takes
 
+    @precondition(lambda self: self.books.net >= LEAST and self.books.reversible())
+    @rule(target=Town.orders, which=WHICH, ending=st.sampled_from(["4567", "0004"]), seconds=WAITS)
+    def owe_while_a_withdrawal_waits(self, which: int, ending: str, seconds: int) -> Any:
+        """The shop withdraws all that it has, and the bank takes back one of its payments."""
+        order = self.withdraw_amount(self.books.net, ending)
+        self.reverse(chosen(self.books.reversible(), which))
+        self.wait(seconds)
+        self.carry_out(is_bank_up=True)
+        return order
+
     @precondition(lambda self: self.books.money)
     @rule(which=WHICH)
     def take_back(self, which: int) -> None:
         """The bank takes back any money that it told of, or says again that it did."""
         untouched = [money for money in self.books.money if not money.reversal]
         on_its_way = [money for money in untouched if money.place == "sending"]
-        money = nearly_always(on_its_way or untouched, self.books.money, which)
+        self.reverse(nearly_always(on_its_way or untouched, self.books.money, which))
+
+    def reverse(self, money: Money) -> None:
         assert self.bank.post(money.notice | {"type": "reversal"}).status_code == 200
         money.reversal_id = self.receipt_of(money, Kind.REVERSAL)
         self.books.take_back(money)
@@ -95,7 +110,7 @@ class OddTown(Town):
     def send_back(self, which: int, ending: str, rounds: int) -> None:
         money, told = self.waiting_or_any(which), account(ending)
         to = Destination(told["bank_code"], told["bank_account"], told["account_name"])
-        may = money.place == "held"
+        may = money.place == "held" and money.is_confirmed
         if made := self.decide(may, acts.send_back, money.receipt_id, destination=to):
             order = Order(made.id, "return", money.amount, ending, clock.now(), money=money)
             self.books.judge_order(order)
@@ -106,7 +121,7 @@ class OddTown(Town):
     @rule(which=WHICH)
     def send_back_by_hand(self, which: int) -> None:
         money = self.waiting_or_any(which)
-        may = money.place == "held"
+        may = money.place == "held" and money.is_confirmed
         if made := self.decide(may, acts.send_back_by_hand, money.receipt_id, bank_reference="counter 7"):
             if self.books.judge(Judged(made.id, money.amount, money=money)):
                 money.place, money.order = "sending", None
@@ -134,15 +149,20 @@ class OddTown(Town):
     @precondition(lambda self: self.books.waiting())
     @rule(which=WHICH, approves=st.booleans())
     def decide_about_money_out(self, which: int, approves: bool) -> None:
-        """A second person approves or rejects what is above the limits."""
+        """A second person approves or rejects what is above the limits, never the one who requested it."""
         item = chosen(self.books.waiting(), which)
         approval = Approval.objects.waiting().get(subject_id=item.subject_id)
-        act = services.approve if approves else services.reject
-        act(approval.id, approval_handlers.of(approval), by="staff:somsak", why="checked", now=clock.now())
+        with pytest.raises(services.OwnRequest):
+            self.judge(approval, approves, by=approval.requested_by)
+        self.judge(approval, approves, by="staff:somsak")
         if approves:
             self.books.approve(item, clock.now())
         else:
             self.books.reject(item)
+
+    def judge(self, approval: Approval, approves: bool, *, by: str) -> None:
+        act = services.approve if approves else services.reject
+        act(approval.id, approval_handlers.of(approval), by=by, why="Checked.", now=clock.now())
 
     @precondition(lambda self: self.returns())
     @rule(which=WHICH)

@@ -5,15 +5,34 @@ from datetime import datetime
 from typing import Any, Literal
 
 from banks import Purpose
+from payments.cards import LOST_AFTER
+from sandbox.card_models import AUTHORIZED_WITHIN
 
 PAYABLE = ("pending", "expired")
 # held: in suspense, where staff see it. sending: in suspense, on its way back. gone: with its payer again.
 Place = Literal["held", "credited", "sending", "gone"]
+ChargeOutcome = Literal["succeeded", "declined", "pending", "missing"]
+
+
+@dataclass(eq=False)
+class Charge:
+    """What the acquirer made of a card payment. missing: the request never arrived there."""
+
+    outcome: ChargeOutcome
+    charged_at: datetime
+    authorize_uri: str = ""
+
+    def outcome_at(self, now: datetime) -> str:
+        """What an inquiry tells: some charges end by the clock."""
+        age = now - self.charged_at
+        if self.outcome == "pending" and age >= AUTHORIZED_WITHIN:
+            return "declined"
+        return "declined" if self.outcome == "missing" and age > LOST_AFTER else self.outcome
 
 
 @dataclass(eq=False)
 class Payment:
-    """Amounts are satang, here and below. received: what it succeeded with."""
+    """Amounts are satang, here and below. received: what it succeeded with. charge: of a card payment."""
 
     code: dict[str, Any]
     amount: int
@@ -22,6 +41,7 @@ class Payment:
     refunded: int = 0
     refunding: int = 0
     taken_back: "Money | None" = None
+    charge: Charge | None = None
     notices: list[bytes] = field(default_factory=list)
 
     @property
@@ -34,7 +54,7 @@ class Payment:
 
     @property
     def is_payable(self) -> bool:
-        return self.status in PAYABLE
+        return self.charge is None and self.status in PAYABLE
 
     @property
     def amount_received(self) -> int | None:
@@ -57,6 +77,7 @@ class Money:
 
     own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
     taken it back: waits done dismissed lost, or nothing. unshown: satang taken back that no refund shows.
+    is_confirmed: false while only an uploaded statement reports it.
     """
 
     notice: dict[str, Any]
@@ -65,6 +86,7 @@ class Money:
     payment: Payment | None = None
     place: Place = "held"
     is_acceptable: bool = False
+    is_confirmed: bool = True
     reversal: str = ""
     unshown: int = 0
     order: "Order | None" = None
@@ -100,6 +122,10 @@ class Order:
         if self.state in ("held", "queued", "told"):
             return "processing" if self.has_begun else "pending"
         return "failed" if self.state == "returned" else self.state
+
+    @property
+    def is_to_card(self) -> bool:
+        return self.payment is not None and self.payment.charge is not None
 
     @property
     def is_cancelable(self) -> bool:
