@@ -72,13 +72,18 @@ def still_allowed() -> Iterator[None]:
         raise NotDecidable(f"{refusal.text} Reject it.") from None
 
 
+def lock_limits(merchant_id: str | None) -> None:
+    """Take the lock of `judge` now, for a caller who posts to the ledger before it judges."""
+    rows.run(LOCK, [f"outgoing {merchant_id or ''}"])
+
+
 def judge(item: Outgoing, *, now: datetime) -> Approval:
     """Record the item and decide whether it waits for a second person, in the caller's transaction.
 
     The lock per merchant makes requests at the same time count each other. The caller holds the locks of
-    the subject and takes those of the ledger's accounts later.
+    the subject and takes those of the ledger's accounts later, or has called `lock_limits` before them.
     """
-    rows.run(LOCK, [f"outgoing {item.merchant_id or ''}"])
+    lock_limits(item.merchant_id)
     reason, asked = _reason(item, now), origin.current()
     approval: Approval = Approval.objects.create(
         id=ids.new("apr_", now),

@@ -12,6 +12,7 @@ from qrcodes.models import QrCode
 from receipts import confirming, crediting, joining, orders, probable_duplicates, reversals
 from receipts.judging import judge
 from receipts.models import HELD, Kind, Outcome, Receipt
+from refunds import services as refunds
 from transactions import accounts, ledger
 
 log = logging.getLogger("receipts")
@@ -85,13 +86,16 @@ def _apply(receipt_id: str, now: datetime) -> Receipt:
     if not is_news and receipt.payment != payment:
         raise Moved()
     reversal = reversals.due_with(receipt, is_news=is_news) if receipt.kind == Kind.CREDIT else None
+    learns = payment if receipt.is_credited and not is_news else None
+    if learns is not None:
+        refunds.prepare_to_address(learns)  # before any account is locked
     confirming.by_bank(receipt, now=now)
     if is_news:
         _judge(receipt, payment, now)
     reversals.catch_up(reversal, receipt, payment, now=now)
-    if payment is not None and receipt.is_credited and not is_news:
+    if learns is not None:
         # Last: what the bank took back itself is not ordered from it as well.
-        crediting.learn_payer(receipt, payment, now=now)
+        crediting.learn_payer(receipt, learns, now=now)
     return receipt
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from approvals import services as approvals
 from banks import Order
 from core import ids, rows
 from merchants.errors import BankNotConfigured
@@ -24,7 +25,7 @@ from transactions import ledger
 from transactions.models import Fact
 from transfers import services as transfers
 
-__all__ = ["OWNER", "address", "address_waiting", "cancel", "create", "find"]
+__all__ = ["OWNER", "address", "address_waiting", "cancel", "create", "find", "prepare_to_address"]
 
 
 @transaction.atomic
@@ -74,6 +75,15 @@ def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
     _queue(refund, destinations.named(payment, destination, now=now), now)
     return refund
+
+
+def prepare_to_address(payment: Payment) -> None:
+    """Take the locks of `address_waiting`, for a caller who posts to the ledger before it.
+
+    The caller holds the payment's lock.
+    """
+    if payment.amount_refunding and Refund.objects.awaiting_destination(payment):
+        approvals.lock_limits(payment.merchant_id)
 
 
 def address_waiting(payment: Payment, *, now: datetime) -> None:

@@ -18,11 +18,13 @@ from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
 from django.db.transaction import Atomic
 
+from approvals import services as approvals
 from transactions import accounts, postings
 
 # Locks of one transaction come in this order. A table in brackets is not waited for by anybody who does not
 # hold the lock of a table named with it, so it may come at any time while one of those is held.
 MOVEMENT = "advisory lock of a bank transaction"
+LIMITS = "advisory lock of a merchant's approval limits"
 ORDER: dict[str, tuple[str, ...]] = {
     "idempotency_idempotencykey": (),
     MOVEMENT: (),
@@ -43,6 +45,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     ),
     "transfers_transfer": ("receipts_return", "refunds_refund", "withdrawals_withdrawal"),
     "transactions_transaction": ("payments_payment",),
+    LIMITS: (),
     "transactions_account": (),
     "transfers_contradiction": (),
 }
@@ -63,6 +66,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "approvals_approval": ("rcp_", "rtn_", "ref_", "wd_"),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
     "transfers_contradiction": ("ctr_",),
+    LIMITS: ("outgoing ",),
 }
 FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)
 CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|losses")
@@ -157,6 +161,8 @@ def _transaction() -> Transaction:
 def _read(sql: str) -> Statement | None:
     if "pg_advisory_xact_lock(name)" in sql:
         return Statement((MOVEMENT,), waits=True)
+    if sql == approvals.LOCK:
+        return Statement((LIMITS,), waits=True)
     if sql in FOLDING:
         return Statement(("transactions_account",), waits=True)
     if not sql.lstrip().startswith(("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")):
