@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
 from hypothesis import HealthCheck
@@ -202,6 +204,8 @@ def books_are_right(db: None) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Sessions of a test's threads wait for one another as long as it takes."""
+    if "TEST_TEMPLATE" in os.environ:
+        connection.settings_dict["TEST"]["TEMPLATE"] = os.environ["TEST_TEMPLATE"]
     options = settings.DATABASES["default"]["OPTIONS"]
     options["options"] += " -c lock_timeout=60000 -c idle_in_transaction_session_timeout=120000"
 

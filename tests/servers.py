@@ -26,6 +26,7 @@ from config.devstack.postgres import Cluster
 from config.devstack.programs import Program
 from config.devstack.supervisor import StopRequestedError, Supervisor
 from config.devstack.valkey import Valkey
+from tests import template
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = Path("/dev/shm")
@@ -43,10 +44,10 @@ keepers: "list[subprocess.Popen[str]]" = []
 def pytest_load_initial_conftests() -> Generator[None, None, None]:
     """Before anything reads the settings. A wrapper runs ahead of every plain hook."""
     _keep_bytecode()
-    if "DATABASE_URL" not in os.environ:
-        os.environ.update(_start_keeper())
     for name, value in _settings().items():
         os.environ.setdefault(name, value)
+    if "DATABASE_URL" not in os.environ:
+        os.environ.update(_start_keeper())
     _choose_redis_database(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
     return (yield)
 
@@ -126,7 +127,9 @@ def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:
         supervisor.keep(_silent(program))
     supervisor.wait_until(cluster.is_ready, READY_SECONDS, "PostgreSQL")
     supervisor.wait_until(valkey.is_ready, READY_SECONDS, "Valkey")
-    return {"DATABASE_URL": cluster.url, "REDIS_URL": valkey.url}
+    found = {"DATABASE_URL": cluster.url, "REDIS_URL": valkey.url}
+    os.environ.update(found)  # the migrations read the settings
+    return {**found, "TEST_TEMPLATE": template.make(cluster.url)}
 
 
 def _silent(program: Program) -> Program:
