@@ -65,6 +65,20 @@ class OddTown(Town):
         self.carry_out(is_bank_up=True)
         return order
 
+    @precondition(lambda self: self.books.reversible())
+    @rule(target=Town.orders, which=WHICH, part=st.sampled_from([1, 2]))
+    def take_back_while_a_refund_waits(self, which: int, part: int) -> Any:
+        money = chosen(self.books.reversible(), which)
+        order = self.refund_part(money, part)
+        self.reverse(money)
+        return order
+
+    def refund_part(self, money: Money, part: int) -> Any:
+        """All that is left of its payment, or half of it."""
+        assert money.payment is not None
+        wanted = max(money.payment.left // part, 1)
+        return self.refund(money.payment, wanted, "4567", amount=wanted)
+
     @precondition(lambda self: self.books.money)
     @rule(which=WHICH)
     def take_back(self, which: int) -> None:
