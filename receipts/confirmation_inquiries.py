@@ -90,6 +90,20 @@ def ask_about(bank: str, receipts: Sequence[Receipt], *, now: datetime) -> None:
         rows.run(ASK, [bank, now, now, unconfirmed])
 
 
+def first_received_at(receipt: Receipt) -> datetime:
+    """When the first report of this bank transaction reached us, perhaps an unsigned notification."""
+    told = ConfirmationInquiry.objects.filter(
+        bank=receipt.bank,
+        bank_transaction_id__in=receipt.names,
+        biller_id=receipt.biller_id,
+        reference1=receipt.reference1,
+        amount=receipt.amount,
+        notice__isnull=False,
+    )
+    received = told.order_by("created_at").values_list("created_at", flat=True).first()
+    return receipt.received_at if received is None else min(received, receipt.received_at)
+
+
 def lane(bank: str | OuterRef, now: datetime, *, is_fresh: bool) -> "QuerySet[ConfirmationInquiry]":
     """What a bank is to be asked and nobody has in hand, the longest waiting first."""
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())

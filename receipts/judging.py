@@ -24,18 +24,18 @@ def judge(receipt: Receipt, payment: Payment | None) -> Outcome:
         return Outcome.DUPLICATE
     if receipt.amount != payment.amount:
         return Outcome.AMOUNT_MISMATCH
-    if payment.expires_at is not None and is_late(receipt, payment.expires_at):
+    if payment.expires_at is not None and is_late(receipt.paid_at, receipt.received_at, payment.expires_at):
         return Outcome.LATE
     return Outcome.APPLIED
 
 
-def is_late(receipt: Receipt, expires_at: datetime) -> bool:
+def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:
     """Whether the money came after the code expired, by the bank's clock and by ours.
 
     What reached us in time was paid in time, also if the bank's clock is ahead. But a time of more than
     `CLOCK_SKEW` after our reception is no clock that is ahead: then the bank's time alone decides.
     """
     end = expires_at + timedelta(seconds=settings.LATE_TOLERANCE_SECONDS)
-    if receipt.paid_at <= end:
+    if paid_at <= end:
         return False
-    return receipt.received_at > end or receipt.paid_at - receipt.received_at > CLOCK_SKEW
+    return received_at > end or paid_at - received_at > CLOCK_SKEW

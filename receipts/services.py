@@ -9,8 +9,16 @@ from merchants.models import LateMoney
 from payments import services as payments
 from payments.models import Payment, Status
 from qrcodes.models import QrCode
-from receipts import confirming, crediting, joining, orders, probable_duplicates, reversals
-from receipts.judging import judge
+from receipts import (
+    confirmation_inquiries,
+    confirming,
+    crediting,
+    joining,
+    orders,
+    probable_duplicates,
+    reversals,
+)
+from receipts.judging import is_late, judge
 from receipts.models import HELD, Kind, Outcome, Receipt
 from refunds import services as refunds
 from transactions import accounts, ledger
@@ -117,6 +125,11 @@ def _judge(receipt: Receipt, payment: Payment | None, now: datetime) -> None:
 def _outcome(receipt: Receipt, payment: Payment | None) -> Outcome:
     """A payment does not succeed by money that was sent back when another source reported it, as too late."""
     outcome = judge(receipt, payment)
+    if outcome == Outcome.LATE and payment is not None and payment.expires_at is not None:
+        # A bank that does not sign is asked first. Its notification may have come before the code expired.
+        received_at = confirmation_inquiries.first_received_at(receipt)
+        if not is_late(receipt.paid_at, received_at, payment.expires_at):
+            outcome = Outcome.APPLIED
     was_late = outcome == Outcome.APPLIED and payment is not None and payment.status == Status.EXPIRED
     if was_late and probable_duplicates.is_returned_already(receipt):
         return Outcome.DUPLICATE

@@ -87,6 +87,22 @@ def test_payment_succeeds_by_the_next_sweep_when_the_bank_confirms_it(door: Door
     assert sweep(3600) == 0
 
 
+@pytest.mark.parametrize(("received_early", "status"), [(1, "succeeded"), (-1, "expired")])
+def test_money_is_late_by_the_time_when_the_unsigned_notification_was_received(
+    door: Door, received_early: int, status: str
+) -> None:
+    """The clock of the bank is 5 s ahead, and its answer comes after the code has expired."""
+    end = datetime.fromisoformat(door.code["expires_at"])
+    paid_at = (end + timedelta(seconds=5)).astimezone(BANGKOK).isoformat(timespec="seconds")
+    door.told["transactionDateandTime"] = paid_at
+    door.answers(door.paid())
+    with time_machine.travel(end - timedelta(seconds=received_early), tick=False) as now:
+        door.notify()
+        now.move_to(end + timedelta(seconds=2))
+        sweep(0)
+        assert (door.status, Receipt.objects.get().is_confirmed) == (status, True)
+
+
 def test_forged_amount_is_not_believed(door: Door) -> None:
     door.answers(door.paid())
     door.notify(amount="2000000.00")
