@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections, transaction
 from django.http import HttpRequest
 
 from config.places import NoPlaceError
@@ -59,7 +59,10 @@ class UploadGate:
 
 
 def uploader_of(environ: Environ) -> str | None:
-    """The id of the user whose session this is, if they have the permission for the path."""
+    """The id of the user whose session this is, if they have the permission for the path.
+
+    Raises NoPlaceError while the database is away.
+    """
     request = HttpRequest()
     request.META = dict(environ)
     network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
@@ -68,6 +71,8 @@ def uploader_of(environ: Environ) -> str | None:
         return None
     try:
         return _permitted(request, uploads.session_key_of(environ), uploads.PATHS[environ["PATH_INFO"]])
+    except (OperationalError, InterfaceError):
+        raise NoPlaceError from None
     finally:
         # Uploads are rare: this thread keeps no connection of the database for itself.
         connections.close_all()
@@ -75,6 +80,9 @@ def uploader_of(environ: Environ) -> str | None:
 
 def _permitted(request: HttpRequest, session_key: str, permissions: frozenset[str]) -> str | None:
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    user = get_user(request)
+    # Django renews the key of a session that a former SECRET_KEY signed. Only the page can tell the browser.
+    with transaction.atomic():
+        user = get_user(request)
+        transaction.set_rollback(True)
     is_permitted = user.is_active and user.is_staff and any(user.has_perm(each) for each in permissions)
     return str(user.pk) if is_permitted else None

@@ -10,11 +10,14 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from config import upload_gate
+from config.places import NoPlaceError
 from core import clock, uploads
 from core.rates import Rate
 from receipts.looking import MAY_LOOK
+from tests.database_away import without_database
 
 pytestmark = pytest.mark.django_db
 IMPORT, CHECK = sorted(uploads.PATHS, reverse=True)
@@ -85,6 +88,21 @@ def test_session_that_has_ended_may_not_upload() -> None:
     user.set_password("battery staple")
     user.save()
     assert uploader(session) is None
+
+
+def test_session_of_a_former_secret_key_stays_as_it_is_for_the_page(settings: Settings) -> None:
+    user = staff("receipts.import_statement")
+    session = session_of(user)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "b" * 50
+    for _ in range(2):
+        assert uploader(session) == str(user.pk)
+
+
+def test_upload_while_the_database_is_away_is_asked_to_come_again() -> None:
+    session = session_of(staff("receipts.import_statement"))
+    with pytest.raises(NoPlaceError):
+        without_database(lambda: uploader(session))
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}])
