@@ -78,7 +78,7 @@ def _device_of(request: HttpRequest, username: str) -> str:
         )
     except signing.BadSignature:
         return ""
-    return str(device) if owner == _digest(username) else ""
+    return str(device) if owner in _digests(username) else ""
 
 
 def _address_subject() -> Subject:
@@ -96,4 +96,10 @@ def _user_subject(username: str, device: str) -> Subject:
 
 
 def _digest(username: str) -> str:
-    return salted_hmac("console.login", username).hexdigest()[:32]
+    return _digests(username)[0]
+
+
+def _digests(username: str) -> list[str]:
+    """By SECRET_KEY, then by each of its fallbacks."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [salted_hmac("console.login", username, secret=key).hexdigest()[:32] for key in keys]

@@ -12,6 +12,7 @@ from django.contrib.auth.hashers import get_hashers
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client, override_settings
+from pytest_django import Settings
 
 from console import lockouts
 from console.lockouts import LOCKOUT, LockedOutError, Subject
@@ -118,6 +119,18 @@ def test_staff_on_a_known_device_are_not_locked_out_by_an_attacker_elsewhere(som
     browser.cookies.pop(settings.SESSION_COOKIE_NAME)
     fail(FAILURES_PER_USER, address="198.51.100.9")
     assert log_in(RIGHT, address="192.0.2.1").status_code == 429
+    assert log_in(RIGHT, browser=browser).status_code == 302
+
+
+def test_known_device_stays_known_after_a_rotation_of_the_secret_key(
+    somsri: User, settings: Settings
+) -> None:
+    browser = Client()
+    log_in(RIGHT, browser=browser)
+    browser.cookies.pop(settings.SESSION_COOKIE_NAME)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "b" * 50
+    fail(FAILURES_PER_USER, address="198.51.100.9")
     assert log_in(RIGHT, browser=browser).status_code == 302
 
 
