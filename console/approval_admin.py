@@ -161,7 +161,8 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="destination")
     def destination(self, row: Approval) -> str:
-        return _destination(row)
+        """Without the name: the security log records views of pages, not of lists."""
+        return _account(row)
 
     @admin.display(description="balance")
     def balance(self, row: Any) -> str | None:
@@ -208,9 +209,14 @@ def _facts(approval: Approval) -> list[tuple[str, Any]]:
 
 
 def _destination(approval: Approval) -> str:
+    name = f"{approval.account_name}, " if approval.account_last4 else ""
+    return name + _account(approval)
+
+
+def _account(approval: Approval) -> str:
     if not approval.account_last4:
         return "none" if approval.kind == Kind.WRITE_OFF else "see the bank"
-    return f"{approval.account_name}, ...{approval.account_last4} at {bank_named(approval.bank_code)}"
+    return f"...{approval.account_last4} at {bank_named(approval.bank_code)}"
 
 
 def _debt(balance: Balance) -> str:

@@ -48,8 +48,7 @@ class PolicyForm(MerchantForm):
 
 class PayoutAccountAdmin(ReadOnlyAdmin):
     shows_personal_data = True
-    list_display = ["id", "merchant", "bank_code", "account_last4", "account_name", "added_by", "usable_at",
-                    "removed_at"]  # fmt: skip
+    list_display = ["id", "merchant", "bank_code", "account_last4", "added_by", "usable_at", "removed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
     ordering = ["-added_at", "-id"]

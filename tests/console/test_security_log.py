@@ -11,7 +11,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
+from approvals.models import Approval
 from core import origin
 from core.slips import Slip, slip_payload
 from merchants import secrets
@@ -21,6 +23,7 @@ from receipts.models import Notice, Receipt, SlipCheck, Waiting
 from tests.conftest import BankCaller, Shop
 from tests.security_lines import security_lines
 from tests.webhooks.cast import make_endpoint
+from tests.withdrawals.cast import withdrawn
 from webhooks.models import Event
 
 PASSWORD = "rambutan-durian-42"
@@ -201,6 +204,21 @@ def test_every_model_with_names_of_customers_records_who_viewed_it() -> None:
     pages: Any = admin.site._registry
     for model in [*models, Event, Notice]:
         assert pages[model].shows_personal_data, model
+        assert not HOLDS_NAMES & set(pages[model].list_display), model
+
+
+def test_list_of_approvals_shows_no_names_because_views_of_lists_are_not_recorded(
+    shop: Shop, bank: BankCaller, admin_client: Client, settings: Settings
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 100
+    bank.tell(shop.qr_code())
+    made = withdrawn(shop, amount=101, account_name="Malee Srisuk")
+    approval = Approval.objects.get(subject_id=made["withdrawal_id"])
+    url = reverse("admin:approvals_approval_changelist")
+    text = admin_client.get(url).content.decode()
+    assert (approval.account_last4 in text, "Malee Srisuk" in text) == (True, False)
+    page = admin_client.get(reverse("admin:approvals_approval_change", args=[quote(approval.pk)]))
+    assert "Malee Srisuk" in page.content.decode()
 
 
 def test_opened_page_with_personal_data_is_recorded(
