@@ -79,7 +79,7 @@ def _harden(request: HttpRequest, response: HttpResponse) -> None:
     headers["X-Request-Id"] = request_id_of(request)
     headers["X-Content-Type-Options"] = "nosniff"
     # Not `no-referrer`: browsers would send the origin of a form as `null`, and Django would refuse the form.
-    headers["Referrer-Policy"] = "same-origin"
+    headers.setdefault("Referrer-Policy", "same-origin")
     if settings.SESSION_COOKIE_SECURE:
         headers["Strict-Transport-Security"] = f"max-age={A_YEAR}"
     if request.path_info.startswith("/admin"):

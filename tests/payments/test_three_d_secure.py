@@ -51,6 +51,7 @@ def come_back(browser: Client, path: str) -> str:
     page = browser.get(path)
     assert page.status_code == 200
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert page.headers["Referrer-Policy"] == "no-referrer"
     return page.content.decode()
 
 
