@@ -202,8 +202,11 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.ALLOW_PLAINTEXT_BACKENDS:
         return []
     found, database = [], settings.DATABASES["default"]
-    mode = database.get("OPTIONS", {}).get("sslmode", "prefer")
-    if not _is_local(database.get("HOST", "")) and mode not in TLS_MODES:
+    options = database.get("OPTIONS", {})
+    mode = options.get("sslmode", "prefer")
+    # The query of the URL may name hosts too.
+    hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
+    if not all(map(_is_local, hosts)) and mode not in TLS_MODES:
         hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
         found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
     is_plain = settings.REDIS_URL.startswith("redis:") and _is_redis_url(settings.REDIS_URL)

@@ -31,6 +31,14 @@ def test_a_database_on_another_machine_without_tls_is_refused(
     assert refusals(settings, host=host, sslmode=sslmode) == []
 
 
+@pytest.mark.parametrize("name", ["host", "hostaddr"])
+def test_a_database_that_the_query_of_its_url_names_needs_tls_too(settings: Settings, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings.DATABASES["default"], "HOST", "127.0.0.1")
+        patch.setitem(settings.DATABASES["default"], "OPTIONS", {name: "10.0.0.5"})
+        assert [str(error.id) for error in checks.encrypted_backends(None)] == ["qr.E071"]
+
+
 @pytest.mark.parametrize("sslmode", ["require", "verify-ca", "verify-full"])
 def test_a_database_on_another_machine_by_tls_is_accepted(settings: Settings, sslmode: str) -> None:
     assert refusals(settings, host="db.example.com", sslmode=sslmode) == []
