@@ -127,7 +127,7 @@ def _outgoing(now: datetime) -> Iterator[Metric]:
 
 
 def _for_staff() -> Iterator[Metric]:
-    listed, messages = Waiting.objects, [Why.CONFLICT, Why.UNREADABLE]
+    listed, messages = Waiting.objects, [Why.CONFLICT, Why.UNREADABLE, Why.UNCONFIRMED]
     money = listed.exclude(why__in=[*messages, Why.RETURNED, Why.CONTRADICTION])
     not_judged, unconfirmed = Receipt.objects.not_judged(), Receipt.objects.unconfirmed()
     for name, help_text, live, sandbox in [

@@ -152,6 +152,9 @@ def test_notification_that_is_not_confirmed_for_five_minutes_is_an_exception(doo
     )  # fmt: skip
     malee = staff("malee", "resolve_receipt")
     assert "does not confirm it" in read(malee, "/admin/receipts/waiting/")
+    counted = new_client().get("/metrics").content.decode()
+    assert 'notices_for_staff{money="live"} 1.0' in counted
+    assert 'receipts_for_staff{money="live"} 0.0' in counted
     assert "without a signature" in read(malee, page_of(listed.id))
     acts.dismiss(listed.id, by="malee", why=WHY, now=clock.now())
     assert not Waiting.objects.exists()
