@@ -1,18 +1,19 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import payout_accounts as accounts
 from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
 from core import clock, origin, thaibanks
 from core.clock import iso
+from core.commands import SealingCommand
 from merchants import services
 from merchants.errors import MerchantNotFound
 from merchants.models import Merchant
 
 
-class Command(BaseCommand):
+class Command(SealingCommand):
     help = "The accounts that a merchant's money may go to. A list has no effect until it is switched on."
 
     def add_arguments(self, parser: CommandParser) -> None:

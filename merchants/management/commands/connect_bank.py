@@ -5,17 +5,18 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 import banks
 from core import clock
+from core.commands import SealingCommand
 from merchants import links, printing
 from merchants.errors import MerchantNotFound
 from merchants.links import Terms
 from merchants.models import BankLink
 
 
-class Command(BaseCommand):
+class Command(SealingCommand):
     help = (
         "Connect a live merchant to its bank, or renew its credentials. Prints the address that the bank is "
         "to call, once: it holds a secret. See docs/banks.md."

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from banks.base import UnknownBank
 from core import clock, origin
+from core.commands import SealingCommand
 from core.progress import Bar
 from core.spreadsheets import safe_cell
 from receipts.statements import importing, reading
@@ -28,7 +29,7 @@ WHO = "command:import_statement"
 COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
 
 
-class Command(BaseCommand):
+class Command(SealingCommand):
     help = (
         "Import statement files of a bank: each line joins what is known of its money, or makes it known. "
         "Safe to repeat and to interrupt. Fails if a line cannot be read, or the totals of a file differ."
