@@ -88,7 +88,9 @@ class OddTown(Town):
         self.reverse(nearly_always(on_its_way or untouched, self.books.money, which))
 
     def reverse(self, money: Money) -> None:
-        assert self.bank.post(money.notice | {"type": "reversal"}).status_code == 200
+        """The bank says so twice, because it missed our answer: that changes nothing more."""
+        for _ in range(2):
+            assert self.bank.post(money.notice | {"type": "reversal"}).status_code == 200
         money.reversal_id = self.receipt_of(money, Kind.REVERSAL)
         self.books.take_back(money)
 
