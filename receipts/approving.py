@@ -4,7 +4,7 @@ from datetime import datetime
 
 from approvals import services as approvals
 from approvals.models import Approval, Kind
-from receipts import returns, settling, writing_off
+from receipts import probable_duplicates, returns, reversals, settling, writing_off
 from receipts.models import Receipt, ReturnStatus
 from transfers import services as transfers
 
@@ -20,6 +20,7 @@ class _ReturnHandler:
         if made.by_hand:
             returns.complete_by_hand(receipt, made, now=now)
         else:
+            _check_may_leave(receipt)
             transfers.release(made.id, now=now)
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
@@ -41,6 +42,16 @@ class _WriteOffHandler:
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
         pass
+
+
+def _check_may_leave(receipt: Receipt) -> None:
+    """What the bank has reported since the return was requested. Raises NotDecidable."""
+    if reversals.waiting_for(receipt) is not None:
+        raise approvals.NotDecidable(
+            "The bank says that it takes money of this back itself: ask it how much is left, or reject it."
+        )
+    if others := probable_duplicates.others_of(receipt):
+        raise approvals.NotDecidable(f"It is probably the same transaction as {others[0]}. Reject it.")
 
 
 RETURNS = _ReturnHandler()

@@ -28,9 +28,13 @@ def of(receipts: Sequence[Receipt]) -> dict[str, Receipt]:
 
 def is_returned_already(receipt: Receipt) -> bool:
     """Whether staff have sent money back that is probably this transaction."""
-    others = [other for (other,) in rows.run("SELECT receipts_probably_same(%s)", [receipt.id]).fetchall()]
-    found: bool = Receipt.objects.filter(pk__in=others, resolution__in=RETURNED).exists()
+    found: bool = Receipt.objects.filter(pk__in=others_of(receipt), resolution__in=RETURNED).exists()
     return found
+
+
+def others_of(receipt: Receipt) -> list[str]:
+    """The ids of the transactions that it probably is, whatever was decided about it."""
+    return [other for (other,) in rows.run("SELECT receipts_probably_same(%s)", [receipt.id]).fetchall()]
 
 
 def _is_open(receipt: Receipt) -> bool:

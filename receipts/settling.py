@@ -25,8 +25,9 @@ class ReturnOwner:
         reversals.due_with(receipt)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Never: no merchant ever had the money."""
-        return False
+        """While the bank says that it takes money of this back itself: else it would leave twice."""
+        receipt, _ = locked(order_id)
+        return reversals.waiting_for(receipt) is not None
 
     def begin(self, order_id: str, *, now: datetime) -> None:
         """Nobody outside was told of it, so there is nothing to tell."""

@@ -110,6 +110,36 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(till: Till, served_by:
     assert (bank.sent, suspense()) == ([], 0)
 
 
+def test_return_is_not_approved_while_the_bank_takes_a_part_back_itself(
+    till: Till, served_by: Serving
+) -> None:
+    bank = served_by(sends=[DONE])
+    receipt, made = elsewhere(till)
+    reversal = till.takes_back(receipt, 50_000)
+    with pytest.raises(NotDecidable, match="takes money of this back itself"):
+        decide_approval(made.id, "approve", by=SOMSAK)
+    carry_back()
+    assert (bank.sent, waiting(), suspense()) == ([], [made.id], 150_000)
+    decide("dismiss", reversal)
+    decide_approval(made.id, "approve", by=SOMSAK)
+    carry_back()
+    assert (bank.sent, now_of(receipt)) == ([made.id], ("unmatched", "sent_back"))
+
+
+def test_approved_return_is_held_while_the_bank_takes_a_part_back_itself(
+    till: Till, served_by: Serving
+) -> None:
+    bank = served_by(sends=[DONE])
+    receipt, made = elsewhere(till)
+    decide_approval(made.id, "approve", by=SOMSAK)
+    reversal = till.takes_back(receipt, 50_000)
+    carry_back(2)
+    assert (bank.sent, suspense()) == ([], 150_000)
+    decide("dismiss", reversal)
+    carry_back()
+    assert (bank.sent, now_of(receipt)) == ([made.id], ("unmatched", "sent_back"))
+
+
 def test_return_by_hand_above_the_limit_is_noted_when_it_is_approved(till: Till) -> None:
     receipt = till.unmatched()
     made = decide("send_back_by_hand", receipt, bank_reference="counter 7")
