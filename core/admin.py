@@ -8,6 +8,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import FieldDoesNotExist
+from django.db import DataError
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse
 
@@ -106,10 +107,13 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return not is_refused and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Raises IncorrectLookupParameters also for what PostgreSQL takes in no text."""
+        """Raises IncorrectLookupParameters also for what PostgreSQL takes in no column of its kind."""
         if "%00" in request.GET.urlencode():
             raise IncorrectLookupParameters
-        return super().get_changelist_instance(request)
+        try:
+            return super().get_changelist_instance(request)
+        except (DataError, OverflowError) as refusal:  # such as a number beyond 64 bits in `amount__in`
+            raise IncorrectLookupParameters from refusal
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """None also for what PostgreSQL takes in no text."""

@@ -66,3 +66,14 @@ def test_a_lookup_that_would_fail_is_refused(admin_client: Client, lookup: str) 
     for model, when in ((Receipt, "received_at"), (Payment, "created_at"), (Delivery, "created_at")):
         listed = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
         assert admin_client.get(f"{listed}?{lookup.format(when)}").status_code == 400
+
+
+NO_COLUMN_HOLDS = "9" * 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_number_beyond_64_bits_in_the_address_of_a_list_is_refused(admin_client: Client) -> None:
+    admin_client.raise_request_exception = False
+    for listed in ("payments/payment", "receipts/receipt", "approvals/approval"):
+        answer = admin_client.get(f"/admin/{listed}/?amount__in={NO_COLUMN_HOLDS}")
+        assert (answer.status_code, answer["Location"]) == (302, f"/admin/{listed}/?e=1"), listed
