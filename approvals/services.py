@@ -16,6 +16,7 @@ from approvals.models import Approval, Kind, Reason, Status
 from core import ids, origin, rows, security_log
 from core.errors import ApiError
 from core.security_log import SecurityEvent
+from merchants.models import ApiKey
 
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
@@ -138,6 +139,8 @@ def _decide(approval_id: str, handler: Handler, target: Status, by: str, why: st
         raise AlreadyDecided(f"It is {approval.get_status_display().lower()} already.")
     if by == approval.requested_by:
         raise OwnRequest("You asked for it yourself: another person must decide.")
+    if by == _issuer_of(approval.requested_by):
+        raise OwnRequest("A key that you issued asked for it: another person must decide.")
     # First, because the database lets a subject go or end only by its approval.
     _end(approval, target, by, why, now)
     is_approved = target == Status.APPROVED
@@ -145,6 +148,15 @@ def _decide(approval_id: str, handler: Handler, target: Status, by: str, why: st
     event = SecurityEvent.OUTGOING_MONEY_APPROVED if is_approved else SecurityEvent.OUTGOING_MONEY_REJECTED
     security_log.record_on_commit(event, subject=approval.subject_id, merchant_id=approval.merchant_id or "")
     return approval
+
+
+def _issuer_of(actor: str) -> str:
+    """Who issued the API key that acts; empty for other actors."""
+    kind, _, public_id = actor.partition(":")
+    if kind != "key":
+        return ""
+    issuers = ApiKey.objects.filter(public_id=public_id).values_list("issued_by", flat=True)
+    return next(iter(issuers), "")
 
 
 def _end(approval: Approval, target: Status, by: str, why: str, now: datetime) -> None:

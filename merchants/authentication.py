@@ -38,6 +38,9 @@ class BearerKey(BaseAuthentication):
         except AuthenticationFailed:
             refused_keys.count(network, digest)
             raise
+        except InsufficientScope:
+            refused_keys.count(network, None)  # elsewhere the key is good
+            raise
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
         return merchant, key
 
@@ -57,9 +60,9 @@ def find(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     origin.act_as(f"key:{key.public_id}")  # also where it has ended: the security log names it
     if not key.is_usable(now):
         raise AuthenticationFailed()
-    refused_keys.accept(bytes(key.digest))
     if key.networks and not addresses.is_among(origin.current().address, key.networks):
         raise InsufficientScope("This key may not be used from this address.")
+    refused_keys.accept(bytes(key.digest))
     _note_use(key, now)
     return rows.instance(Merchant, found[_KEY_COLUMNS:]), key
 

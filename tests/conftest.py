@@ -19,7 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
 from xdist.scheduler import LoadScopeScheduling
 
-from core import clock, ids, money, redis, thaiqr
+from core import clock, ids, money, origin, redis, thaiqr
 from core.clock import BANGKOK
 from merchants import services
 from merchants.models import Merchant
@@ -135,6 +135,12 @@ def new_client() -> Client:
 def open_shop(name: str, mode: str = "test") -> Shop:
     merchant, secret_key = services.create_merchant(name=name, mode=mode, now=clock.now())
     return Shop(merchant, secret_key, new_client())
+
+
+@pytest.fixture(autouse=True)
+def nobody_acts() -> None:
+    """Whoever acted in an earlier test acts no more."""
+    origin.begin()
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _fits(body: object) -> bool:
-    """Integers of 64 bit, nothing twice, no half characters, metadata of a size and a secret of 16 bytes."""
+    """Integers of 64 bit, nothing twice, no half characters, small metadata and a secret of 16 characters."""
     if not isinstance(body, dict):
         return True
     if (

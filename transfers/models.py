@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, models
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from banks import Order, Purpose
 from core import vault
@@ -67,8 +67,13 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
             return [route for (route,) in cursor.fetchall()]
 
     def open_since(self, at: datetime) -> "TransferQuerySet":
-        """Those ordered before `at` that did not end: they never reach their bank, or it is silent."""
-        return self.filter(state__in=OPEN, created_at__lt=at)
+        """Those ordered before `at` that did not end: they never reach their bank, or it is silent.
+
+        Without those that are held because their merchant owes: no bank can say anything about them.
+        """
+        newest = Step.objects.filter(transfer=OuterRef("pk")).order_by("-pk").values("what")[:1]
+        open_orders = self.filter(state__in=OPEN, created_at__lt=at).annotate(newest=Subquery(newest))
+        return open_orders.exclude(state=State.QUEUED, newest=What.HELD)
 
     def locked(self, order_id: str) -> "Transfer":
         """The row under its lock. Owners lock the payment and their own row before."""

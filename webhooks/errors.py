@@ -51,5 +51,5 @@ InvalidStatus = invalid_field("status", "status is active or disabled.")
 InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
 InvalidSecret = invalid_field(
     "secret",
-    "secret has 16 bytes or more and at most 255 characters; whsec_ is followed by base64 of 24 to 64 bytes.",
+    "secret has 16 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes.",
 )

@@ -31,7 +31,7 @@ def _secret() -> fields.Text:
     return fields.Text(
         max_length=LONGEST_SECRET,
         required=False,
-        help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or 16 bytes or more of text. Made "
+        help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or 16 characters or more. Made "
         "when omitted.",
     )
 

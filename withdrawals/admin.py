@@ -43,6 +43,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     list_filter = [Held, "status", "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
+    indexed_filters = frozenset({"hold"})
     actions = ["cancel"]
 
     @admin.display(description="amount", ordering="amount")

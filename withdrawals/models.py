@@ -95,6 +95,7 @@ class Withdrawal(models.Model):
                 condition=Q(bank_reference__isnull=False),
                 name="withdrawal_by_bank_reference",
             ),
+            models.Index(fields=["merchant"], condition=Q(status="pending"), name="withdrawal_pending"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="withdrawal_status_known"),

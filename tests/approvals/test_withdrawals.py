@@ -7,13 +7,15 @@ import pytest
 import time_machine
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db import DatabaseError, transaction
 from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval
 from approvals.services import NotDecidable
 from banks import Word
-from core import clock
+from core import clock, origin
+from merchants.services import issue_key
 from tests.approvals.cast import approval_of, click, decide_approval, listed, page, staff, waiting
 from tests.conftest import BankCaller, Shop, new_client
 from tests.receipts.cast import Till
@@ -207,6 +209,21 @@ def test_nobody_approves_their_own_request(shop: Shop, malee: Client) -> None:
         with pytest.raises(NotDecidable, match="yourself"):
             decide_approval(made, how, by=asked_by)
     assert waiting() == [made]
+
+
+def test_staff_who_issued_a_key_do_not_decide_about_what_it_asked_for(shop: Shop, malee: Client) -> None:
+    origin.begin(actor="staff:malee")
+    _, secret = issue_key(merchant=shop.merchant, now=clock.now())
+    made = withdrawn(Shop(shop.merchant, secret, shop.http), amount=150_000)["withdrawal_id"]
+    for how in ("approve", "reject"):
+        assert "A key that you issued asked for it" in click(malee, how, made)
+    with pytest.raises(DatabaseError, match="whoever issued the key"), transaction.atomic():
+        Approval.objects.filter(subject_id=made).update(
+            status="approved", decided_by="staff:malee", decided_at=clock.now()
+        )
+    assert waiting() == [made]
+    decide_approval(made, "approve", by="staff:somsri")
+    assert waiting() == []
 
 
 def test_what_is_within_the_limits_is_not_decided(shop: Shop, malee: Client) -> None:

@@ -12,6 +12,12 @@ BY_CONDITION = ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan")
 # Here the order of rows must come from an index.
 BY_ORDER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort")
 
+FIRST_COLUMNS = """
+    SELECT pg_get_indexdef(other.indexrelid, 1, true)
+    FROM pg_index AS taken JOIN pg_index AS other USING (indrelid)
+    WHERE taken.indexrelid = %s::regclass AND (other.indpred IS NULL OR other.indexrelid = taken.indexrelid)
+"""
+
 
 def unbounded(sql: str, *, small: frozenset[str] = frozenset(), params: Any = None) -> list[str]:
     """The tables and indexes that a statement may read whole, but for small ones; empty if there are none.
@@ -62,10 +68,12 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
 
 
 def _is_selective(plan: dict[str, Any]) -> bool:
-    """Whether an index is read by a condition on its first column, so that it need not be read whole."""
+    """Whether the condition is on the first column of an index, so that no index need be read whole.
+
+    Of few rows PostgreSQL may take another index of the table than it would take of many.
+    """
     if "Index Cond" not in plan:
         return False
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_get_indexdef(%s::regclass, 1, true)", [plan["Index Name"]])
-        (first,) = cursor.fetchone()
-    return re.search(rf"\b{first}\b", plan["Index Cond"]) is not None
+        cursor.execute(FIRST_COLUMNS, [plan["Index Name"]])
+        return any(re.search(rf"\b{first}\b", plan["Index Cond"]) for (first,) in cursor.fetchall())

@@ -155,6 +155,13 @@ def test_key_with_networks_works_from_these_alone(
         assert key_of(bound).last_used_at is None
 
 
+def test_key_from_a_forbidden_network_counts_as_refused(shop: Shop, settings: Settings) -> None:
+    settings.REFUSED_KEYS_PER_MINUTE = 3
+    key = with_key(shop, networks=["203.0.113.0/24"])
+    answers = [key.get("/v1/balance").status_code for _ in range(5)]
+    assert answers == [403, 403, 403, 429, 429]
+
+
 def test_networks_are_those_behind_the_proxy(shop: Shop, settings: Settings) -> None:
     settings.PROXY_HOPS = 1
     bound = with_key(shop, networks=["203.0.113.0/24"])

@@ -54,13 +54,13 @@ def test_a_renewed_secret_is_not_part_of_the_answer(shop: Shop) -> None:
 
 def test_a_secret_of_the_merchants_own_is_taken(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
-    assert rotate(shop, endpoint, {"secret": "กขคงจฉ-own"}).status_code == 200
-    assert revealed(shop, endpoint) == "กขคงจฉ-own"
+    assert rotate(shop, endpoint, {"secret": "กขคงจฉชซฌญฎฏ-own"}).status_code == 200
+    assert revealed(shop, endpoint) == "กขคงจฉชซฌญฎฏ-own"
     endpoint.refresh_from_db()
-    assert "กขคงจฉ-own" not in endpoint.secret_sealed
+    assert "กขคงจฉชซฌญฎฏ-own" not in endpoint.secret_sealed
 
 
-@pytest.mark.parametrize("secret", [None, "", 7, [], "whsec_", "whsec_short", "s" * 15, "กขคงจ", "s" * 256])
+@pytest.mark.parametrize("secret", [None, "", 7, [], "whsec_", "whsec_short", "s" * 15, "ก" * 15, "s" * 256])
 def test_an_unusable_secret_changes_nothing(shop: Shop, secret: Any) -> None:
     endpoint = make_endpoint(shop)
     assert error_code(rotate(shop, endpoint, {"secret": secret})) == (400, "invalid_secret")

@@ -1,6 +1,7 @@
 """While a merchant's balance is negative, no bank is told of a withdrawal."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -180,6 +181,15 @@ def test_held_withdrawals_and_debts_are_counted(till: Till) -> None:
     assert [metric(name) for name in names] == [1, SUM - 50_000, 1, SUM]
     till.sold(SUM)
     assert [metric(name) for name in names] == [0, 0, 0, 0]
+
+
+def test_held_withdrawal_is_not_overdue_at_its_bank(till: Till, bank_of_shop: Bank) -> None:
+    held(till)
+    later = clock.now() + timedelta(days=2)
+    assert Transfer.objects.open_since(later).count() == 1
+    try_again()
+    assert steps()[-1] == "held"
+    assert Transfer.objects.open_since(later).count() == 0
 
 
 def test_the_database_refuses_to_submit_in_debt(till: Till) -> None:
