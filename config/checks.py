@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from cryptography.fernet import Fernet
 from django.conf import settings
@@ -209,8 +209,11 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if not all(map(_is_local, hosts)) and mode not in TLS_MODES:
         hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
         found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
-    is_plain = settings.REDIS_URL.startswith("redis:") and _is_redis_url(settings.REDIS_URL)
-    if is_plain and not _is_local(urlsplit(settings.REDIS_URL).hostname or ""):
+    if not _is_redis_url(settings.REDIS_URL):  # another check says so
+        return found
+    redis = urlsplit(settings.REDIS_URL)
+    is_verified = redis.scheme == "rediss" and "none" not in parse_qs(redis.query).get("ssl_cert_reqs", [])
+    if not is_verified and not _is_local(redis.hostname or ""):
         hint = f"Use rediss://...?ssl_cert_reqs=required in REDIS_URL, {OR_PLAINTEXT}"
         found.append(_error(72, "REDIS_URL reaches another machine without TLS.", hint))
     return found

@@ -50,6 +50,7 @@ def test_a_database_on_another_machine_by_tls_is_accepted(settings: Settings, ss
         ("redis://:p@redis:6379/0", True),
         ("redis://10.0.0.5/0", True),
         ("rediss://:p@redis:6379/0?ssl_cert_reqs=required", False),
+        ("rediss://:p@redis:6379/0?ssl_cert_reqs=none", True),
         ("redis://localhost/0", False),
         ("redis://[::1]:6379/0", False),
         ("unix:///run/redis.sock", False),

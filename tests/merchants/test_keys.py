@@ -128,3 +128,10 @@ def test_a_key_that_has_ended_is_not_rolled(shop: Shop) -> None:
     with pytest.raises(CommandError, match="has ended"):
         call_command("roll_key", public_id)
     assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "nan", "1e300"])
+def test_key_with_an_impossible_end_is_not_issued(shop: Shop, hours: str) -> None:
+    with pytest.raises(CommandError, match="--expires-in-hours must be more than 0"):
+        run("issue_key", shop.merchant.id, f"--expires-in-hours={hours}")
+    assert shop.merchant.keys.count() == 1

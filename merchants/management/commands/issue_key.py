@@ -8,6 +8,8 @@ from core import clock
 from merchants import printing, services
 from merchants.errors import MerchantNotFound
 
+MOST_HOURS = 100 * 366 * 24
+
 
 class Command(BaseCommand):
     help = "Issue another secret key for a merchant; the key is shown once."
@@ -20,8 +22,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         now, hours = clock.now(), options["expires_in_hours"]
-        if hours is not None and hours <= 0:
-            raise CommandError("--expires-in-hours must be positive.")
+        if hours is not None and not 0 < hours <= MOST_HOURS:
+            raise CommandError(f"--expires-in-hours must be more than 0 and at most {MOST_HOURS:,}.")
         try:
             merchant = services.merchant_by_id(options["merchant_id"])
         except MerchantNotFound as error:
