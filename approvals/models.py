@@ -24,6 +24,12 @@ class Kind(models.TextChoices):
     RETURN = "return"  # of money that fits no payment, to an account that staff entered
     RETURN_BY_HAND = "return_by_hand", "Return sent by hand"  # staff sent it at the bank itself
     WRITE_OFF = "write_off", "Write-off"  # booked as the operator's loss
+    # Staff end an order that its bank was told of, and the money goes back: the bank may pay it all the same.
+    NEVER_ARRIVED = "never_arrived", "Order that never arrived"
+
+
+REPEATED = (Kind.WRITE_OFF, Kind.NEVER_ARRIVED)
+"""What may be asked for again after it was rejected, or about something that was judged before."""
 
 
 class Status(models.TextChoices):
@@ -125,7 +131,7 @@ class Approval(models.Model):
                 condition=~Q(status="rejected") | ~Q(why=""), name="approval_rejected_says_why"
             ),
             models.UniqueConstraint(
-                fields=["subject_id"], condition=~Q(kind="write_off"), name="approval_once_per_subject"
+                fields=["subject_id"], condition=~Q(kind__in=REPEATED), name="approval_once_per_subject"
             ),
             models.UniqueConstraint(
                 fields=["subject_id", "kind"], condition=Q(status="waiting"), name="approval_waits_once"

@@ -32,6 +32,7 @@ SUBJECTS = {
     Kind.RETURN: "admin:receipts_return_change",
     Kind.RETURN_BY_HAND: "admin:receipts_return_change",
     Kind.WRITE_OFF: "admin:receipts_waiting_change",
+    Kind.NEVER_ARRIVED: "admin:transfers_transfer_change",
 }
 
 

@@ -184,9 +184,14 @@ class OrderAdmin(TransferAdmin):
     def _settle(self, request: HttpRequest, chosen: QuerySet[Transfer], word: Word) -> None:
         for transfer in chosen:
             try:
-                orders.settle_by_hand(transfer.id, word, by=request.user.get_username(), now=clock.now())
+                by = request.user.get_username()
+                is_over = orders.settle_by_hand(transfer.id, word, by=by, now=clock.now())
             except transfers.NotOverdue:
                 messages.warning(request, f"{transfer.id} is over or not overdue: nothing changed.")
             else:
-                self.log_change(request, transfer, f"ended by hand: {word.fate}")
-                messages.success(request, f"{transfer.id} {word.fate}.")
+                if is_over:
+                    self.log_change(request, transfer, f"ended by hand: {word.fate}")
+                    messages.success(request, f"{transfer.id} {word.fate}.")
+                else:
+                    self.log_change(request, transfer, "asked a second person to end it as never arrived")
+                    messages.warning(request, f"{transfer.id} waits: a second person must approve it first.")

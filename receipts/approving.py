@@ -1,10 +1,10 @@
-"""Returns and write-offs, as far as a second person must approve them."""
+"""Returns, write-offs and orders that never arrived, as far as a second person must approve them."""
 
 from datetime import datetime
 
 from approvals import services as approvals
 from approvals.models import Approval, Kind
-from receipts import probable_duplicates, returns, reversals, settling, writing_off
+from receipts import orders, probable_duplicates, returns, reversals, settling, writing_off
 from receipts.models import Receipt, ReturnStatus
 from transfers import services as transfers
 
@@ -44,6 +44,19 @@ class _WriteOffHandler:
         pass
 
 
+class _NeverArrivedHandler:
+    """A rejected request changes nothing: the bank is asked about the order as before."""
+
+    def lock(self, subject_id: str) -> None:
+        orders.lock(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        orders.end_as_never_arrived(approval, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        pass
+
+
 def _check_may_leave(receipt: Receipt) -> None:
     """What the bank has reported since the return was requested. Raises NotDecidable."""
     if reversals.waiting_for(receipt) is not None:
@@ -59,4 +72,5 @@ HANDLERS: dict[str, approvals.Handler] = {
     Kind.RETURN: RETURNS,
     Kind.RETURN_BY_HAND: RETURNS,
     Kind.WRITE_OFF: _WriteOffHandler(),
+    Kind.NEVER_ARRIVED: _NeverArrivedHandler(),
 }

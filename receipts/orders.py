@@ -5,13 +5,15 @@ from datetime import datetime
 
 from django.db import transaction
 
+from approvals import services as approvals
+from approvals.models import Approval, Kind
 from banks import OrderNotice, Word
 from receipts import acting, inbox, settling
 from receipts.acting import NotPossible
 from receipts.models import Act, Deed, Verdict
 from refunds import services as refunds
 from transfers import services as transfers
-from transfers.models import Contradiction, State
+from transfers.models import Contradiction, State, Transfer
 from transfers.services import Owner
 from withdrawals import services as withdrawals
 
@@ -37,9 +39,32 @@ def conclude(order_ids: Iterable[str], *, now: datetime) -> None:
         transfers.conclude(order_id, _owner(order_id), now=now)
 
 
-def settle_by_hand(order_id: str, word: Word, *, by: str, now: datetime) -> None:
-    """End an order whose bank is silent, as it told `by` of staff. Raises transfers' NotOverdue."""
+@transaction.atomic
+def settle_by_hand(order_id: str, word: Word, *, by: str, now: datetime) -> bool:
+    """End an order whose bank is silent, as it told `by` of staff. Raises transfers' NotOverdue.
+
+    False if a second person must approve it: what never arrived goes back, and the bank may pay it later.
+    """
+    lock(order_id)
+    order = transfers.overdue(order_id, now=now)
+    if word.fate == "failed" and (approvals.waits(order_id) or _judge(order, by, now).is_waiting):
+        return False
     transfers.settle_by_hand(order_id, word, _owner(order_id), by=by, now=now)
+    return True
+
+
+def end_as_never_arrived(approval: Approval, *, now: datetime) -> None:
+    """A second person approved it. Raises approvals.NotDecidable where the bank was told of it once more."""
+    order_id, by = approval.subject_id, approval.requested_by.removeprefix("staff:")
+    try:
+        transfers.settle_by_hand(order_id, transfers.NEVER_ARRIVED, _owner(order_id), by=by, now=now)
+    except transfers.NotOverdue:
+        raise approvals.NotDecidable("It is over, or was sent again. Reject it.") from None
+
+
+def lock(order_id: str) -> None:
+    """Lock what the order is for, in the order of all locks."""
+    _owner(order_id).lock(order_id)
 
 
 def give_up(order_id: str, *, now: datetime) -> None:
@@ -75,6 +100,20 @@ def book_as_returned(contradiction_id: str, *, by: str, why: str, now: datetime)
 
 def can_be_booked_as_returned(found: Contradiction) -> bool:
     return (found.state, found.answer) == (State.SUCCEEDED, "failed")
+
+
+def _judge(order: Transfer, by: str, now: datetime) -> Approval:
+    item = approvals.Outgoing(
+        kind=Kind.NEVER_ARRIVED,
+        subject_id=order.id,
+        merchant_id=order.merchant_id or None,
+        amount=order.amount,
+        bank_code=order.bank_code,
+        account=order.account,
+        account_name=order.account_name,
+        requested_by=f"staff:{by}",
+    )
+    return approvals.judge(item, now=now)
 
 
 def _owner(order_id: str) -> Owner:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from approvals import services as approvals
 from banks import Word
 from receipts import returns, reversals
 from receipts.models import Receipt, Resolution, Return, ReturnStatus
@@ -34,6 +35,7 @@ class ReturnOwner:
 
     def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
         receipt, made = locked(order_id)
+        approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
         if word.fate == "succeeded":
             _complete(receipt, made, word, now)
         elif word.fate == "failed":

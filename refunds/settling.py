@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 from typing import Any
 
+from approvals import services as approvals
 from banks import Word
 from payments import services as payments
 from payments.models import Payment
@@ -34,6 +35,7 @@ class RefundOwner:
 
     def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
         payment, refund = locked(order_id)
+        approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
         if word.fate == "succeeded":
             _complete(refund, payment, now)
         elif word.fate == "failed":

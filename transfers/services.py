@@ -23,13 +23,14 @@ from transfers.settling import (
     Owner,
     book_as_returned,
     conclude,
+    overdue,
     settle_by_hand,
 )
 
 __all__ = [
     "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotBookedAsSent", "NotOverdue", "Owner",
-    "book_as_returned", "cancel", "conclude", "exists", "hear", "is_unsent", "queue", "release",
-    "settle_by_hand", "taking_back", "weigh", "work",
+    "book_as_returned", "cancel", "conclude", "exists", "hear", "is_unsent", "overdue", "queue",
+    "release", "settle_by_hand", "taking_back", "weigh", "work",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")

@@ -125,15 +125,26 @@ def conclude(order_id: str, owner: Owner, *, now: datetime) -> None:
         _step(transfer, fate, ARRIVED, owner, now=now)
 
 
-@transaction.atomic
-def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: datetime) -> None:
-    """`NEVER_ARRIVED` or `ARRIVED`, as the bank told `by` of staff. Raises NotOverdue, as at a second click.
+def overdue(order_id: str, *, now: datetime) -> Transfer:
+    """The order under its lock, if its bank has been silent for long. Raises NotOverdue.
 
-    What counts is when the bank was told, not when it was ordered: no call may still be under way.
+    What counts is when the bank was told, not when it was ordered: no call may still be under way. The caller
+    holds the owner's locks.
     """
-    transfer = _locked(order_id, owner)
+    transfer = Transfer.objects.locked(order_id)
     if transfer.state != State.TOLD or (transfer.told_at or now) > now - schedule.OVERDUE:
         raise NotOverdue(order_id)
+    return transfer
+
+
+@transaction.atomic
+def settle_by_hand(order_id: str, word: Word, owner: Owner, *, by: str, now: datetime) -> None:
+    """`NEVER_ARRIVED` or `ARRIVED`, as the bank told `by` of staff.
+
+    Raises NotOverdue, as at a second click.
+    """
+    owner.lock(order_id)
+    transfer = overdue(order_id, now=now)
     _step(transfer, word.fate, word, owner, now=now, settled_by=by)
     log.warning("%s ended transfer %s by hand: %s", by, order_id, word.fate)
 

@@ -113,6 +113,7 @@ class _Owner:
 
     def settle(self, order_id: str, word: Word, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)
+        approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
         known = {"bank_reference": word.reference or None}
         if word.fate == "succeeded":
             _succeed(withdrawal, now, **known)

@@ -18,7 +18,7 @@ RULES = [
         "a refund waits, is rejected or may leave as its approval says",
         f"""SELECT refund.id, concat_ws(' ', refund.merchant_id, refund.amount, {SAYS})
             FROM refunds_refund AS refund
-            LEFT JOIN approvals_approval AS approval ON approval.subject_id = refund.id
+            LEFT JOIN approvals_approval AS approval ON approval.subject_id = refund.id AND kind = 'refund'
             WHERE approval.id IS NOT NULL OR awaiting_approval OR failure_code = 'rejected_by_staff'""",  # noqa: S608
         """SELECT subject_id, concat_ws(' ', merchant_id, amount,
                CASE WHEN status IN ('waiting', 'rejected') THEN status ELSE 'free' END)
@@ -32,7 +32,8 @@ RULES = [
                ELSE 'free'
            END)
            FROM receipts_return AS made
-           LEFT JOIN approvals_approval AS approval ON approval.subject_id = made.id
+           LEFT JOIN approvals_approval AS approval
+               ON approval.subject_id = made.id AND kind IN ('return', 'return_by_hand')
            LEFT JOIN transfers_transfer AS transfer ON transfer.id = made.id
            WHERE by_hand OR approval.id IS NOT NULL""",
         """SELECT subject_id, concat_ws(' ', amount, CASE status
@@ -56,10 +57,27 @@ RULES = [
     Rule(
         "a bank has no order that was not approved",
         """SELECT transfer.id, 'approved' FROM transfers_transfer AS transfer
-           JOIN approvals_approval ON subject_id = transfer.id WHERE told_at IS NOT NULL""",
+           JOIN approvals_approval ON subject_id = transfer.id AND kind <> 'never_arrived'
+           WHERE told_at IS NOT NULL""",
         """SELECT transfer.id, CASE WHEN status = 'within_limits' THEN 'approved' ELSE status END
            FROM transfers_transfer AS transfer
-           JOIN approvals_approval ON subject_id = transfer.id WHERE told_at IS NOT NULL""",
+           JOIN approvals_approval ON subject_id = transfer.id AND kind <> 'never_arrived'
+           WHERE told_at IS NOT NULL""",
+    ),
+    Rule(
+        "an order that staff ended as never arrived was within the limits or approved",
+        """SELECT id, concat_ws(' ', merchant_id, amount) FROM transfers_transfer
+           WHERE settled_by <> '' AND state = 'failed'""",
+        """SELECT subject_id, concat_ws(' ', coalesce(merchant_id, ''), amount) FROM approvals_approval
+           WHERE kind = 'never_arrived' AND status IN ('within_limits', 'approved')""",
+    ),
+    Rule(
+        "nobody is asked whether an order never arrived that is over",
+        """SELECT subject_id, 'open' FROM approvals_approval
+           WHERE kind = 'never_arrived' AND status = 'waiting'""",
+        """SELECT subject_id, CASE WHEN state IN ('queued', 'told') THEN 'open' ELSE state END
+           FROM approvals_approval LEFT JOIN transfers_transfer AS transfer ON transfer.id = subject_id
+           WHERE kind = 'never_arrived' AND approvals_approval.status = 'waiting'""",
     ),
     Rule(
         "who decides about outgoing money is not who asked for it",

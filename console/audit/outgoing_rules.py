@@ -98,7 +98,8 @@ RULES = [
            UNION ALL
            SELECT id, concat_ws(' ', 'return', route, amount, CASE
                WHEN EXISTS (SELECT FROM approvals_approval AS approval
-                   WHERE subject_id = receipts_return.id AND approval.status = 'waiting') THEN 'held'
+                   WHERE subject_id = receipts_return.id AND kind = 'return'
+                       AND approval.status = 'waiting') THEN 'held'
                WHEN returned_at IS NOT NULL THEN 'returned'
                WHEN status = 'pending' THEN 'open'
                WHEN status = 'completed' THEN 'succeeded'

@@ -6,11 +6,16 @@ from approvals.models import Approval, Kind, Status
 from console.timeline.entries import Entry, Moment, Subject, Type
 from core import money
 
-NAMES = {Kind.REFUND: "refund_id", Kind.WRITE_OFF: "receipt_id"}
+NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
 DECISIONS = {
     Status.APPROVED: (Type.APPROVAL_APPROVED, "A second person approved that {amount} go out."),
     Status.REJECTED: (Type.APPROVAL_REJECTED, "A second person rejected that {amount} go out."),
     Status.CANCELED: (Type.APPROVAL_CANCELED, "It is not decided any more whether {amount} go out."),
+}
+NEVER_ARRIVED = {
+    Status.APPROVED: "A second person approved that {amount} be given back: the bank never had the order.",
+    Status.REJECTED: "A second person did not agree that the bank never had the order of {amount}.",
+    Status.CANCELED: "The order of {amount} ended before a second person decided about it.",
 }
 
 
@@ -40,6 +45,8 @@ def _requested(row: Approval) -> Entry:
 def _decided(row: Approval) -> Entry:
     assert row.decided_at is not None, "the query says so"
     type_, summary = DECISIONS[Status(row.status)]
+    if row.kind == Kind.NEVER_ARRIVED:
+        summary = NEVER_ARRIVED[Status(row.status)]
     return Entry(
         at=row.decided_at,
         type=type_,
@@ -51,4 +58,4 @@ def _decided(row: Approval) -> Entry:
 
 
 def _details(row: Approval) -> dict[str, object]:
-    return {NAMES.get(Kind(row.kind), "return_id"): row.subject_id, "amount": row.amount}
+    return {NAMES[row.subject_id.partition("_")[0]]: row.subject_id, "amount": row.amount}

@@ -6,10 +6,12 @@ from typing import Any
 
 import time_machine
 from django.db import transaction
+from django.db.models import F
 
 from banks import OrderNotice, Said, Word
 from core import clock
 from payments import cards, services
+from receipts import orders
 from receipts.acts import Destination
 from receipts.orders import OWNERS
 from tests.approvals.cast import decide_approval
@@ -19,6 +21,8 @@ from tests.refunds.cast import PAYEE, Counter, carry_out
 from tests.transfers.cast import Bank
 from tests.withdrawals.cast import PATH, withdrawn, work
 from transfers import services as transfers
+from transfers.models import Transfer
+from transfers.schedule import OVERDUE
 from withdrawals import services as withdrawals
 
 Serving = Callable[..., Bank]
@@ -164,6 +168,7 @@ def ask_staff(counter: Counter, serving: Serving, settings: Any) -> None:
     settings.APPROVAL_ITEM_LIMIT = 50_000
     _ask_for_refunds(counter)
     _ask_for_returns(counter, serving)
+    _ask_whether_orders_never_arrived(counter, serving)
     for _ in range(4):
         counter.paid()
     _, approved, rejected, canceled = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(4)]
@@ -191,6 +196,25 @@ def _ask_for_returns(counter: Counter, serving: Serving) -> None:
         decide_approval(asked[2].id, "reject", by="staff:somsak")
     till.takes_back(returns[3].receipt)
     decide("dismiss", write_offs[3])
+
+
+def _ask_whether_orders_never_arrived(counter: Counter, serving: Serving) -> None:
+    """Within the limits, and above them."""
+    serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
+    asked = []
+    for amount in (50_000, *[50_001] * 4):
+        counter.paid()
+        made = withdrawn(counter.shop, amount=amount)["withdrawal_id"]
+        if amount > 50_000:
+            decide_approval(made, "approve", by="staff:somsak")
+        asked.append(made)
+    work(2)
+    Transfer.objects.filter(pk__in=asked).update(told_at=F("told_at") - OVERDUE)
+    for made in asked:
+        orders.settle_by_hand(made, transfers.NEVER_ARRIVED, by="malee", now=clock.now())
+    decide_approval(asked[2], "approve", by="staff:somsak")
+    decide_approval(asked[3], "reject", by="staff:somsak")
+    transfers.hear(OrderNotice(asked[4], "succeeded"), OWNERS["wd"], now=clock.now())
 
 
 LIVES = [

@@ -365,6 +365,17 @@ LIES = {
            WHERE subject_id IN (SELECT id FROM transfers_transfer WHERE state = 'succeeded')""",
         "UPDATE transfers_transfer SET told_at = now() WHERE state = 'held'",
     ],
+    "an order that staff ended as never arrived was within the limits or approved": [
+        "DELETE FROM approvals_approval WHERE kind = 'never_arrived' AND status = 'within_limits'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'never_arrived'",
+        """UPDATE transfers_transfer SET state = 'failed', settled_by = 'x', failure_code = 'never_arrived',
+               ended_at = now() WHERE state = 'told'""",
+    ],
+    "nobody is asked whether an order never arrived that is over": [
+        """UPDATE transfers_transfer SET state = 'succeeded', ended_at = now() WHERE id IN (
+               SELECT subject_id FROM approvals_approval
+               WHERE kind = 'never_arrived' AND status = 'waiting')""",
+    ],
     "who decides about outgoing money is not who asked for it": [
         """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
            UPDATE approvals_approval SET decided_by = requested_by WHERE status = 'approved'""",
