@@ -3,15 +3,17 @@
 import csv
 import io
 import os
+import pwd
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, transaction
 
 from core import clock
-from receipts.models import Receipt, Statement
+from receipts import acts
+from receipts.models import Act, Receipt, Statement
 from receipts.statements import importing
 from tests.conftest import Shop
 from tests.receipts.statements.cast import BILLER, bot, detail, line_of, plain, trailer
@@ -53,6 +55,34 @@ def test_it_says_in_a_line_what_became_of_a_file(tmp_path: Path, served: Shop) -
     assert said == f"{path}: 2 lines: 2 new (statement {Statement.objects.get().id})\n"
     assert not trouble
     assert "2 lines: 2 known" in run(path)[0]
+
+
+def test_import_by_command_records_who_imported_it_and_they_cannot_confirm_its_money(
+    tmp_path: Path, served: Shop
+) -> None:
+    _, trouble = run(file_of(tmp_path, bot(line_of(served.qr_code(), clock.now()))), "--by", "malee")
+    assert (trouble, Statement.objects.get().imported_by) == ("", "malee")
+    receipt = Receipt.objects.get()
+    with pytest.raises(acts.NotPossible, match="You uploaded this statement"):
+        acts.confirm(receipt.id, by="malee", why="It is there.", now=clock.now())
+    act = {"subject_id": receipt.id, "deed": "confirmed", "why": "x", "at": clock.now()}
+    with pytest.raises(DatabaseError, match="uploaded what"), transaction.atomic():
+        Act.objects.create(by="malee", **act)
+    acts.confirm(receipt.id, by="somsri", why="It is there.", now=clock.now())
+
+
+def test_import_by_command_records_the_user_of_the_operating_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    assert run(file_of(tmp_path, bot(detail())))[1] == ""
+    assert Statement.objects.get().imported_by == pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 151, "mal\nee"])
+def test_import_by_command_refuses_a_name_that_cannot_be_recorded(tmp_path: Path, name: str) -> None:
+    assert "--by" in run(file_of(tmp_path, bot(detail())), f"--by={name}")[1]
+    assert not Statement.objects.exists()
 
 
 def test_it_keeps_quiet_if_asked_and_all_is_well(tmp_path: Path) -> None:
