@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from django.db import connection, transaction
@@ -12,10 +13,10 @@ BY_CONDITION = ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan")
 # Here the order of rows must come from an index.
 BY_ORDER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort")
 
-FIRST_COLUMNS = """
-    SELECT pg_get_indexdef(other.indexrelid, 1, true)
-    FROM pg_index AS taken JOIN pg_index AS other USING (indrelid)
-    WHERE taken.indexrelid = %s::regclass AND (other.indpred IS NULL OR other.indexrelid = taken.indexrelid)
+INDEXES = """
+    SELECT pg_get_indexdef(indexrelid, 1, true), coalesce(pg_get_expr(indpred, indrelid), ''),
+        (SELECT array_agg(attname::text) FROM pg_attribute WHERE attrelid = indrelid AND attnum > 0)
+    FROM pg_index WHERE indrelid = %s::regclass
 """
 
 
@@ -48,32 +49,76 @@ def _whole(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
 
 def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> Iterator[str]:
     kind, table = plan["Node Type"], plan.get("Relation Name")
-    # A bitmap is judged by the index that it is made from.
-    if plan.get("Index Name") in small:
+    if table in small or plan.get("Index Name") in small:
         return
-    if kind == "Bitmap Index Scan" and not _is_selective(plan):
-        yield f"{plan['Index Name']}: {plan.get('Index Cond', 'the whole index')}"
-    elif table and table not in small and kind != "Bitmap Heap Scan":
-        is_whole_order = is_limited and not {"Filter", "Index Cond"} & plan.keys()
-        if not (_is_selective(plan) or is_whole_order):
-            yield f"{kind} on {table}: {plan.get('Filter') or plan.get('Index Cond', 'all rows')}"
+    if table and not _is_selective(table, plan):
+        condition = " ".join(_conditions(plan))
+        if kind == "Bitmap Heap Scan":
+            if not all(map(_reads_a_part, _bitmaps(plan))):
+                yield f"{kind} on {table}: {condition}"
+        elif condition or not is_limited:
+            yield f"{kind} on {table}: {condition or 'all rows'}"
     # What sorts or counts reads all that is below it; a LIMIT, only what it needs.
     if kind in {"Sort", "Incremental Sort", "Aggregate"}:
         is_limited = False
     elif kind == "Limit":
         is_limited = True
     for part in plan.get("Plans", []):
-        if table not in small:
-            yield from _scans(part, small, is_limited=is_limited)
+        yield from _scans(part, small, is_limited=is_limited)
 
 
-def _is_selective(plan: dict[str, Any]) -> bool:
-    """Whether the condition is on the first column of an index, so that no index need be read whole.
+def _is_selective(table: str, plan: dict[str, Any]) -> bool:
+    """Whether an index of the table begins with a column that the rows must satisfy a condition on.
 
-    Of few rows PostgreSQL may take another index of the table than it would take of many.
+    Of few rows PostgreSQL may take another index than it would take of many, so all of them count.
     """
-    if "Index Cond" not in plan:
-        return False
+    required = [part for condition in _conditions(plan) for part in _conjuncts(condition)]
+    # An alternative, or a value that is excluded, is found by no index.
+    named = " ".join(part for part in required if " OR " not in part and "<>" not in part)
+    return any(
+        _names(named, first) and all(_names(named, column) for column in columns if _names(where, column))
+        for first, where, columns in _indexes(table)
+    )
+
+
+def _conditions(plan: dict[str, Any]) -> list[str]:
+    return [plan[name] for name in ("Index Cond", "Recheck Cond", "Filter") if name in plan]
+
+
+def _conjuncts(condition: str) -> Iterator[str]:
+    """The parts of `((a) AND (b))`; a condition without AND is one part."""
+    depth, start, inner = 0, 0, condition[1:-1]
+    for place, character in enumerate(inner):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and inner.startswith(" AND ", place + 1):
+            yield inner[start : place + 1]
+            start = place + len(" AND ") + 1
+    yield inner[start:]
+
+
+def _names(text: str, column: str) -> bool:
+    return re.search(rf"\b{column}\b", text) is not None
+
+
+@cache
+def _indexes(table: str) -> list[tuple[str, str, list[str]]]:
+    """The first column of each index, its WHERE, and the columns of the table."""
     with connection.cursor() as cursor:
-        cursor.execute(FIRST_COLUMNS, [plan["Index Name"]])
-        return any(re.search(rf"\b{first}\b", plan["Index Cond"]) for (first,) in cursor.fetchall())
+        cursor.execute(INDEXES, [table])
+        return list(cursor.fetchall())
+
+
+def _bitmaps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The indexes that a bitmap is made from."""
+    for part in plan.get("Plans", []):
+        if part["Node Type"] == "Bitmap Index Scan":
+            yield part
+        else:
+            yield from _bitmaps(part)
+
+
+def _reads_a_part(bitmap: dict[str, Any]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_indexdef(%s::regclass, 1, true)", [bitmap["Index Name"]])
+        (first,) = cursor.fetchone()
+    return _names(bitmap.get("Index Cond", ""), first)

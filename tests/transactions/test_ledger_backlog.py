@@ -115,7 +115,7 @@ def test_a_reversal_beyond_the_reach_of_one_request_is_netted_with_what_waits(me
 def test_a_balance_is_read_by_the_index_beside_the_backlog_of_another(merchant_id: str) -> None:
     other = str(MerchantFactory().id)
     pay_in(other, 1)
-    pay_in(merchant_id, 5_000)
+    pay_in(merchant_id, 2_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE transactions_unfolded")
         cursor.execute(f"EXPLAIN {postings.READ}", [postings.NEVER, accounts.of(other)])

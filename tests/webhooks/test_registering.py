@@ -99,7 +99,7 @@ def test_a_secret_is_made_when_none_is_given_and_sealed_in_the_database(shop: Sh
 
 
 @pytest.mark.usefixtures("no_probe")
-@pytest.mark.parametrize("secret", [SECRET, "x" * 16, "ความลับ", "x" * 255])
+@pytest.mark.parametrize("secret", [SECRET, "x" * 16, "ความลับของร้านส้มตำ", "x" * 255])
 def test_any_text_is_a_secret(shop: Shop, secret: str) -> None:
     assert register(shop, "https://shop.example/hook", secret=secret).status_code == 200
     assert Endpoint.objects.get().secret == secret
