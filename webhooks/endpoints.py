@@ -22,7 +22,6 @@ from webhooks.models import (
 # So long a renewed secret's predecessor also signs: time to bring the new one to every receiver.
 OVERLAP = timedelta(hours=24)
 # Whoever has one message can try secrets offline, so a secret of a merchant's own must not be short.
-LEAST_SECRET_CHARACTERS = 16
 
 
 def draft(
@@ -267,7 +266,4 @@ def _usable(secret: str | None) -> str:
         signing.key_of(secret)
     except signing.BadSecret as reason:
         raise InvalidSecret(str(reason), param="secret") from None
-    if len(secret) < LEAST_SECRET_CHARACTERS:
-        message = f"A secret has at least {LEAST_SECRET_CHARACTERS} characters."
-        raise InvalidSecret(message, param="secret")
     return secret

@@ -8,7 +8,7 @@ from webhooks.event_types import EventType
 from webhooks.models import Condition, DisabledReason, EndpointStatus, Verification
 from webhooks.targets import LONGEST_URL
 
-LONGEST_SECRET = 255
+SHORTEST_SECRET, LONGEST_SECRET = 16, 255
 LONGEST_EVENTS = 100
 
 
@@ -29,6 +29,7 @@ def _events(**options: Any) -> serializers.ListField:
 
 def _secret() -> fields.Text:
     return fields.Text(
+        min_length=SHORTEST_SECRET,
         max_length=LONGEST_SECRET,
         required=False,
         help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or 16 characters or more. Made "
