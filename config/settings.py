@@ -1,5 +1,6 @@
 """All settings in reading order. Every value comes from the environment; `config.checks` judges them."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from config.reading import NO_DATABASE, Network, database, env, log_level, log_s
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # --- what must be given -------------------------------------------------------------------------------
 SECRET_KEY = env.str("SECRET_KEY", "")
@@ -189,7 +191,7 @@ REST_FRAMEWORK: dict[str, object] = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Thai QR Payments",
-    "VERSION": "1.0.0",
+    "VERSION": VERSION,
     "DESCRIPTION": "Accept payments by Thai QR code. Amounts are integer satang: 150000 is 1,500.00 THB. "
     "Every path answers as /Thai/v1/... and as /v1/...",
     "OAS_VERSION": "3.1.0",
