@@ -30,7 +30,8 @@ test: $(VENV)/.dev ## Run all tests, the quick ones first
 	$(PY) -m pytest -n 2 -m "slow and not alone" --dist loadfile --no-loadscope-reorder
 	$(PY) -m pytest -m alone
 
-check: $(VENV)/.dev ## Check format, lint, types, imports, migrations and settings
+check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
+	@$(PY) .ci/commit_subjects.py
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(CHECK_ENV) $(VENV)/bin/mypy .
