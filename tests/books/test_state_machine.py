@@ -45,7 +45,7 @@ def test_money_is_where_it_should_be_after_any_steps(address: str) -> None:
         run_state_machine_as_test(
             lambda: StateMachine(wire),  # type: ignore[arg-type]  # whatever makes one
             settings=hypothesis.settings(
-                max_examples=EXAMPLES or 120,
+                max_examples=EXAMPLES or 60,
                 stateful_step_count=STEPS,
                 derandomize=not EXAMPLES,
                 database=None,
