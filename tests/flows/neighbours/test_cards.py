@@ -55,4 +55,5 @@ def test_repeated_card_payments_under_one_key_do_not_slow_down_a_neighbour(
 
     round_key = [uuid.uuid4().hex]
     neighbour.is_undisturbed_by(repeat, clients=16)
-    assert 200 in seen and seen <= {200, 409, 503}, json.dumps(sorted(seen))
+    # 429 comes where the machine is fast enough to reach the limit of the key.
+    assert 200 in seen and seen <= {200, 409, 429, 503}, json.dumps(sorted(seen))

@@ -37,7 +37,8 @@ def test_clients_that_guess_passwords_do_not_slow_down_a_neighbour(
     finally:
         print(seen)  # noqa: T201
         stack.manage("lift_lockout", "127.0.0.1/32")
-    assert set(seen) == {200, 429, 503}
+    # 503 comes only where two guesses are hashed at once.
+    assert {200, 429} <= set(seen) <= {200, 429, 503}
 
 
 def _token(session: requests.Session, base_url: str) -> str:
