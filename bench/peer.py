@@ -233,6 +233,8 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "amount_refunded": payment["amount_refunded"],
         "failure_code": payment["failure_code"],
         "expires_at": clock.iso_or_none(expires_at),
+        "authorize_uri": payment["authorize_uri"] if payment["status"] == "pending" else None,
+        "exceptions": [],  # no payment here has any
     }
 
 

@@ -45,6 +45,6 @@ FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 
 POLL = """
 SELECT id, qr_code_id, status, amount, currency, reference, metadata, amount_received, amount_refunded,
-    failure_code, created_at, completed_at, expires_at
+    failure_code, created_at, completed_at, expires_at, authorize_uri, has_exceptions
 FROM payments_payment WHERE merchant_id = $1 AND id = $2
 """
