@@ -152,7 +152,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
         }
         return TemplateResponse(request, "admin/approval.html", context)
 
-    @admin.display(ordering="requested_at")
+    @admin.display
     def age(self, row: Approval) -> str:
         return span(clock.now() - row.requested_at)
 

@@ -50,7 +50,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     def status_now(self, payment: Payment) -> str:
         return payment.status_at(clock.now()).label
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, payment: Payment) -> str:
         return money.display(payment.amount)
 

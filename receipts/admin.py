@@ -55,7 +55,7 @@ class ReceiptAdmin(ReadOnlyAdmin):
     ]
     search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, receipt: Receipt) -> str:
         return money.display(receipt.amount)
 
@@ -108,7 +108,7 @@ class ActAdmin(ReadOnlyAdmin):
     list_filter = ["deed"]
     search_fields = ["=subject_id", "=payment_id"]
 
-    @admin.display(ordering="subject_id")
+    @admin.display
     def subject(self, act: Act) -> str:
         page = reverse("admin:receipts_waiting_change", args=[quote(act.subject_id)])
         return format_html('<a href="{}">{}</a>', page, act.subject_id)
@@ -121,7 +121,7 @@ class ReturnAdmin(ReadOnlyAdmin):
     list_select_related = ["receipt"]
     search_fields = ["=id", "=receipt__id", "=bank_reference"]
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, made: Return) -> str:
         return money.display(made.amount)
 
@@ -135,7 +135,7 @@ class ContradictionAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=subject_id", "=bank_reference"]
     ordering = ["-id"]
 
-    @admin.display(ordering="subject_id")
+    @admin.display
     def subject(self, found: Contradiction) -> str:
         page = reverse("admin:receipts_waiting_change", args=[quote(found.pk)])
         return format_html('<a href="{}">{}</a>', page, found.subject_id)

@@ -146,7 +146,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, line: StatementLine) -> str:
         return "" if line.amount is None else money.display(line.amount)
 

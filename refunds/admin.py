@@ -29,7 +29,7 @@ class RefundAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=payment__id"]
     actions = ["cancel"]
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, refund: Refund) -> str:
         return money.display(refund.amount)
 
@@ -65,10 +65,10 @@ class TakebackAdmin(ReadOnlyAdmin):
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, taken: Takeback) -> str:
         return money.display(taken.amount)
 
-    @admin.display(description="shown by refunds", ordering="shown")
+    @admin.display(description="shown by refunds")
     def shown_baht(self, taken: Takeback) -> str:
         return money.display(taken.shown)

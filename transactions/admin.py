@@ -37,7 +37,7 @@ class AccountAdmin(ReadOnlyAdmin):
         found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
         return found
 
-    @admin.display(description="holds", ordering="held")
+    @admin.display(description="holds")
     def baht(self, account: Any) -> str:
         return money.display(account.held)
 
@@ -69,7 +69,7 @@ class JournalAdmin(ReadOnlyAdmin):
     search_fields = ["=subject_id"]
     inlines = [EntryInline]
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, journal: Journal) -> str:
         return money.display(journal.amount)
 

@@ -37,11 +37,11 @@ class TransferAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=bank_reference"]
     indexed_filters = frozenset({"end"})
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, transfer: Transfer) -> str:
         return money.display(transfer.amount)
 
-    @admin.display(description="open for", ordering="created_at")
+    @admin.display(description="open for")
     def open_for(self, transfer: Transfer) -> str | None:
         return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN else None
 

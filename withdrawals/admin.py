@@ -46,7 +46,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     indexed_filters = frozenset({"hold"})
     actions = ["cancel"]
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description="amount")
     def baht(self, withdrawal: Withdrawal) -> str:
         return money.display(withdrawal.amount)
 
