@@ -15,19 +15,21 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench schema migrations lock reset
+.PHONY: help setup run test-quick test check bench schema migrations lock reset
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
 run: $(VENV)/.run ## Start everything here: PORT (8000) and DATA_DIR (.data) may be set
 	@exec $(PY) -m config.devstack --with-parent
 
-test: $(VENV)/.dev ## Run all tests, the quick ones first
-	$(PY) -m pytest -n 2 -m "not slow"
-	$(PY) -m pytest -n 2 -m "slow and not alone" --dist loadfile --no-loadscope-reorder
+test-quick: $(VENV)/.dev ## Run the quick tests: under a minute on two cores
+	$(PY) -m pytest -n auto -m "not slow"
+
+test: test-quick ## Run all tests, the quick ones first
+	$(PY) -m pytest -n auto -m "slow and not alone" --dist loadfile --no-loadscope-reorder
 	$(PY) -m pytest -m alone
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings

@@ -7,12 +7,12 @@ import sys
 from django.core.management import execute_from_command_line
 
 from config.devstack import envfile
-from core import origin
+from core import request_context
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Standard output holds the answer of a command, such as a key as JSON.
     os.environ.setdefault("LOG_STREAM", "stderr")
     envfile.load()
-    origin.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
+    request_context.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
     execute_from_command_line(sys.argv)

@@ -1,22 +1,21 @@
 """Whether money may leave: what was asked, by whom, whether a second person is needed, and what they said."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import models
 from django.db.models import F, Q, Sum
 
-from approvals.payout_models import PayoutAccount, PayoutPolicy
+from core import triggers, vault
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
 
-__all__ = ["Approval", "Kind", "PayoutAccount", "PayoutPolicy", "Reason", "Status"]
+__all__ = ["Approval", "ApprovalKind", "ApprovalReason", "ApprovalStatus", "PayoutAccount", "PayoutPolicy"]
 
-WINDOW = timedelta(hours=24)
+DAILY_LIMIT_WINDOW = timedelta(hours=24)
 """The daily limit counts what was asked for in this time before now."""
 
 
-class Kind(models.TextChoices):
+class ApprovalKind(models.TextChoices):
     """What sends the money."""
 
     WITHDRAWAL = "withdrawal"
@@ -28,11 +27,11 @@ class Kind(models.TextChoices):
     NEVER_ARRIVED = "never_arrived", "Order that never arrived"
 
 
-REPEATED = (Kind.WRITE_OFF, Kind.NEVER_ARRIVED)
+REPEATABLE_KINDS = (ApprovalKind.WRITE_OFF, ApprovalKind.NEVER_ARRIVED)
 """What may be asked for again after it was rejected, or about something that was judged before."""
 
 
-class Status(models.TextChoices):
+class ApprovalStatus(models.TextChoices):
     WITHIN_LIMITS = "within_limits"  # nobody has to approve it
     WAITING = "waiting"
     APPROVED = "approved"
@@ -40,7 +39,12 @@ class Status(models.TextChoices):
     CANCELED = "canceled"  # whatever asked for it was canceled, or is not possible any more
 
 
-class Reason(models.TextChoices):
+TRANSITIONS = {
+    ApprovalStatus.WAITING: {ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.CANCELED}
+}
+
+
+class ApprovalReason(models.TextChoices):
     """Why a second person is needed."""
 
     NONE = "", "within the limits"
@@ -48,22 +52,24 @@ class Reason(models.TextChoices):
     DAILY_LIMIT = "daily_limit", "above the limit per 24 hours"
 
 
-DECIDED = (Status.APPROVED, Status.REJECTED)
-COUNTED = (Status.WITHIN_LIMITS, Status.WAITING, Status.APPROVED)
+DECIDED_STATUSES = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED)
+COUNTED_STATUSES = (ApprovalStatus.WITHIN_LIMITS, ApprovalStatus.WAITING, ApprovalStatus.APPROVED)
 """What the daily limit counts. A rejected item never left, nor did one that was canceled while it waited."""
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
     def waiting(self) -> "ApprovalQuerySet":
-        return self.filter(status=Status.WAITING)
+        return self.filter(status=ApprovalStatus.WAITING)
 
     def locked(self, approval_id: str) -> "Approval":
         """The row under its lock. Lock the row of its subject before."""
         return self.select_for_update(no_key=True).get(pk=approval_id)
 
-    def outgoing(self, merchant_id: str | None, *, now: datetime) -> int:
+    def outgoing_amount(self, merchant_id: str | None, *, now: datetime) -> int:
         """Satang that count against the daily limit of a merchant; None: of what is no merchant's."""
-        counted = self.filter(merchant=merchant_id, status__in=COUNTED, requested_at__gt=now - WINDOW)
+        counted = self.filter(
+            merchant=merchant_id, status__in=COUNTED_STATUSES, requested_at__gt=now - DAILY_LIMIT_WINDOW
+        )
         return counted.aggregate(satang=Sum("amount"))["satang"] or 0
 
 
@@ -74,7 +80,7 @@ class Approval(models.Model):
     """
 
     id = PublicIdKey()
-    kind = models.CharField(max_length=14, choices=Kind.choices)
+    kind = models.CharField(max_length=14, choices=ApprovalKind.choices)
     subject_id = PublicId(help_text="The withdrawal, refund or return; of a write-off the receipt.")
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
@@ -83,19 +89,42 @@ class Approval(models.Model):
     bank_code = models.CharField(max_length=3, blank=True, default="", help_text="Of the destination.")
     account_last4 = models.CharField(max_length=4, blank=True, default="")
     account_name = models.CharField(max_length=140, blank=True, default="")
-    status = models.CharField(max_length=13, choices=Status.choices)
-    reason = models.CharField("why it needs approval", max_length=11, choices=Reason.choices, blank=True)
-    requested_by = models.CharField(max_length=160, blank=True, help_text="As core.origin has it.")
+    status = models.CharField(max_length=13, choices=ApprovalStatus.choices)
+    reason = models.CharField(
+        "why it needs approval", max_length=11, choices=ApprovalReason.choices, blank=True
+    )
+    requested_by = models.CharField(max_length=160, blank=True, help_text="As core.request_context has it.")
     request_id = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField()
     note = models.CharField(max_length=500, blank=True, default="", help_text="What the requester wrote.")
-    decided_by = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    decided_by = models.CharField(
+        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+    )
     decided_at = models.DateTimeField(null=True)
-    why = models.CharField(max_length=500, blank=True, default="", help_text="What the decider wrote.")
+    decision_note = models.CharField(
+        max_length=500, blank=True, default="", help_text="What the decider wrote."
+    )
 
-    objects: Any = ApprovalQuerySet.as_manager()
+    objects = ApprovalQuerySet.as_manager()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("an approval is never deleted"),
+            triggers.initial(
+                "status", [ApprovalStatus.WAITING, ApprovalStatus.WITHIN_LIMITS], noun="an approval"
+            ),
+            triggers.Transitions("status", TRANSITIONS, noun="an approval"),
+            triggers.Refuse(
+                "decided_once",
+                triggers.UPDATE,
+                "an approval changes once, when it is decided",
+                condition="OLD.status <> 'waiting' OR NEW.status = 'waiting'",
+            ),
+            triggers.ReadOnly(
+                "what was asked for never changes",
+                exclude=["status", "decided_by", "decided_at", "decision_note"],
+            ),
+        ]
         permissions = [("decide_approval", "Can approve and reject outgoing money")]
         indexes = [
             models.Index(fields=["status", "requested_at", "id"], name="approval_by_status"),
@@ -104,34 +133,40 @@ class Approval(models.Model):
             models.Index(
                 fields=["merchant", "requested_at"],
                 include=["amount"],
-                condition=Q(status__in=COUNTED),
+                condition=Q(status__in=COUNTED_STATUSES),
                 name="approval_counted",
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(kind__in=Kind.values), name="approval_kind_known"),
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="approval_status_known"),
-            models.CheckConstraint(condition=Q(reason__in=Reason.values), name="approval_reason_known"),
+            models.CheckConstraint(condition=Q(kind__in=ApprovalKind.values), name="approval_kind_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=ApprovalStatus.values), name="approval_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(reason__in=ApprovalReason.values), name="approval_reason_known"
+            ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="approval_amount_positive"),
             models.CheckConstraint(
                 condition=Q(status="within_limits", reason="") | ~Q(status="within_limits") & ~Q(reason=""),
-                name="approval_needed_for_a_reason",
+                name="approval_has_reason_iff_needed",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=["within_limits", "waiting"], decided_at__isnull=True, decided_by="")
                 | Q(status="canceled", decided_at__isnull=False)
-                | Q(status__in=DECIDED, decided_at__isnull=False) & ~Q(decided_by=""),
+                | Q(status__in=DECIDED_STATUSES, decided_at__isnull=False) & ~Q(decided_by=""),
                 name="approval_decided_by_somebody",
             ),
             models.CheckConstraint(
-                condition=~Q(status__in=DECIDED) | ~Q(decided_by=F("requested_by")),
+                condition=~Q(status__in=DECIDED_STATUSES) | ~Q(decided_by=F("requested_by")),
                 name="approval_decided_by_another",
             ),
             models.CheckConstraint(
-                condition=~Q(status="rejected") | ~Q(why=""), name="approval_rejected_says_why"
+                condition=~Q(status="rejected") | ~Q(decision_note=""), name="approval_rejected_has_note"
             ),
             models.UniqueConstraint(
-                fields=["subject_id"], condition=~Q(kind__in=REPEATED), name="approval_once_per_subject"
+                fields=["subject_id"],
+                condition=~Q(kind__in=REPEATABLE_KINDS),
+                name="approval_once_per_subject",
             ),
             models.UniqueConstraint(
                 fields=["subject_id", "kind"], condition=Q(status="waiting"), name="approval_waits_once"
@@ -143,4 +178,75 @@ class Approval(models.Model):
 
     @property
     def is_waiting(self) -> bool:
-        return self.status == Status.WAITING
+        return self.status == ApprovalStatus.WAITING
+
+
+class PayoutPolicy(models.Model):
+    """Whether a merchant's money goes to listed accounts only. Without a row it may go anywhere."""
+
+    merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    is_restricted = models.BooleanField(help_text="Only to accounts on the list.")
+    changed_by = models.CharField(max_length=160, help_text="As core.request_context has it.")
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = "payout policy", "payout policies"
+
+    def __str__(self) -> str:
+        return str(self.merchant_id)
+
+
+class PayoutAccount(models.Model):
+    """An account on the list of a merchant. A removed one stays as a record of who added and removed it."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    bank_code = models.CharField(max_length=3)
+    account_sealed = models.TextField(editable=False)
+    account_fingerprint = models.CharField(max_length=64, editable=False)
+    account_last4 = models.CharField(max_length=4)
+    account_name = models.CharField(max_length=140)
+    added_by = models.CharField(max_length=160, help_text="As core.request_context has it.")
+    added_at = models.DateTimeField()
+    usable_at = models.DateTimeField(help_text="When the waiting period ends.")
+    removed_by = models.CharField(max_length=160, blank=True, default="")
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a payout account is removed from the list, and its row stays"),
+            triggers.ReadOnly(
+                "an account on the list never changes",
+                exclude=["removed_by", "removed_at"],
+                resealed=["account_fingerprint"],
+            ),
+            triggers.set_once("removed_at", "an account that was removed stays removed"),
+            triggers.set_once("removed_by", "an account that was removed stays removed", is_text=True),
+        ]
+        indexes = [
+            models.Index(fields=["-added_at", "-id"], name="payout_newest_first"),
+            models.Index(fields=["merchant"], name="payout_of_merchant"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["merchant", "bank_code", "account_fingerprint"],
+                condition=Q(removed_at__isnull=True),
+                name="payout_account_listed_once",
+            ),
+            models.CheckConstraint(
+                condition=~Q(account_sealed="") & ~Q(account_fingerprint="") & ~Q(added_by=""),
+                name="payout_account_added_by_somebody",
+            ),
+            models.CheckConstraint(
+                condition=Q(removed_at__isnull=True, removed_by="")
+                | Q(removed_at__isnull=False) & ~Q(removed_by=""),
+                name="payout_account_removed_by_somebody",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bank_code} ...{self.account_last4}"
+
+    @property
+    def account(self) -> str:
+        return vault.open_sealed(self.account_sealed, context=self.id)

@@ -12,13 +12,13 @@ from typing import Protocol
 from django.conf import settings
 from django.db import transaction
 
-from approvals.models import Approval, Kind, Reason, Status
-from core import ids, origin, rows, security_log
+from approvals.models import Approval, ApprovalKind, ApprovalReason, ApprovalStatus
+from core import ids, request_context, rows, security_log
 from core.errors import ApiError
 from core.security_log import SecurityEvent
 from merchants.models import ApiKey
 
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 class NotDecidable(Exception):
@@ -34,13 +34,13 @@ class OwnRequest(NotDecidable):
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingMoney:
     """Money that is about to leave, before any bank knows. amount: satang. note: what the requester wrote.
 
-    requested_by: an actor as core.origin has it; if empty, whoever causes what happens now.
+    requested_by: an actor as core.request_context has it; if empty, whoever causes what happens now.
     """
 
-    kind: Kind
+    kind: ApprovalKind
     subject_id: str
     merchant_id: str | None
     amount: int
@@ -51,7 +51,7 @@ class Outgoing:
     requested_by: str = ""
 
 
-class Handler(Protocol):
+class ApprovalHandler(Protocol):
     """What one kind of outgoing money does when it is decided, in the commit of the decision."""
 
     def lock(self, subject_id: str) -> None:
@@ -65,7 +65,7 @@ class Handler(Protocol):
 
 
 @contextmanager
-def still_allowed() -> Iterator[None]:
+def as_not_decidable() -> Iterator[None]:
     """Within it a refusal of the API, such as of an account that was removed, is told to the approver."""
     try:
         yield
@@ -74,18 +74,18 @@ def still_allowed() -> Iterator[None]:
 
 
 def lock_limits(merchant_id: str | None) -> None:
-    """Take the lock of `judge` now, for a caller who posts to the ledger before it judges."""
-    rows.run(LOCK, [f"outgoing {merchant_id or ''}"])
+    """Take the lock of `request` now, for a caller who posts to the ledger before it judges."""
+    rows.run(LOCK_LIMITS, [f"outgoing {merchant_id or ''}"])
 
 
-def judge(item: Outgoing, *, now: datetime) -> Approval:
+def request(item: OutgoingMoney, *, now: datetime) -> Approval:
     """Record the item and decide whether it waits for a second person, in the caller's transaction.
 
     The lock per merchant makes requests at the same time count each other. The caller holds the locks of
     the subject and takes those of the ledger's accounts later, or has called `lock_limits` before them.
     """
     lock_limits(item.merchant_id)
-    reason, asked = _reason(item, now), origin.current()
+    reason, cause = _approval_reason(item, now), request_context.current()
     approval: Approval = Approval.objects.create(
         id=ids.new("apr_", now),
         kind=item.kind,
@@ -95,30 +95,32 @@ def judge(item: Outgoing, *, now: datetime) -> Approval:
         bank_code=item.bank_code,
         account_last4=item.account[-4:],
         account_name=item.account_name,
-        status=Status.WAITING if reason else Status.WITHIN_LIMITS,
+        status=ApprovalStatus.WAITING if reason else ApprovalStatus.WITHIN_LIMITS,
         reason=reason,
-        requested_by=item.requested_by or asked.actor,
-        request_id=asked.request_id,
+        requested_by=item.requested_by or cause.actor,
+        request_id=cause.request_id,
         requested_at=now,
         note=item.note,
     )
     return approval
 
 
-def approve(approval_id: str, handler: Handler, *, by: str, why: str = "", now: datetime) -> Approval:
-    """Let it leave. `by` is an actor as core.origin has it, such as staff:malee.
+def approve(
+    approval_id: str, handler: ApprovalHandler, *, actor: str, note: str = "", now: datetime
+) -> Approval:
+    """Let it leave. `by` is an actor as core.request_context has it, such as staff:malee.
 
     Raises AlreadyDecided, OwnRequest, and NotDecidable from the handler.
     """
-    return _decide(approval_id, handler, Status.APPROVED, by, why, now)
+    return _decide(approval_id, handler, ApprovalStatus.APPROVED, actor, note, now)
 
 
-def reject(approval_id: str, handler: Handler, *, by: str, why: str, now: datetime) -> Approval:
+def reject(approval_id: str, handler: ApprovalHandler, *, actor: str, note: str, now: datetime) -> Approval:
     """End it. Raises AlreadyDecided, OwnRequest."""
-    return _decide(approval_id, handler, Status.REJECTED, by, why, now)
+    return _decide(approval_id, handler, ApprovalStatus.REJECTED, actor, note, now)
 
 
-def waits(*subject_ids: str) -> bool:
+def is_waiting(*subject_ids: str) -> bool:
     """Whether one of them waits for a second person."""
     found: bool = Approval.objects.waiting().filter(subject_id__in=subject_ids).exists()
     return found
@@ -128,22 +130,24 @@ def cancel(subject_id: str, *, now: datetime) -> None:
     """The subject ended while it waited, in the caller's transaction. Else nothing changes."""
     waiting = Approval.objects.waiting().filter(subject_id=subject_id).select_for_update(no_key=True).first()
     if waiting is not None:
-        _end(waiting, Status.CANCELED, origin.current().actor, "", now)
+        _close(waiting, ApprovalStatus.CANCELED, request_context.current().actor, "", now)
 
 
 @transaction.atomic
-def _decide(approval_id: str, handler: Handler, target: Status, by: str, why: str, now: datetime) -> Approval:
+def _decide(
+    approval_id: str, handler: ApprovalHandler, target: ApprovalStatus, actor: str, note: str, now: datetime
+) -> Approval:
     handler.lock(Approval.objects.values_list("subject_id", flat=True).get(pk=approval_id))
     approval: Approval = Approval.objects.locked(approval_id)
     if not approval.is_waiting:
         raise AlreadyDecided(f"It is {approval.get_status_display().lower()} already.")
-    if by == approval.requested_by:
+    if actor == approval.requested_by:
         raise OwnRequest("You asked for it yourself: another person must decide.")
-    if by == _issuer_of(approval.requested_by):
+    if actor == _issuer_of(approval.requested_by):
         raise OwnRequest("A key that you issued asked for it: another person must decide.")
     # First, because the database lets a subject go or end only by its approval.
-    _end(approval, target, by, why, now)
-    is_approved = target == Status.APPROVED
+    _close(approval, target, actor, note, now)
+    is_approved = target == ApprovalStatus.APPROVED
     (handler.approve if is_approved else handler.reject)(approval, now=now)
     event = SecurityEvent.OUTGOING_MONEY_APPROVED if is_approved else SecurityEvent.OUTGOING_MONEY_REJECTED
     security_log.record_on_commit(event, subject=approval.subject_id, merchant_id=approval.merchant_id or "")
@@ -159,16 +163,21 @@ def _issuer_of(actor: str) -> str:
     return next(iter(issuers), "")
 
 
-def _end(approval: Approval, target: Status, by: str, why: str, now: datetime) -> None:
-    approval.status, approval.decided_by, approval.decided_at, approval.why = target, by, now, why
-    approval.save(update_fields=["status", "decided_by", "decided_at", "why"])
+def _close(approval: Approval, target: ApprovalStatus, actor: str, note: str, now: datetime) -> None:
+    approval.status, approval.decided_by, approval.decided_at, approval.decision_note = (
+        target,
+        actor,
+        now,
+        note,
+    )
+    approval.save(update_fields=["status", "decided_by", "decided_at", "decision_note"])
 
 
-def _reason(item: Outgoing, now: datetime) -> Reason:
+def _approval_reason(item: OutgoingMoney, now: datetime) -> ApprovalReason:
     """The caller holds the merchant's lock. A limit of 0 is off."""
     if 0 < settings.APPROVAL_ITEM_LIMIT < item.amount:
-        return Reason.ITEM_LIMIT
+        return ApprovalReason.ITEM_LIMIT
     limit = settings.APPROVAL_DAILY_LIMIT
-    if limit and Approval.objects.outgoing(item.merchant_id, now=now) + item.amount > limit:
-        return Reason.DAILY_LIMIT
-    return Reason.NONE
+    if limit and Approval.objects.outgoing_amount(item.merchant_id, now=now) + item.amount > limit:
+        return ApprovalReason.DAILY_LIMIT
+    return ApprovalReason.NONE

@@ -2,30 +2,30 @@
 
 from django.conf import settings
 
-from banks.acquirers import Acquirer, Charge, Said
+from banks.acquirers import Acquirer, ChargeRequest, ChargeResult
 from banks.base import (
-    BadSignature,
+    AdapterConfig,
     Bank,
-    Fate,
-    Found,
-    Kind,
-    KnowsSlips,
-    Link,
-    NotAnswered,
-    Notice,
-    Order,
-    OrderNotice,
-    Purpose,
-    Question,
-    Sender,
-    Transferred,
+    InquiryFailed,
+    InquiryRequest,
+    InquiryResult,
+    InvalidSignature,
+    ReportedTransaction,
+    ReportedTransfer,
+    ResultStatus,
+    SlipLookup,
+    SlipTransfer,
+    TransactionKind,
+    TransferOrder,
+    TransferPurpose,
+    TransferResult,
+    TransferSender,
     UnknownBank,
-    Unreadable,
-    Word,
+    UnreadableMessage,
 )
 from banks.bbl import Bbl
-from banks.bbl_void import BblVoid
-from banks.needs import Need, Unmet, met
+from banks.bbl_void import BblVoidSender
+from banks.credentials import CredentialField, InvalidCredential, validate_credentials
 from banks.omise import Omise
 from banks.sandbox import SandboxBank
 from banks.sandbox_cards import SandboxAcquirer
@@ -33,76 +33,76 @@ from banks.sandbox_orders import SandboxSender
 from banks.scb import Scb
 
 __all__ = [
-    "LIVE",
+    "LIVE_BANKS",
     "Acquirer",
-    "BadSignature",
+    "AdapterConfig",
     "Bank",
-    "Charge",
-    "Fate",
-    "Found",
-    "Kind",
-    "KnowsSlips",
-    "Link",
-    "Need",
-    "NotAnswered",
-    "Notice",
-    "Order",
-    "OrderNotice",
-    "Purpose",
-    "Question",
-    "Said",
-    "Sender",
-    "Transferred",
+    "ChargeRequest",
+    "ChargeResult",
+    "CredentialField",
+    "InquiryFailed",
+    "InquiryRequest",
+    "InquiryResult",
+    "InvalidCredential",
+    "InvalidSignature",
+    "ReportedTransaction",
+    "ReportedTransfer",
+    "ResultStatus",
+    "SlipLookup",
+    "SlipTransfer",
+    "TransactionKind",
+    "TransferOrder",
+    "TransferPurpose",
+    "TransferResult",
+    "TransferSender",
     "UnknownBank",
-    "Unmet",
-    "Unreadable",
-    "Word",
+    "UnreadableMessage",
     "acquirer",
-    "asked",
-    "code_of",
+    "bank_code_of",
+    "banks_with_inquiry",
     "get",
-    "knows_slips",
-    "met",
+    "is_void_only",
     "sender",
-    "voids",
+    "supports_slip_lookup",
+    "validate_credentials",
 ]
 
-LIVE: dict[str, type[Scb] | type[Bbl]] = {"scb": Scb, "bbl": Bbl}
+LIVE_BANKS: dict[str, type[Scb] | type[Bbl]] = {"scb": Scb, "bbl": Bbl}
 """The banks that serve live merchants: each says what it needs to know of one, and how it proves itself."""
-_SENDERS = {"bank:bbl": BblVoid}
+_SENDERS = {"bank:bbl": BblVoidSender}
 
 
-def get(name: str, link: Link | None = None) -> Bank:
-    """The adapter of bank `name`, for the merchant of `link`; the sandbox bank knows all of its merchants.
+def get(name: str, config: AdapterConfig | None = None) -> Bank:
+    """The adapter of bank `name`, for the merchant of `config`; the sandbox bank knows all of its merchants.
 
     Raises UnknownBank, also for a bank that is not configured here.
     """
     if name == "sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxBank(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
-    if name in LIVE and link is not None and link.bank == name:
-        return LIVE[name](link)
+    if name in LIVE_BANKS and config is not None and config.bank == name:
+        return LIVE_BANKS[name](config)
     raise UnknownBank(name=name)
 
 
-def asked() -> dict[str, type[Bank]]:
+def banks_with_inquiry() -> dict[str, type[Bank]]:
     """The banks that can be asked whether a code was paid."""
-    return {name: bank for name, bank in _known().items() if bank.calls_per_second > 0}
+    return {name: bank for name, bank in _configured_banks().items() if bank.calls_per_second > 0}
 
 
-def knows_slips(name: str) -> bool:
+def supports_slip_lookup(name: str) -> bool:
     """Whether bank `name` can be asked about a payer's slip."""
-    known = _known()
-    return name in known and issubclass(known[name], KnowsSlips)
+    known = _configured_banks()
+    return name in known and issubclass(known[name], SlipLookup)
 
 
-def code_of(name: str) -> str:
+def bank_code_of(name: str) -> str:
     """The three digits by which statements name bank `name`; empty for one that is not configured here."""
-    known = _known()
+    known = _configured_banks()
     return known[name].code if name in known else ""
 
 
-def _known() -> dict[str, type[Bank]]:
-    known: dict[str, type[Bank]] = dict(LIVE)
+def _configured_banks() -> dict[str, type[Bank]]:
+    known: dict[str, type[Bank]] = dict(LIVE_BANKS)
     if settings.SANDBOX_BANK_SECRET:
         known["sandbox"] = SandboxBank
     return known
@@ -117,21 +117,21 @@ def acquirer(name: str) -> Acquirer:
     raise UnknownBank(name=name)
 
 
-def voids(route: str) -> bool:
-    """Whether money leaves by `route` only as a payment taken back: `Order.charge_id` says which."""
+def is_void_only(route: str) -> bool:
+    """Whether money leaves by `route` only as a payment taken back: `TransferOrder.charge_id` says which."""
     return route in _SENDERS
 
 
-def sender(route: str, link: Link | None = None) -> Sender:
-    """Who sends money out by `route`, such as "bank:sandbox", for the merchant of `link`.
+def sender(route: str, config: AdapterConfig | None = None) -> TransferSender:
+    """Who sends money out by `route`, such as "bank:sandbox", for the merchant of `config`.
 
     Raises UnknownBank like `get`.
     """
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
     kind, _, name = route.partition(":")
-    if route in _SENDERS and link is not None and link.bank == name:
-        return _SENDERS[route](link)
+    if route in _SENDERS and config is not None and config.bank == name:
+        return _SENDERS[route](config)
     if kind == "acquirer":
         return acquirer(name)
     raise UnknownBank(name=route)

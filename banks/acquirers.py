@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from banks.base import Sender
+from banks.base import TransferSender
 
-Outcome = Literal["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"]
-Decline = Literal["insufficient_funds", "card_declined", "expired_card", "processing_error"]
-Refusal = Literal["invalid_token_id", "token_already_used"]
+ChargeOutcome = Literal["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"]
+DeclineCode = Literal["insufficient_funds", "card_declined", "expired_card", "processing_error"]
+TokenErrorCode = Literal["invalid_token_id", "token_already_used"]
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ChargeRequest:
     """Money to be taken from a card. `order_id` is ours, and the acquirer's key to do it only once.
 
     token: what the customer's browser got for the card, used once. amount: satang. return_uri: where the
@@ -26,7 +26,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChargeResult:
     """What the acquirer says of a charge.
 
     `declined`: it was tried and failed, for the reason `failure_code`. `refused`: the token is not good, so
@@ -38,9 +38,9 @@ class Said:
     authorize_uri: with `pending`, the page where the payer authorises the charge by 3-D Secure, or empty.
     """
 
-    outcome: Outcome
+    outcome: ChargeOutcome
     charge_id: str = ""
-    failure_code: Decline | Refusal | None = None
+    failure_code: DeclineCode | TokenErrorCode | None = None
     brand: str = ""
     last4: str = ""
     paid_at: datetime | None = None
@@ -49,20 +49,20 @@ class Said:
     authorize_uri: str = ""
 
 
-class Acquirer(Sender, Protocol):
+class Acquirer(TransferSender, Protocol):
     """One acquirer, configured. As a Sender it gives money back to cards.
 
-    Trouble on the way is something `Said`, never an exception.
+    Trouble on the way is something `ChargeResult`, never an exception.
     """
 
     seconds: float
     """The longest that `charge` takes."""
 
-    def charge(self, charge: Charge) -> Said:
+    def charge(self, charge: ChargeRequest) -> ChargeResult:
         """Take the money, once for an `order_id`."""
 
-    def find(self, order_id: str, *, charge_id: str, since: datetime) -> Said:
-        """What became of a charge that was asked for after `since`. Never charges.
+    def find(self, order_id: str, *, charge_id: str, starts_at: datetime) -> ChargeResult:
+        """What became of a charge that was asked for after `starts_at`. Never charges.
 
         charge_id: the acquirer's, empty where we never heard it.
         """

@@ -8,10 +8,10 @@ from typing import Literal, Protocol, runtime_checkable
 from core.errors import AuthenticationError, NotFound
 from core.slips import Slip
 
-Kind = Literal["credit", "decline", "reversal"]
-Purpose = Literal["refund", "withdrawal", "return"]
-LastFate = Literal["succeeded", "failed", "returned"]
-Fate = LastFate | Literal["processing", "unknown", "not_sent"]
+TransactionKind = Literal["credit", "decline", "reversal"]
+TransferPurpose = Literal["refund", "withdrawal", "return"]
+FinalStatus = Literal["succeeded", "failed", "returned"]
+ResultStatus = FinalStatus | Literal["processing", "unknown", "not_sent"]
 
 
 class UnknownBank(NotFound):
@@ -19,14 +19,14 @@ class UnknownBank(NotFound):
     message = "No bank {name}."
 
 
-class BadSignature(AuthenticationError):
+class InvalidSignature(AuthenticationError):
     """Nobody proved to be the bank: nothing of the message is kept."""
 
     code = "invalid_signature"
     message = "The signature is missing, wrong or too old."
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """The bank said something that its adapter does not understand: it is parked for staff.
 
     answer: what this very message is answered, for a bank that wants some of it repeated; else it is
@@ -34,14 +34,14 @@ class Unreadable(Exception):
     """
 
     def __init__(
-        self, reason: str = "", *, answer: Mapping[str, str] | None = None, body: bytes = b""
+        self, reason: str = "", *, acknowledgement: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
         super().__init__(reason)
-        self.answer, self.body = answer, body
+        self.acknowledgement, self.body = acknowledgement, body
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ReportedTransaction:
     """A bank's word about one movement of money.
 
     amount: satang, at least 1. paid_at: the bank's time in UTC, to the millisecond.
@@ -50,7 +50,7 @@ class Notice:
     """
 
     bank_transaction_id: str
-    kind: Kind
+    kind: TransactionKind
     biller_id: str
     reference1: str
     reference2: str
@@ -64,20 +64,20 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderNotice:
+class ReportedTransfer:
     """A bank's word about an order of ours, of its own accord.
 
     `returned`: the money came back after it had arrived. reference: the bank's own, or empty.
     """
 
     order_id: str
-    fate: LastFate
+    status: FinalStatus
     reference: str = ""
     failure_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AdapterConfig:
     """How one merchant is known at its bank, which is the adapter's name in `banks`.
 
     credentials: what the adapter needs by name, never logged. Which these are, each adapter says.
@@ -89,7 +89,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InquiryRequest:
     """Whether anything was paid for a code: by whom it is known, and the instants (UTC) to look between.
 
     amount: satang that were asked for; what was paid may differ.
@@ -98,19 +98,19 @@ class Question:
     biller_id: str
     reference1: str
     amount: int
-    since: datetime
-    until: datetime
+    starts_at: datetime
+    ends_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InquiryResult:
     """A bank's answer to a question: byte for byte, and what it says. No notices: nothing was paid."""
 
     body: bytes
-    notices: tuple[Notice, ...]
+    transactions: tuple[ReportedTransaction, ...]
 
 
-class NotAnswered(Exception):
+class InquiryFailed(Exception):
     """The bank was asked and did not answer, or not in a way that can be relied on: ask again later."""
 
 
@@ -128,7 +128,7 @@ class Bank(Protocol):
     """How many calls it takes from us, all merchants together."""
 
     @staticmethod
-    def calls_for(question: Question) -> int:
+    def calls_needed(inquiry: InquiryRequest) -> int:
         """How many calls, tokens aside, `inquire` makes of a question."""
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
@@ -137,18 +137,18 @@ class Bank(Protocol):
         Where a bank signs nothing this accepts: see `signs_callbacks`.
         """
 
-    def parse_notice(self, body: bytes) -> Notice | OrderNotice:
+    def parse_notification(self, body: bytes) -> ReportedTransaction | ReportedTransfer:
         """What a verified message says. Raises Unreadable."""
 
-    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
+    def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
         """The body of the 200 after which the bank stops sending; None for a message that was parked."""
 
-    def inquire(self, question: Question) -> Found:
+    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
         """Ask what was paid. Takes at most some ten seconds. Raises NotAnswered, Unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Transferred:
+class SlipTransfer:
     """What a bank says of the transfer that a payer's slip names. It is no notice: no money is booked by it.
 
     amount: satang. at: UTC. payee: who got it, as the bank shows names and cut numbers. biller_id and the
@@ -156,7 +156,7 @@ class Transferred:
     """
 
     amount: int
-    at: datetime
+    transferred_at: datetime
     payee: str
     biller_id: str
     reference1: str
@@ -165,15 +165,15 @@ class Transferred:
 
 
 @runtime_checkable
-class KnowsSlips(Protocol):
+class SlipLookup(Protocol):
     """A bank that can be asked about a slip as well."""
 
-    def transfer(self, slip: Slip) -> Transferred | None:
+    def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
         """What the bank knows of it; None: no such transfer. One call. Raises NotAnswered, Unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TransferOrder:
     """Money to be sent out. `order_id` is ours, and the bank's key to do it only once.
 
     amount: satang, at least 1. account: the whole number, never logged. charge_id: the acquirer's charge for
@@ -181,7 +181,7 @@ class Order:
     """
 
     order_id: str
-    purpose: Purpose
+    purpose: TransferPurpose
     amount: int
     bank_code: str
     account: str = field(repr=False)
@@ -190,7 +190,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TransferResult:
     """What the bank says of an order.
 
     `not_sent`: surely never reached it, so it may be sent again. `unknown`: nobody can tell, so it may only
@@ -198,16 +198,16 @@ class Word:
     and `returned`.
     """
 
-    fate: Fate
+    status: ResultStatus
     reference: str = ""
     failure_code: str = ""
 
 
-class Sender(Protocol):
+class TransferSender(Protocol):
     """One way by which money leaves. Trouble on the way is a Word, never an exception."""
 
-    def send(self, order: Order) -> Word:
+    def send(self, order: TransferOrder) -> TransferResult:
         """Tell the bank to carry out the order."""
 
-    def inquire(self, order: Order) -> Word:
+    def inquire(self, order: TransferOrder) -> TransferResult:
         """Ask what became of an order. Never makes the bank carry it out."""

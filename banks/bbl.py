@@ -10,27 +10,27 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from banks import bbl_api, needs, reading, signing, texts
+from banks import bbl_api, credentials, jwt, parsing
 from banks.base import (
-    BadSignature,
-    Found,
-    Kind,
-    Link,
-    NotAnswered,
-    Notice,
-    OrderNotice,
-    Question,
-    Unreadable,
+    AdapterConfig,
+    InquiryFailed,
+    InquiryRequest,
+    InquiryResult,
+    InvalidSignature,
+    ReportedTransaction,
+    ReportedTransfer,
+    TransactionKind,
+    UnreadableMessage,
 )
-from banks.exchange import NoAnswer, NotSent
-from banks.needs import Need
+from banks.credentials import CredentialField
+from banks.http_client import NoResponse, NotSent
 from core import clock, money
 from core.errors import InvalidRequest
 
-KINDS: dict[str, Kind] = {"C": "credit", "D": "reversal"}
-RECEIVED = {"responseCode": "000", "responseMesg": "Success"}
-FOUND, UNPAID = "000", "209"
-_SHAPES = {
+KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
+ACKNOWLEDGEMENT = {"responseCode": "000", "responseMesg": "Success"}
+CODE_FOUND, CODE_NOT_FOUND = "000", "209"
+_PATTERNS = {
     "billerId": re.compile("[0-9]{15}"),
     "transDate": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
     "transTime": re.compile("[0-9]{2}:[0-9]{2}:[0-9]{2}"),
@@ -44,109 +44,126 @@ class Bbl:
     title: ClassVar[str] = "Bangkok Bank"
     code: str = "002"
     signs_callbacks: bool = True
-    proof: ClassVar[str] = "It signs each message with its key; the secret in the path comes on top."
+    authentication_note: ClassVar[str] = (
+        "It signs each message with its key; the secret in the path comes on top."
+    )
     reference3_help: ClassVar[str] = ""
-    needs: ClassVar[tuple[Need, ...]] = (
-        Need("consumer_id", "Consumer ID of the application on its portal", needs.text),
-        Need("consumer_secret", "Consumer secret of the application", needs.text),
-        Need("private_key", "Our RSA key in PEM; the bank has its public half", needs.private_key),
-        Need("bank_public_key", "The bank's RSA key in PEM", needs.public_key, is_secret=False),
-        Need("api_url", "Where its API is", needs.url, is_secret=False, default=bbl_api.API_URL),
-        Need("inquiry_path", "Its inquiry", needs.path, is_secret=False, default="/biller/v1/inquiry"),
-        Need("void_path", "Its void", needs.path, is_secret=False, default="/biller/v1/refund/reversal"),
+    credential_fields: ClassVar[tuple[CredentialField, ...]] = (
+        CredentialField("consumer_id", "Consumer ID of the application on its portal", credentials.text),
+        CredentialField("consumer_secret", "Consumer secret of the application", credentials.text),
+        CredentialField(
+            "private_key", "Our RSA key in PEM; the bank has its public half", credentials.private_key
+        ),
+        CredentialField(
+            "bank_public_key", "The bank's RSA key in PEM", credentials.public_key, is_secret=False
+        ),
+        CredentialField(
+            "api_url", "Where its API is", credentials.url, is_secret=False, default=bbl_api.API_URL
+        ),
+        CredentialField(
+            "inquiry_path", "Its inquiry", credentials.path, is_secret=False, default="/biller/v1/inquiry"
+        ),
+        CredentialField(
+            "void_path", "Its void", credentials.path, is_secret=False, default="/biller/v1/refund/reversal"
+        ),
     )
     # It says 429 to too many, and not how many that is.
     calls_per_second: float = 2.0
 
-    def __init__(self, link: Link) -> None:
-        self._biller_id = link.biller_id
-        self._credentials = link.credentials
+    def __init__(self, config: AdapterConfig) -> None:
+        self._biller_id = config.biller_id
+        self._credentials = config.credentials
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """The token stands in `Signature`, or as a bearer's in `Authorization`."""
         token = headers.get("Signature") or headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            signing.check(token, body, public_key=self._credentials["bank_public_key"], now=now)
-        except signing.BadToken:
-            raise BadSignature() from None
+            jwt.verify(token, body, public_key=self._credentials["bank_public_key"], now=now)
+        except jwt.InvalidToken:
+            raise InvalidSignature() from None
 
-    def parse_notice(self, body: bytes) -> Notice:
+    def parse_notification(self, body: bytes) -> ReportedTransaction:
         """Whatever `retryFlag` says: a repeat is known by its id."""
         try:
-            return notice(reading.loads(body), self._biller_id)
+            return parse_transaction(parsing.parse_json(body), self._biller_id)
         except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error)) from None
+            raise UnreadableMessage(str(error)) from None
 
-    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
-        return RECEIVED
+    def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
+        return ACKNOWLEDGEMENT
 
     @staticmethod
-    def calls_for(question: Question) -> int:
-        return reading.number_of_days(question.since, question.until)
+    def calls_needed(inquiry: InquiryRequest) -> int:
+        return parsing.count_bangkok_days(inquiry.starts_at, inquiry.ends_at)
 
-    def inquire(self, question: Question) -> Found:
+    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
         """Day by day, by reference and amount: money of another amount is not found this way.
 
         The bodies of several days are joined by line feeds.
         """
-        caller = bbl_api.Caller(self._credentials)
+        client = bbl_api.BblClient(self._credentials)
         try:
-            days = reading.days(question.since, question.until)
-            answers = [_day(caller, question, day) for day in days]
-        except (NotSent, NoAnswer):
-            raise NotAnswered() from None
+            days = parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at)
+            responses = [_inquire_day(client, inquiry, day) for day in days]
+        except (NotSent, NoResponse):
+            raise InquiryFailed() from None
         except ValueError as error:
-            raise NotAnswered(str(error)) from None
-        found = [notice for body, code in answers if code == FOUND for notice in _found(body, question)]
-        return Found(b"\n".join(body for body, _ in answers), tuple(dict.fromkeys(found)))
+            raise InquiryFailed(str(error)) from None
+        found = [
+            transaction
+            for body, code in responses
+            if code == CODE_FOUND
+            for transaction in _parse_response(body, inquiry)
+        ]
+        return InquiryResult(b"\n".join(body for body, _ in responses), tuple(dict.fromkeys(found)))
 
 
-def _day(caller: bbl_api.Caller, question: Question, day: date) -> tuple[bytes, str]:
-    asked = {
-        "billerId": question.biller_id,
+def _inquire_day(client: bbl_api.BblClient, inquiry: InquiryRequest, day: date) -> tuple[bytes, str]:
+    body = {
+        "billerId": inquiry.biller_id,
         "transDate": day.isoformat(),
-        "amount": money.baht(question.amount),
-        "reference1": question.reference1,
+        "amount": money.baht(inquiry.amount),
+        "reference1": inquiry.reference1,
     }
-    answer = caller.ask("inquiry_path", asked)
-    code = bbl_api.code(answer)
-    if answer.status != 200 or code not in (FOUND, UNPAID):
-        raise NotAnswered(f"answered with {answer.status}")
-    return answer.body, code
+    response = client.request("inquiry_path", body)
+    code = bbl_api.response_code(response)
+    if response.status != 200 or code not in (CODE_FOUND, CODE_NOT_FOUND):
+        raise InquiryFailed(f"answered with {response.status}")
+    return response.body, code
 
 
-def _found(body: bytes, question: Question) -> list[Notice]:
+def _parse_response(body: bytes, inquiry: InquiryRequest) -> list[ReportedTransaction]:
     try:
-        told = reading.loads(body)
-        if told.get("reference1") != question.reference1:
+        data = parsing.parse_json(body)
+        if data.get("reference1") != inquiry.reference1:
             raise ValueError("an answer to another question")
-        return words(told, question.biller_id)
+        return parse_transactions(data, inquiry.biller_id)
     except (InvalidRequest, ValueError, OverflowError) as error:
-        raise Unreadable(str(error), body=body) from None
+        raise UnreadableMessage(str(error), body=body) from None
 
 
-def words(told: Mapping[str, Any], biller_id: str) -> list[Notice]:
+def parse_transactions(data: Mapping[str, Any], biller_id: str) -> list[ReportedTransaction]:
     """One payment; two words if it was taken back since. Raises ValueError, OverflowError."""
-    last = notice(told, biller_id)
-    return [last] if last.kind == "credit" else [notice({**told, "txnType": "C"}, biller_id), last]
+    last = parse_transaction(data, biller_id)
+    return [last] if last.kind == "credit" else [parse_transaction({**data, "txnType": "C"}, biller_id), last]
 
 
-def notice(told: Mapping[str, Any], biller_id: str) -> Notice:
+def parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTransaction:
     """Raises ValueError, OverflowError."""
-    text = texts.shaped(told, _SHAPES)
+    text = parsing.matching_texts(data, _PATTERNS)
     if text["billerId"] != biller_id:
         raise ValueError("money for another biller")
-    return Notice(
+    return ReportedTransaction(
         bank_transaction_id=transaction_id(text),
         kind=KINDS[text["txnType"]],
         biller_id=text["billerId"],
         reference1=text["reference1"],
-        reference2=reading.reference(told, "reference2"),
-        reference3=reading.reference(told, "reference3"),
-        amount=reading.satang(told.get("amount")),
-        paid_at=clock.to_millisecond(reading.instant(f"{text['transDate']}T{text['transTime']}+07:00")),
-        payer_name=reading.optional(told, "fromName", reading.NAME),
-        payer_bank_code=reading.optional(told, "fromBank", "[0-9]{3}"),
+        reference2=parsing.optional_reference(data, "reference2"),
+        reference3=parsing.optional_reference(data, "reference3"),
+        amount=parsing.parse_amount(data.get("amount")),
+        paid_at=clock.to_millisecond(parsing.parse_instant(f"{text['transDate']}T{text['transTime']}+07:00")),
+        payer_name=parsing.optional_text(data, "fromName", parsing.NAME_PATTERN),
+        payer_bank_code=parsing.optional_text(data, "fromBank", "[0-9]{3}"),
         payer_account="",
     )
 

@@ -6,45 +6,47 @@ from typing import Any
 
 import orjson
 
-from banks import oauth, signing
-from banks.exchange import Answer, NoAnswer
-from banks.oauth import Api, Errand
-from banks.tokens import Token
+from banks import jwt, oauth
+from banks.http_client import NoResponse, Response
+from banks.oauth import ApiClient, AuthorizedSession
+from banks.token_cache import AccessToken
 from core import clock
 
 API_URL = "https://api.bangkokbank.com"
 SCOPE = {"grant_type": "client_credentials", "scope": "CREATE READ"}
 
 
-class Caller:
+class BblClient:
     """Some questions to the bank, which share the time that they may take."""
 
     def __init__(self, credentials: Mapping[str, str]) -> None:
         self._credentials = credentials
         name, secret = credentials["consumer_id"], credentials["consumer_secret"]
-        self._errand = Errand(Api(credentials["api_url"], name, secret, self._fetch_token))
+        self._session = AuthorizedSession(ApiClient(credentials["api_url"], name, secret, self._fetch_token))
 
-    def ask(self, path: str, asked: Mapping[str, str]) -> Answer:
-        """path: the name of the credential that holds it. Raises NotSent, NoAnswer."""
+    def request(self, path: str, params: Mapping[str, str]) -> Response:
+        """path: the name of the credential that holds it. Raises NotSent, NoResponse."""
         now = clock.now()
         headers = {
             "Content-Type": "application/json",
             "Request-Ref": uuid.uuid4().hex,
             "Transmit-Date-Time": now.astimezone(clock.BANGKOK).isoformat(timespec="milliseconds"),
-            "Signature": signing.sign(asked, private_key=self._credentials["private_key"], now=now),
+            "Signature": jwt.sign(params, private_key=self._credentials["private_key"], now=now),
         }
-        body = orjson.dumps(asked)
-        return self._errand.ask("POST", self._credentials[path], headers=headers, data=body)
+        body = orjson.dumps(params)
+        return self._session.request("POST", self._credentials[path], headers=headers, data=body)
 
-    def _fetch_token(self, errand: Errand) -> Token:
+    def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
         name, secret = self._credentials["consumer_id"], self._credentials["consumer_secret"]
-        answer = errand.call("POST", "/oauth/accesstoken", data=SCOPE, auth=(name, secret))
-        if answer.status != 200:
-            raise NoAnswer()
+        response = session.request_without_token(
+            "POST", "/oauth/accesstoken", data=SCOPE, auth=(name, secret)
+        )
+        if response.status != 200:
+            raise NoResponse()
         # Its pages and its gateway write the names differently.
-        told: dict[str, Any] = {name.replace("_", "").lower(): value for name, value in answer.told.items()}
-        return oauth.token(told, "accesstoken", "expiresin")
+        data: dict[str, Any] = {name.replace("_", "").lower(): value for name, value in response.data.items()}
+        return oauth.parse_token(data, "accesstoken", "expiresin")
 
 
-def code(answer: Answer) -> str:
-    return str(answer.told.get("responseCode", ""))
+def response_code(response: Response) -> str:
+    return str(response.data.get("responseCode", ""))

@@ -6,17 +6,26 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from banks import sandbox_inquiries, sandbox_orders, texts
-from banks.base import BadSignature, Found, Kind, Notice, OrderNotice, Question, Transferred, Unreadable
+from banks import parsing, sandbox_inquiries, sandbox_orders
+from banks.base import (
+    InquiryRequest,
+    InquiryResult,
+    InvalidSignature,
+    ReportedTransaction,
+    ReportedTransfer,
+    SlipTransfer,
+    TransactionKind,
+    UnreadableMessage,
+)
 from core import clock, money, strict_json
 from core.errors import InvalidRequest
 from core.slips import Slip
 
 TOLERANCE = timedelta(minutes=5)
-KINDS: dict[str, Kind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
+KINDS: dict[str, TransactionKind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
 
 _SIGNATURE = re.compile("t=([0-9]{1,11}),v1=([0-9a-f]{64})")
-_SHAPES = {
+_PATTERNS = {
     "transaction_id": re.compile("[!-~]{1,64}"),
     "type": re.compile("|".join(KINDS)),
     "biller_id": re.compile("[0-9]{13}|[0-9]{15}"),
@@ -31,7 +40,7 @@ _SHAPES = {
     "payer_account": re.compile("[0-9]{10,15}"),
 }
 # What an older bank would not tell; empty where there is no slip.
-_SLIP = {"slip_reference": re.compile("[A-Za-z0-9]{15,25}|")}
+_SLIP_PATTERN = {"slip_reference": re.compile("[A-Za-z0-9]{15,25}|")}
 
 
 class SandboxBank:
@@ -49,63 +58,69 @@ class SandboxBank:
         """`Sandbox-Bank-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`."""
         match = _SIGNATURE.fullmatch(headers.get(sandbox_orders.SIGNATURE, ""))
         if not match:
-            raise BadSignature()
+            raise InvalidSignature()
         sent_at, signature = match.groups()
         expected = hmac.digest(self._secret, sent_at.encode() + b"." + body, "sha256").hex()
         if not hmac.compare_digest(signature, expected):
-            raise BadSignature()
+            raise InvalidSignature()
         if abs(now.timestamp() - int(sent_at)) > TOLERANCE.total_seconds():
-            raise BadSignature()
+            raise InvalidSignature()
 
-    def parse_notice(self, body: bytes) -> Notice | OrderNotice:
+    def parse_notification(self, body: bytes) -> ReportedTransaction | ReportedTransfer:
         """Fields we do not know are ignored; those we know are all there and well-formed."""
         try:
-            told = strict_json.loads(body)
-            return sandbox_orders.notice(told) if told.get("type") == "order" else _notice(told)
+            data = strict_json.loads(body)
+            return (
+                sandbox_orders.parse_transfer(data)
+                if data.get("type") == "order"
+                else _parse_transaction(data)
+            )
         except (InvalidRequest, ValueError, OverflowError) as error:
-            raise Unreadable(str(error)) from None
+            raise UnreadableMessage(str(error)) from None
 
-    def answer(self, notice: Notice | OrderNotice | None) -> dict[str, str]:
-        return {"status": "received" if notice else "parked"}
+    def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
+        return {"status": "received" if transaction else "parked"}
 
     @staticmethod
-    def calls_for(question: Question) -> int:
+    def calls_needed(inquiry: InquiryRequest) -> int:
         return 1
 
-    def inquire(self, question: Question) -> Found:
-        found = self._ask(sandbox_inquiries.TRANSACTIONS, sandbox_inquiries.about(question))
-        asked = (question.biller_id, question.reference1)
-        if any((notice.biller_id, notice.reference1) != asked for notice in found.notices):
-            raise Unreadable("the answer speaks of another code", body=found.body)
+    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
+        found = self._request(sandbox_inquiries.TRANSACTIONS_PATH, sandbox_inquiries.inquiry_query(inquiry))
+        body = (inquiry.biller_id, inquiry.reference1)
+        if any((transaction.biller_id, transaction.reference1) != body for transaction in found.transactions):
+            raise UnreadableMessage("the answer speaks of another code", body=found.body)
         return found
 
-    def transfer(self, slip: Slip) -> Transferred | None:
-        asked = {"sending_bank": slip.sending_bank, "reference": slip.transaction_id}
-        notices = self._ask(sandbox_inquiries.SLIPS, asked).notices
-        if any([each.payer_bank_code, each.slip_reference] != [*asked.values()] for each in notices):
-            raise Unreadable("the answer speaks of another slip")
-        return next((_transferred(each) for each in notices if each.kind == "credit"), None)
+    def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
+        body = {"sending_bank": slip.sending_bank, "reference": slip.transaction_id}
+        transactions = self._request(sandbox_inquiries.SLIPS_PATH, body).transactions
+        if any([each.payer_bank_code, each.slip_reference] != [*body.values()] for each in transactions):
+            raise UnreadableMessage("the answer speaks of another slip")
+        return next((_slip_transfer(each) for each in transactions if each.kind == "credit"), None)
 
-    def _ask(self, door: str, asked: Mapping[str, str]) -> Found:
+    def _request(self, path: str, body: Mapping[str, str]) -> InquiryResult:
         """Raises NotAnswered, Unreadable."""
-        answer = sandbox_inquiries.ask(door, asked, secret=self._secret, base_url=self._base_url)
+        response = sandbox_inquiries.request(path, body, secret=self._secret, base_url=self._base_url)
         try:
-            notices = tuple(_notice(told) for told in sandbox_inquiries.transactions(answer))
+            transactions = tuple(
+                _parse_transaction(data) for data in sandbox_inquiries.transactions(response)
+            )
         except (ValueError, OverflowError) as error:
-            raise Unreadable(str(error), body=answer.body) from None
-        return Found(answer.body, notices)
+            raise UnreadableMessage(str(error), body=response.body) from None
+        return InquiryResult(response.body, transactions)
 
 
-def _notice(told: dict[str, Any]) -> Notice:
-    text = texts.shaped({"slip_reference": ""} | told, _SHAPES | _SLIP)
-    return Notice(
+def _parse_transaction(data: dict[str, Any]) -> ReportedTransaction:
+    text = parsing.matching_texts({"slip_reference": ""} | data, _PATTERNS | _SLIP_PATTERN)
+    return ReportedTransaction(
         bank_transaction_id=text["transaction_id"],
         kind=KINDS[text["type"]],
         biller_id=text["biller_id"],
         reference1=text["reference1"],
         reference2=text["reference2"],
         reference3=text["reference3"],
-        amount=_amount(text["amount"]),
+        amount=_parse_amount(text["amount"]),
         paid_at=clock.to_millisecond(datetime.fromisoformat(text["paid_at"]).astimezone(UTC)),
         payer_name=text["payer_name"],
         payer_bank_code=text["payer_bank_code"],
@@ -114,10 +129,10 @@ def _notice(told: dict[str, Any]) -> Notice:
     )
 
 
-def _transferred(credit: Notice) -> Transferred:
-    return Transferred(
+def _slip_transfer(credit: ReportedTransaction) -> SlipTransfer:
+    return SlipTransfer(
         amount=credit.amount,
-        at=credit.paid_at,
+        transferred_at=credit.paid_at,
         payee=f"biller {credit.biller_id}",
         biller_id=credit.biller_id,
         reference1=credit.reference1,
@@ -126,7 +141,7 @@ def _transferred(credit: Notice) -> Transferred:
     )
 
 
-def _amount(baht: str) -> int:
+def _parse_amount(baht: str) -> int:
     satang = money.satang(baht)
     if satang < 1:
         raise ValueError("the amount is zero")

@@ -3,21 +3,24 @@
 from datetime import datetime
 from typing import Any
 
-from banks import exchange
-from banks.acquirers import Charge, Decline, Outcome, Refusal, Said
-from banks.base import Order, Word
-from banks.exchange import Answer, NoAnswer, NotSent
+from banks import http_client
+from banks.acquirers import ChargeOutcome, ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode
+from banks.base import TransferOrder, TransferResult
+from banks.http_client import NoResponse, NotSent, Response
 
 # Short, since a merchant's test waits for it; a neighbour that is well answers in milliseconds.
 CONNECT_SECONDS, READ_SECONDS = 1.0, 2.0
-REFUSALS: dict[str, Refusal] = {"invalid_token": "invalid_token_id", "used_token": "token_already_used"}
-DECLINES: dict[str, Decline] = {
+TOKEN_ERRORS: dict[str, TokenErrorCode] = {
+    "invalid_token": "invalid_token_id",
+    "used_token": "token_already_used",
+}
+DECLINES: dict[str, DeclineCode] = {
     "insufficient_funds": "insufficient_funds",
     "do_not_honor": "card_declined",
     "expired_card": "expired_card",
     "authentication_failed": "card_declined",
 }
-STATUSES: dict[str, Outcome] = {"succeeded": "succeeded", "failed": "declined", "pending": "pending"}
+STATUSES: dict[str, ChargeOutcome] = {"succeeded": "succeeded", "failed": "declined", "pending": "pending"}
 
 
 class SandboxAcquirer:
@@ -26,79 +29,87 @@ class SandboxAcquirer:
     def __init__(self, secret: str, url: str) -> None:
         self._secret, self._url = secret, url
 
-    def charge(self, charge: Charge) -> Said:
-        asked = {
+    def charge(self, charge: ChargeRequest) -> ChargeResult:
+        body = {
             "order_id": charge.order_id,
             "token": charge.token,
             "amount": charge.amount,
             "return_uri": charge.return_uri,
         }
         try:
-            answer = self._ask("POST", "/charges", asked)
+            response = self._request("POST", "/charges", body)
         except NotSent:
-            return Said("not_sent")
-        except NoAnswer:
-            return Said("unknown")
-        refusal = REFUSALS.get(str(answer.told.get("code"))) if answer.status == 400 else None
-        return Said("refused", failure_code=refusal) if refusal else _said(answer)
+            return ChargeResult("not_sent")
+        except NoResponse:
+            return ChargeResult("unknown")
+        refusal = TOKEN_ERRORS.get(str(response.data.get("code"))) if response.status == 400 else None
+        return ChargeResult("refused", failure_code=refusal) if refusal else _parse_charge(response)
 
-    def find(self, order_id: str, *, charge_id: str, since: datetime) -> Said:
+    def find(self, order_id: str, *, charge_id: str, starts_at: datetime) -> ChargeResult:
         try:
-            answer = self._ask("GET", f"/charges/{order_id}")
-        except (NotSent, NoAnswer):
-            return Said("unknown")
-        return Said("missing") if answer.status == 404 else _said(answer)
+            response = self._request("GET", f"/charges/{order_id}")
+        except (NotSent, NoResponse):
+            return ChargeResult("unknown")
+        return ChargeResult("missing") if response.status == 404 else _parse_charge(response)
 
-    def send(self, order: Order) -> Word:
-        asked = {"order_id": order.order_id, "charge_id": order.charge_id, "amount": order.amount}
+    def send(self, order: TransferOrder) -> TransferResult:
+        body = {"order_id": order.order_id, "charge_id": order.charge_id, "amount": order.amount}
         try:
-            answer = self._ask("POST", "/refunds", asked)
+            response = self._request("POST", "/refunds", body)
         except NotSent:
-            return Word("not_sent")
-        except NoAnswer:
-            return Word("unknown")
-        return Word("failed", failure_code="rejected_by_acquirer") if answer.status == 400 else _word(answer)
+            return TransferResult("not_sent")
+        except NoResponse:
+            return TransferResult("unknown")
+        return (
+            TransferResult("failed", failure_code="rejected_by_acquirer")
+            if response.status == 400
+            else _parse_refund(response)
+        )
 
-    def inquire(self, order: Order) -> Word:
+    def inquire(self, order: TransferOrder) -> TransferResult:
         try:
-            return _word(self._ask("GET", f"/refunds/{order.order_id}"))
-        except (NotSent, NoAnswer):
-            return Word("unknown")
+            return _parse_refund(self._request("GET", f"/refunds/{order.order_id}"))
+        except (NotSent, NoResponse):
+            return TransferResult("unknown")
 
-    def _ask(self, method: str, path: str, asked: dict[str, Any] | None = None) -> Answer:
-        return exchange.ask(
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Response:
+        return http_client.request(
             method,
             self._url + path,
-            json=asked,
+            json=body,
             headers={"Authorization": f"Bearer {self._secret}"},
             timeout=(CONNECT_SECONDS, READ_SECONDS),
-            is_neighbour=True,
+            is_internal=True,
         )
 
 
-def _said(answer: Answer) -> Said:
+def _parse_charge(response: Response) -> ChargeResult:
     try:
-        return _read(answer.told) if answer.status == 200 else Said("unknown")
+        return _read_charge(response.data) if response.status == 200 else ChargeResult("unknown")
     except (KeyError, TypeError, ValueError):
-        return Said("unknown")
+        return ChargeResult("unknown")
 
 
-def _read(told: dict[str, Any]) -> Said:
-    outcome = STATUSES[told["status"]]
-    reason = DECLINES.get(told["failure_code"], "processing_error") if outcome == "declined" else None
-    return Said(
+def _read_charge(data: dict[str, Any]) -> ChargeResult:
+    outcome = STATUSES[data["status"]]
+    reason = DECLINES.get(data["failure_code"], "processing_error") if outcome == "declined" else None
+    return ChargeResult(
         outcome,
-        charge_id=told["id"],
+        charge_id=data["id"],
         failure_code=reason,
-        brand=told["card"]["brand"],
-        last4=told["card"]["last4"],
-        paid_at=datetime.fromisoformat(told["created_at"]) if outcome == "succeeded" else None,
-        amount=told["amount"],
-        currency=told["currency"],
-        authorize_uri=told["authorize_uri"] or "",
+        brand=data["card"]["brand"],
+        last4=data["card"]["last4"],
+        paid_at=datetime.fromisoformat(data["created_at"]) if outcome == "succeeded" else None,
+        amount=data["amount"],
+        currency=data["currency"],
+        authorize_uri=data["authorize_uri"] or "",
     )
 
 
-def _word(answer: Answer) -> Word:
-    is_done = answer.status == 200 and answer.told.get("status") == "succeeded"
-    return Word("succeeded", str(answer.told.get("id", ""))) if is_done else Word("unknown")
+def _parse_refund(response: Response) -> TransferResult:
+    is_done = response.status == 200 and response.data.get("status") == "succeeded"
+    return (
+        TransferResult("succeeded", str(response.data.get("id", "")))
+        if is_done
+        else TransferResult("unknown")
+    )

@@ -5,48 +5,48 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from banks import exchange, sandbox_orders
-from banks.base import NotAnswered, Question
-from banks.exchange import Answer, NoAnswer, NotSent
+from banks import http_client, sandbox_orders
+from banks.base import InquiryFailed, InquiryRequest
+from banks.http_client import NoResponse, NotSent, Response
 from core import clock
 
 log = logging.getLogger("banks")
-TRANSACTIONS, SLIPS = "/sandbox/bank/v1/transactions", "/sandbox/bank/v1/slips"
+TRANSACTIONS_PATH, SLIPS_PATH = "/sandbox/bank/v1/transactions", "/sandbox/bank/v1/slips"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
 
 
-def ask(door: str, asked: Mapping[str, str], *, secret: bytes, base_url: str) -> Answer:
+def request(door: str, body: Mapping[str, str], *, secret: bytes, base_url: str) -> Response:
     """What the bank answered with 200. Raises NotAnswered."""
-    path = f"{door}?{urlencode(asked)}"
+    path = f"{door}?{urlencode(body)}"
     headers = {sandbox_orders.SIGNATURE: sandbox_orders.sign(secret, "GET", path, b"")}
     try:
-        answer = exchange.ask(
+        response = http_client.request(
             "GET",
             base_url + path,
             headers=headers,
             timeout=(CONNECT_SECONDS, READ_SECONDS),
-            is_neighbour=True,
+            is_internal=True,
         )
-    except (NotSent, NoAnswer) as error:
-        raise NotAnswered(type(error).__name__) from None
-    if answer.status != 200:
-        log.warning("the sandbox bank answered an inquiry with %s", answer.status)
-        raise NotAnswered(f"HTTP {answer.status}")
-    return answer
+    except (NotSent, NoResponse) as error:
+        raise InquiryFailed(type(error).__name__) from None
+    if response.status != 200:
+        log.warning("the sandbox bank answered an inquiry with %s", response.status)
+        raise InquiryFailed(f"HTTP {response.status}")
+    return response
 
 
-def transactions(answer: Answer) -> list[dict[str, Any]]:
+def transactions(response: Response) -> list[dict[str, Any]]:
     """Raises ValueError where the answer holds no list of objects."""
-    found = answer.told.get("transactions")
-    if not isinstance(found, list) or not all(isinstance(told, dict) for told in found):
+    found = response.data.get("transactions")
+    if not isinstance(found, list) or not all(isinstance(data, dict) for data in found):
         raise ValueError("transactions is missing or malformed")
     return found
 
 
-def about(question: Question) -> dict[str, str]:
+def inquiry_query(inquiry: InquiryRequest) -> dict[str, str]:
     return {
-        "biller_id": question.biller_id,
-        "reference1": question.reference1,
-        "since": clock.iso(question.since),
-        "until": clock.iso(question.until),
+        "biller_id": inquiry.biller_id,
+        "reference1": inquiry.reference1,
+        "since": clock.iso(inquiry.starts_at),
+        "until": clock.iso(inquiry.ends_at),
     }

@@ -8,33 +8,44 @@ from typing import Any
 
 import orjson
 
-from banks import exchange, texts
-from banks.base import Fate, LastFate, Order, OrderNotice, Purpose, Word
-from banks.exchange import Answer, NoAnswer, NotSent
+from banks import http_client, parsing
+from banks.base import (
+    FinalStatus,
+    ReportedTransfer,
+    ResultStatus,
+    TransferOrder,
+    TransferPurpose,
+    TransferResult,
+)
+from banks.http_client import NoResponse, NotSent, Response
 from core import clock, money
 
 log = logging.getLogger("banks")
 SIGNATURE = "Sandbox-Bank-Signature"
 PATH = "/sandbox/bank/v1/orders"
 CONNECT_SECONDS, READ_SECONDS = 2, 5
-TYPES: dict[Purpose, str] = {"refund": "refund", "withdrawal": "payout", "return": "refund"}
-LAST_FATES: dict[str, LastFate] = {"succeeded": "succeeded", "failed": "failed", "returned": "returned"}
-FATES: dict[str, Fate] = {"processing": "processing", **LAST_FATES}
+TYPES: dict[TransferPurpose, str] = {"refund": "refund", "withdrawal": "payout", "return": "refund"}
+FINAL_STATUSES: dict[str, FinalStatus] = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "returned": "returned",
+}
+STATUSES: dict[str, ResultStatus] = {"processing": "processing", **FINAL_STATUSES}
 # The bank's reasons for a failure in our words; others are `rejected_by_bank`.
-REASONS = {"account_not_found": "invalid_account"}
-REJECTED, RETURNED = "rejected_by_bank", "returned_by_bank"
-UNKNOWN = Word("unknown")
-_SHAPES = {
+FAILURE_CODES = {"account_not_found": "invalid_account"}
+CODE_REJECTED, CODE_RETURNED = "rejected_by_bank", "returned_by_bank"
+UNKNOWN = TransferResult("unknown")
+_PATTERNS = {
     "reference": re.compile("[!-~]{1,64}"),
     "bank_reference": re.compile("[!-~]{1,64}"),
     "amount": re.compile("[0-9.]{1,13}"),
     "currency": re.compile(money.CURRENCY),
-    "status": re.compile("|".join(FATES)),
+    "status": re.compile("|".join(STATUSES)),
     "reason": re.compile("[a-z_]{0,30}"),
 }
-_LAST_SHAPES = _SHAPES | {"status": re.compile("|".join(LAST_FATES))}
+_FINAL_PATTERNS = _PATTERNS | {"status": re.compile("|".join(FINAL_STATUSES))}
 # Statuses that say of an order that it will never be carried out, and that it was not even looked at.
-REFUSED, NOT_TAKEN = {400, 422}, {401, 403, 404, 429}
+FINAL_REFUSAL_STATUSES, NOT_ACCEPTED_STATUSES = {400, 422}, {401, 403, 404, 429}
 
 
 class SandboxSender:
@@ -42,36 +53,40 @@ class SandboxSender:
         self._secret = secret.encode()
         self._base_url = base_url
 
-    def send(self, order: Order) -> Word:
+    def send(self, order: TransferOrder) -> TransferResult:
         """The bank does an order once, however often it is told: it knows it by our id."""
         try:
-            answer = self._ask("POST", PATH, orjson.dumps(_told(order)))
+            response = self._ask("POST", PATH, orjson.dumps(_order_body(order)))
         except NotSent:
-            return Word("not_sent")
-        except NoAnswer:
+            return TransferResult("not_sent")
+        except NoResponse:
             return UNKNOWN
-        if answer.status in REFUSED:
-            return Word("failed", failure_code=REJECTED)
-        return Word("not_sent") if answer.status in NOT_TAKEN else _word(answer, order)
+        if response.status in FINAL_REFUSAL_STATUSES:
+            return TransferResult("failed", failure_code=CODE_REJECTED)
+        return (
+            TransferResult("not_sent")
+            if response.status in NOT_ACCEPTED_STATUSES
+            else _parse_result(response, order)
+        )
 
-    def inquire(self, order: Order) -> Word:
+    def inquire(self, order: TransferOrder) -> TransferResult:
         """A bank that knows nothing of the order proves nothing: it may still be on its way."""
         try:
-            answer = self._ask("GET", f"{PATH}/{order.order_id}", b"")
-        except (NotSent, NoAnswer):
+            response = self._ask("GET", f"{PATH}/{order.order_id}", b"")
+        except (NotSent, NoResponse):
             return UNKNOWN
-        if answer.status == 404:
+        if response.status == 404:
             log.warning("the sandbox bank does not know order %s", order.order_id)
-        return _word(answer, order)
+        return _parse_result(response, order)
 
-    def _ask(self, method: str, path: str, body: bytes) -> Answer:
-        return exchange.ask(
+    def _ask(self, method: str, path: str, body: bytes) -> Response:
+        return http_client.request(
             method,
             self._base_url + path,
             data=body,
             headers={"Content-Type": "application/json", SIGNATURE: sign(self._secret, method, path, body)},
             timeout=(CONNECT_SECONDS, READ_SECONDS),
-            is_neighbour=True,
+            is_internal=True,
         )
 
 
@@ -82,7 +97,7 @@ def sign(secret: bytes, method: str, path: str, body: bytes) -> str:
     return f"t={sent_at},v1={hmac.digest(secret, signed, 'sha256').hex()}"
 
 
-def _told(order: Order) -> dict[str, str]:
+def _order_body(order: TransferOrder) -> dict[str, str]:
     return {
         "reference": order.order_id,
         "type": TYPES[order.purpose],
@@ -94,27 +109,27 @@ def _told(order: Order) -> dict[str, str]:
     }
 
 
-def notice(told: Mapping[str, Any]) -> OrderNotice:
+def parse_transfer(data: Mapping[str, Any]) -> ReportedTransfer:
     """What the bank says of an order of its own accord. Raises ValueError."""
-    text = texts.shaped(told, _LAST_SHAPES)
-    fate = LAST_FATES[text["status"]]
-    return OrderNotice(text["reference"], fate, text["bank_reference"], _failure_code(text))
+    text = parsing.matching_texts(data, _FINAL_PATTERNS)
+    status = FINAL_STATUSES[text["status"]]
+    return ReportedTransfer(text["reference"], status, text["bank_reference"], _failure_code(text))
 
 
-def _word(answer: Answer, order: Order) -> Word:
+def _parse_result(response: Response, order: TransferOrder) -> TransferResult:
     """What an answer says, if it is one and speaks of this order."""
-    if answer.status != 200:
+    if response.status != 200:
         return UNKNOWN
     try:
-        text = texts.shaped(answer.told, _SHAPES)
+        text = parsing.matching_texts(response.data, _PATTERNS)
     except ValueError:
         return UNKNOWN
     if (text["reference"], text["amount"]) != (order.order_id, money.baht(order.amount)):
         return UNKNOWN
-    return Word(FATES[text["status"]], text["bank_reference"], _failure_code(text))
+    return TransferResult(STATUSES[text["status"]], text["bank_reference"], _failure_code(text))
 
 
 def _failure_code(text: Mapping[str, str]) -> str:
     if text["status"] == "returned":
-        return RETURNED
-    return REASONS.get(text["reason"], REJECTED) if text["status"] == "failed" else ""
+        return CODE_RETURNED
+    return FAILURE_CODES.get(text["reason"], CODE_REJECTED) if text["status"] == "failed" else ""

@@ -10,14 +10,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import deliveries, history, table
-from bench.contest import CREATE, POLL, Contest, Contestant, P, Pace, Refused, Server
-from bench.deliveries import ALONE, BESIDE, HEALTHY, SOME, Deliveries, Told
+from bench import deliveries, history, report
+from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
+from bench.deliveries import (
+    BESIDE_SLOW,
+    HEALTHY_ENDPOINTS,
+    SOME_ENDPOINTS,
+    WITHOUT_SLOW,
+    DeliveryBenchmark,
+    DeliveryLatencies,
+)
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
 # The limiter counts as ever; it just never has a reason to refuse.
-CEILING = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000"}
+RAISED_RATE_LIMIT = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000"}
 # A disk, so that a commit costs what it costs; /tmp is memory on some systems.
 DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
@@ -35,20 +42,20 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="thai-qr-bench-", dir=DISK if DISK.is_dir() else None))
     home.chmod(0o711)
     try:
-        _tell("Starting an instance ...")
-        with Stack(home / "instance", **CEILING) as stack:
+        _log("Starting an instance ...")
+        with Stack(home / "instance", **RAISED_RATE_LIMIT) as stack:
             tables = [
                 *_requests(stack, home, options),
                 *_history(stack, options),
                 *_deliveries(stack, options),
             ]
-    except Refused as refusal:
+    except NotMeasurable as refusal:
         sys.exit(f"Not measured: {refusal}")
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    _tell("")
-    told = ("connections", "rounds", "seconds", "latency_seconds", "backlog")
-    caption = table.caption(**{name: getattr(options, name) for name in told})
+    _log("")
+    result = ("connections", "rounds", "seconds", "latency_seconds", "backlog")
+    caption = report.caption(**{name: getattr(options, name) for name in result})
     print(*tables, caption, sep="\n\n")
 
 
@@ -59,7 +66,7 @@ def _options() -> argparse.Namespace:
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
     add("--connections", type=int, default=8, help="requests under way at once (8)")
-    add("--rows", type=int, default=history.LONG, help=f"of the long history ({history.LONG})")
+    add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long history ({history.LONG_ROWS})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
@@ -78,13 +85,15 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
     if not operations:
         return
     with _peer(stack) as peer:
-        contest = Contest(stack, peer, folder)
-        contest.prepare()
-        results = {operation: contest.contestants(operation) for operation in operations}
-        pace, warm_up = (Pace(each, options.connections) for each in (options.seconds, WARM_UP_SECONDS))
-        for operation, contestants in results.items():
-            _play(operation, contestants, warm_up, pace, options.rounds)
-    yield table.requests(results)
+        comparison = RequestComparison(stack, peer, folder)
+        comparison.prepare()
+        results = {operation: comparison.candidates(operation) for operation in operations}
+        profile, warm_up = (
+            LoadProfile(each, options.connections) for each in (options.seconds, WARM_UP_SECONDS)
+        )
+        for operation, candidates in results.items():
+            _run_rounds(operation, candidates, warm_up, profile, options.rounds)
+    yield report.requests(results)
 
 
 @contextmanager
@@ -121,49 +130,57 @@ def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
         return
     # The endpoints end first: the instance would wait for the slow one's answers.
     with deliveries.receiver() as receiver:
-        told = Deliveries(stack, receiver)
+        result = DeliveryBenchmark(stack, receiver)
         if "deliver" in options.only:
-            contestants = told.contestants()
-            _play("deliver", contestants, WARM_UP_MESSAGES, options.deliveries, options.rounds)
-            yield table.deliveries(contestants, options.deliveries)
-        if latencies := dict(_latencies(told, options)):
-            yield table.latencies(latencies)
+            candidates = result.candidates()
+            _run_rounds("deliver", candidates, WARM_UP_MESSAGES, options.deliveries, options.rounds)
+            yield report.deliveries(candidates, options.deliveries)
+        if latencies := dict(_latencies(result, options)):
+            yield report.latencies(latencies)
 
 
-def _latencies(told: Deliveries, options: argparse.Namespace) -> Iterator[tuple[str, Told]]:
+def _latencies(
+    result: DeliveryBenchmark, options: argparse.Namespace
+) -> Iterator[tuple[str, DeliveryLatencies]]:
     """The slow endpoint comes last: its backlog stays."""
     seconds = options.latency_seconds
-    told.steadily(BESIDE_RATE, HEALTHY // BESIDE_RATE, HEALTHY)
+    result.measure_latency(BESIDE_RATE, HEALTHY_ENDPOINTS // BESIDE_RATE, HEALTHY_ENDPOINTS)
     if "latency" in options.only:
         for rate in RATES:
-            name = f"{rate} a second to {SOME}"
-            yield name, _shown(name, told.steadily(rate, seconds, SOME))
+            name = f"{rate} a second to {SOME_ENDPOINTS}"
+            yield name, _report_latency(name, result.measure_latency(rate, seconds, SOME_ENDPOINTS))
     if "slow" in options.only:
-        yield ALONE, _shown(ALONE, told.steadily(BESIDE_RATE, seconds, HEALTHY))
-        told.keep_slow_one_busy(options.backlog)
-        yield BESIDE, _shown(BESIDE, told.steadily(BESIDE_RATE, seconds, HEALTHY))
+        yield (
+            WITHOUT_SLOW,
+            _report_latency(WITHOUT_SLOW, result.measure_latency(BESIDE_RATE, seconds, HEALTHY_ENDPOINTS)),
+        )
+        result.fill_slow_endpoint(options.backlog)
+        yield (
+            BESIDE_SLOW,
+            _report_latency(BESIDE_SLOW, result.measure_latency(BESIDE_RATE, seconds, HEALTHY_ENDPOINTS)),
+        )
 
 
-def _shown(name: str, told: Told) -> Told:
-    _tell(f"{_time()}  {name}: p95 {told.quantile(0.95):,.0f} ms")
-    return told
+def _report_latency(name: str, result: DeliveryLatencies) -> DeliveryLatencies:
+    _log(f"{_time()}  {name}: p95 {result.quantile(0.95):,.0f} ms")
+    return result
 
 
-def _play(what: str, contestants: Sequence[Contestant], warm_up: P, extent: P, rounds: int) -> None:
-    for each in contestants:
-        each.play(warm_up)
+def _run_rounds(what: str, candidates: Sequence[Candidate], warm_up: P, extent: P, rounds: int) -> None:
+    for each in candidates:
+        each.run_round(warm_up)
     for number in range(1, rounds + 1):
-        for each in contestants:
-            each.rounds.append(each.play(extent))
-        rates = ", ".join(f"{each.name} {each.rounds[-1].rate:,.0f}" for each in contestants)
-        _tell(f"{_time()}  {what} {number}/{rounds}: {rates} per second")
+        for each in candidates:
+            each.rounds.append(each.run_round(extent))
+        rates = ", ".join(f"{each.name} {each.rounds[-1].rate:,.0f}" for each in candidates)
+        _log(f"{_time()}  {what} {number}/{rounds}: {rates} per second")
 
 
 def _time() -> str:
     return time.strftime("%H:%M:%S")
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     """Progress goes to standard error, the tables alone to standard output."""
     print(text, file=sys.stderr, flush=True)
 

@@ -11,24 +11,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench import cost
-from bench.contest import OURS, Contestant, Refused
+from bench import cpu_time
+from bench.comparison import OURS, Candidate, NotMeasurable
 from tests.stack import ROOT, Stack
 
 # Each endpoint has a port of its own, since connections are kept by host and port.
-HEALTHY, SOME = 100, 20
+HEALTHY_ENDPOINTS, SOME_ENDPOINTS = 100, 20
 HOOK, BARE_HOOK, SLOW_HOOK = "/hook", "/bare", "/after/10"
-BARE = "(c) bare loop, 32 threads"
-ALONE, BESIDE = "50 a second to 100", "the same beside a slow one"
+BARE_LOOP = "(c) bare loop, 32 threads"
+WITHOUT_SLOW, BESIDE_SLOW = "50 a second to 100", "the same beside a slow one"
 PATIENCE_SECONDS = 20.0
 POLL_SECONDS = 0.05
 # How long to look for messages that come twice after all came once.
-ECHO_SECONDS = 0.3
+DUPLICATE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
-class Drained:
-    """Messages a second from the go to the last receipt; processor time in microseconds a message."""
+class DeliveryRate:
+    """Messages a second from the go to the last bank transaction; processor time in microseconds a
+    message.
+    """
 
     rate: float
     sender_us: float | None
@@ -37,18 +39,18 @@ class Drained:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Milliseconds from commit to receipt, and how late the publications were (95 of 100 within)."""
+class DeliveryLatencies:
+    """Milliseconds from commit to bank transaction, and how late the publications were (95 of 100 within)."""
 
     latencies: list[float]
-    late: float
+    publish_delay_ms: float
 
     def quantile(self, share: float) -> float:
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-class Receiver:
+class ReceiverProcess:
     """The endpoints' process. It tells of each message once, and what comes twice is refused."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -56,7 +58,7 @@ class Receiver:
         self.pid = process.pid
         self.ports: list[int] = json.loads(process.stdout.readline())
         self._seen: dict[str, set[str]] = {}
-        self._asking = http.client.HTTPConnection("127.0.0.1", self.ports[0])
+        self._connection = http.client.HTTPConnection("127.0.0.1", self.ports[0])
 
     def url(self, number: int, path: str) -> str:
         return f"http://127.0.0.1:{self.ports[number]}{path}"
@@ -67,100 +69,103 @@ class Receiver:
         patient_until = time.monotonic() + PATIENCE_SECONDS
         while len(arrived) < count:
             if time.monotonic() > patient_until:
-                raise Refused(f"{len(arrived)} of {count} messages came to {path}")
+                raise NotMeasurable(f"{len(arrived)} of {count} messages came to {path}")
             time.sleep(POLL_SECONDS)
             if new := self._take(path):
                 arrived |= new
                 patient_until = time.monotonic() + PATIENCE_SECONDS
-        time.sleep(ECHO_SECONDS)
+        time.sleep(DUPLICATE_SECONDS)
         self._take(path)
         return arrived
 
     def _take(self, path: str) -> dict[str, float]:
-        self._asking.request("GET", path)
-        taken = json.load(self._asking.getresponse())
-        seen = self._seen.setdefault(path, set())
+        self._connection.request("GET", path)
+        taken = json.load(self._connection.getresponse())
+        result = self._seen.setdefault(path, set())
         for message_id, _ in taken:
-            if message_id in seen:
-                raise Refused(f"{message_id} came twice to {path}")
-            seen.add(message_id)
+            if message_id in result:
+                raise NotMeasurable(f"{message_id} came twice to {path}")
+            result.add(message_id)
         return dict(taken)
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
+def receiver() -> Iterator[ReceiverProcess]:
     """Ports 0 to 99 are the healthy ones', the next is the slow one's, the last the one of the contest."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.receiver", str(HEALTHY + 2)],
+        [sys.executable, "-m", "bench.receiver", str(HEALTHY_ENDPOINTS + 2)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
-        yield Receiver(process)
+        yield ReceiverProcess(process)
     finally:
         process.kill()
         process.communicate()
 
 
-class Deliveries:
+class DeliveryBenchmark:
     """One instance, its merchants and their endpoints."""
 
-    def __init__(self, stack: Stack, endpoints: Receiver) -> None:
+    def __init__(self, stack: Stack, endpoints: ReceiverProcess) -> None:
         self.stack, self.receiver = stack, endpoints
-        urls = [endpoints.url(number, HOOK) for number in range(HEALTHY)]
-        others = [endpoints.url(HEALTHY, SLOW_HOOK), endpoints.url(HEALTHY + 1, HOOK)]
-        *self.merchants, self.slow, self.merchant = self._tell("register", *urls, *others)
+        urls = [endpoints.url(number, HOOK) for number in range(HEALTHY_ENDPOINTS)]
+        others = [endpoints.url(HEALTHY_ENDPOINTS, SLOW_HOOK), endpoints.url(HEALTHY_ENDPOINTS + 1, HOOK)]
+        *self.merchants, self.slow, self.merchant = self._run_driver("register", *urls, *others)
 
-    def contestants(self) -> list[Contestant]:
-        return [Contestant(OURS, self._drain), Contestant(BARE, self._post_bare)]
+    def candidates(self) -> list[Candidate]:
+        return [Candidate(OURS, self._deliver_batch), Candidate(BARE_LOOP, self._post_bare)]
 
-    def steadily(self, rate: int, seconds: int, endpoints: int) -> Told:
+    def measure_latency(self, rate: int, seconds: int, endpoints: int) -> DeliveryLatencies:
         """Publish for some of the healthy endpoints at a steady rate. Raises Refused."""
-        told = self._tell("steadily", rate, seconds, *self.merchants[:endpoints])
-        committed: dict[str, float] = told["committed"]
+        result = self._run_driver("steadily", rate, seconds, *self.merchants[:endpoints])
+        committed: dict[str, float] = result["committed"]
         arrived = self.receiver.wait_for(HOOK, len(committed))
         if arrived.keys() != committed.keys():
-            raise Refused("What came is not what was published.")
+            raise NotMeasurable("What came is not what was published.")
         latencies = [1000 * (arrived[each] - at) for each, at in committed.items()]
-        return Told(latencies, 1000 * statistics.quantiles(told["late"], n=20)[-1])
+        return DeliveryLatencies(latencies, 1000 * statistics.quantiles(result["late"], n=20)[-1])
 
-    def keep_slow_one_busy(self, backlog: int) -> None:
+    def fill_slow_endpoint(self, backlog: int) -> None:
         """Publish so many for the slow endpoint, and wait until it got the first."""
-        self._tell("at_once", backlog, self.slow)
+        self._run_driver("at_once", backlog, self.slow)
         self.receiver.wait_for(SLOW_HOOK, 1)
 
-    def _drain(self, count: int) -> Drained:
+    def _deliver_batch(self, count: int) -> DeliveryRate:
         worker = self.stack.pids["webhooks"]
-        before = cost.cpu_seconds(worker)
+        before = cpu_time.cpu_seconds(worker)
         _, drained = self._timed(count, HOOK, "at_once", count, self.merchant)
-        return replace(drained, sender_us=_each(count, before, cost.cpu_seconds(worker)))
+        return replace(drained, sender_us=_microseconds_each(count, before, cpu_time.cpu_seconds(worker)))
 
-    def _post_bare(self, count: int) -> Drained:
-        url = self.receiver.url(HEALTHY + 1, BARE_HOOK)
-        told, drained = self._timed(count, BARE_HOOK, "post_again", count, self.merchant, url)
-        return replace(drained, sender_us=_each(count, 0.0, told["cpu"]), postgres_us=None)
+    def _post_bare(self, count: int) -> DeliveryRate:
+        url = self.receiver.url(HEALTHY_ENDPOINTS + 1, BARE_HOOK)
+        result, drained = self._timed(count, BARE_HOOK, "post_again", count, self.merchant, url)
+        return replace(drained, sender_us=_microseconds_each(count, 0.0, result["cpu"]), postgres_us=None)
 
-    def _timed(self, count: int, path: str, *command: object) -> tuple[dict[str, float], Drained]:
-        """What the command says, and the figures from the instant it names to the last receipt."""
+    def _timed(self, count: int, path: str, *command: object) -> tuple[dict[str, float], DeliveryRate]:
+        """What the command says, and the figures from the instant it names to the last bank transaction."""
         pids = self.stack.pids["postgres"], self.receiver.pid
-        before = [cost.cpu_seconds(pid) for pid in pids]
-        told = self._tell(*command)
+        before = [cpu_time.cpu_seconds(pid) for pid in pids]
+        result = self._run_driver(*command)
         last = max(self.receiver.wait_for(path, count).values())
-        used = [_each(count, one, cost.cpu_seconds(pid)) for one, pid in zip(before, pids, strict=True)]
-        return told, Drained(count / (last - told["at"]), None, *used)
+        used = [
+            _microseconds_each(count, one, cpu_time.cpu_seconds(pid))
+            for one, pid in zip(before, pids, strict=True)
+        ]
+        return result, DeliveryRate(count / (last - result["at"]), None, *used)
 
-    def _tell(self, command: str, *arguments: object) -> Any:
-        answer = subprocess.check_output(
-            [sys.executable, "-m", "bench.teller", command, *map(str, arguments)],
+    def _run_driver(self, command: str, *arguments: object) -> Any:
+        response = subprocess.check_output(
+            [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
             cwd=ROOT,
             # The endpoints are there, and the slow one would not answer a probe in time.
             env={**self.stack.environ, **self.stack.env, "WEBHOOK_PROBE": "off"},
             text=True,
         )
-        return json.loads(answer)
+        return json.loads(response)
 
 
-def _each(count: int, before: float | None, after: float | None) -> float | None:
+def _microseconds_each(count: int, before: float | None, after: float | None) -> float | None:
     """Microseconds a message."""
     return None if before is None or after is None else 1e6 * (after - before) / count

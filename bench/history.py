@@ -17,19 +17,19 @@ from urllib.parse import urlencode
 import psycopg
 
 from bench import load
-from bench.contest import Refused
+from bench.comparison import NotMeasurable
 from core import ids
 from core.clock import iso
 from tests.stack import Stack
 
-SHORT = 10_000
-LONG = 200_000
+SHORT_ROWS = 10_000
+LONG_ROWS = 200_000
 # Ten million rows are most of a year.
 STEP = timedelta(seconds=3)
 NEWEST = datetime(2026, 11, 20, 12, 34, 56, 789000, UTC)
 BATCH = 500_000
-FAR = 0.9
-TABLES = ("transactions_transaction", "transactions_tally", "transactions_uncounted")
+FAR_SHARE = 0.9
+TABLES = ("transactions_transaction", "transactions_transactioncount", "transactions_countdelta")
 WIDTHS = (30, 12, 9, 9, 12, 9, 9, 8)
 SHARES = {"succeeded": 0.93, "pending": 0.002, "refund": 0.08, "refunded": 0.02}
 WRITE = """
@@ -54,7 +54,7 @@ WHERE merchant_id = %s AND type = coalesce(%s, type) AND status = coalesce(%s, s
 
 
 @dataclass
-class History:
+class MerchantHistory:
     """A merchant with so many rows, and the latencies of each question in milliseconds."""
 
     rows: int
@@ -70,7 +70,7 @@ class History:
         for name, query in self.filters():
             matching = 0.5 if "start_date" in query else 1
             matching *= SHARES.get(query.get("status", query.get("type", "")), 1)
-            yield f"{name}, 90 % on", {**query, "offset": str(round(FAR * matching * self.rows))}
+            yield f"{name}, 90 % on", {**query, "offset": str(round(FAR_SHARE * matching * self.rows))}
 
     def filters(self) -> Iterator[tuple[str, dict[str, str]]]:
         """The dates cut out the middle half, and cut through a minute on both sides."""
@@ -93,7 +93,7 @@ class History:
 
 def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
     """Write both histories, ask in turn with one connection; return the table. Raises Refused."""
-    short, long = (_write(stack, count) for count in (SHORT, rows))
+    short, long = (_write(stack, count) for count in (SHORT_ROWS, rows))
     for history in (short, long):
         _check_totals(stack, history)
     for _ in range(rounds):
@@ -103,7 +103,7 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
     return table(short, long)
 
 
-def table(short: History, long: History) -> str:
+def table(short: MerchantHistory, long: MerchantHistory) -> str:
     """Medians and 95 of 100 of all rounds; `times` compares the medians."""
     title = "page and total of the history"
     sizes = (f"{short.rows:,} rows", "p50 ms", "p95 ms", f"{long.rows:,}", "p50 ms", "p95 ms", "times")
@@ -115,42 +115,42 @@ def table(short: History, long: History) -> str:
     return "\n".join(lines)
 
 
-def _write(stack: Stack, rows: int) -> History:
+def _write(stack: Stack, rows: int) -> MerchantHistory:
     """A merchant with a history, loaded under all triggers; what they note is counted at once."""
     made = json.loads(stack.manage("create_merchant", "--name", f"{rows:,}", "--mode", "test", "--json"))
-    told = {"run": ids.random_text(6), "merchant": made["merchant_id"], "newest": NEWEST, "step": STEP}
+    result = {"run": ids.random_text(6), "merchant": made["merchant_id"], "newest": NEWEST, "step": STEP}
     started = time.monotonic()
     with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
         for last in range(rows, 0, -BATCH):
             first = max(0, last - BATCH)
-            connection.execute(WRITE, {**told, "last": last, "first": first})
-            connection.execute("DELETE FROM transactions_uncounted")
+            connection.execute(WRITE, {**result, "last": last, "first": first})
+            connection.execute("DELETE FROM transactions_countdelta")
             _tell(f"{rows - first:,} of {rows:,} rows after {time.monotonic() - started:.0f} s")
         # As the database itself does within a minute or two.
         connection.execute(f"VACUUM (ANALYZE) {', '.join(TABLES)}")
-    return History(rows, made["merchant_id"], made["secret_key"])
+    return MerchantHistory(rows, made["merchant_id"], made["secret_key"])
 
 
-def _check_totals(stack: Stack, history: History) -> None:
+def _check_totals(stack: Stack, history: MerchantHistory) -> None:
     """Each total must be what a plain count says. Raises Refused."""
     with psycopg.connect(stack.env["DATABASE_URL"]) as connection:
         for name, query in history.filters():
-            asked = [history.merchant_id, *(query.get(each) for each in ("type", "status"))]
+            requested = [history.merchant_id, *(query.get(each) for each in ("type", "status"))]
             dates = [query.get("start_date", "-infinity"), query.get("end_date", "infinity")]
-            counted = connection.execute(COUNT, [*asked, *dates]).fetchone()
+            counted = connection.execute(COUNT, [*requested, *dates]).fetchone()
             request = urllib.request.Request(f"{stack.base_url}{history.path(query)}")
             request.add_header("Authorization", f"Bearer {history.secret_key}")
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                total = json.load(answer)["total"]
+            with urllib.request.urlopen(request, timeout=30) as response:
+                total = json.load(response)["total"]
             if counted != (total,):
-                raise Refused(f"{name}: the total is {total}, counted are {counted}")
+                raise NotMeasurable(f"{name}: the total is {total}, counted are {counted}")
 
 
-def _ask(port: int, history: History, name: str, query: dict[str, str], seconds: float) -> None:
-    seen = load.run(port, itertools.repeat(history.request(query)), connections=1, seconds=seconds)
-    if set(seen.statuses) != {200}:
-        raise Refused(f"{name}: {dict(seen.statuses)}, first {seen.first_refusal!r}")
-    history.latencies.setdefault(name, []).extend(1000 * each for each in seen.latencies)
+def _ask(port: int, history: MerchantHistory, name: str, query: dict[str, str], seconds: float) -> None:
+    result = load.run(port, itertools.repeat(history.request(query)), connections=1, seconds=seconds)
+    if set(result.statuses) != {200}:
+        raise NotMeasurable(f"{name}: {dict(result.statuses)}, first {result.first_refusal!r}")
+    history.latencies.setdefault(name, []).extend(1000 * each for each in result.latencies)
 
 
 def _figures(latencies: list[float]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ LENGTH = b"content-length:"
 
 
 @dataclass
-class Outcome:
+class LoadResult:
     """What came back within the time of one round."""
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -69,9 +69,9 @@ def _is_whole(received: bytes) -> bool:
     return len(received) >= end + len(HEAD_END) + length
 
 
-def run(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> Outcome:
+def run(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> LoadResult:
     """Keep `connections` requests under way for `seconds`; each answer is followed by the next request."""
-    outcome, selector = Outcome(), selectors.DefaultSelector()
+    outcome, selector = LoadResult(), selectors.DefaultSelector()
     opened = [Connection(port) for _ in range(connections)]
     cpu, started = time.process_time(), time.perf_counter()
     for connection in opened:
@@ -87,7 +87,7 @@ def run(port: int, requests: Iterator[bytes], *, connections: int, seconds: floa
 
 
 def _exchange(
-    selector: selectors.BaseSelector, requests: Iterator[bytes], outcome: Outcome, deadline: float
+    selector: selectors.BaseSelector, requests: Iterator[bytes], outcome: LoadResult, deadline: float
 ) -> None:
     while selector.get_map():
         ready = selector.select(TIMEOUT)
@@ -95,20 +95,20 @@ def _exchange(
             raise TimeoutError(f"No answer in {TIMEOUT:.0f} seconds.")
         for key, _ in ready:
             connection: Connection = key.data
-            answer = connection.take()
-            if answer is None:
+            response = connection.take()
+            if response is None:
                 continue
             now = time.perf_counter()
-            _note(outcome, answer, now - connection.sent_at)
+            _record(outcome, response, now - connection.sent_at)
             if now < deadline:
                 connection.ask(next(requests))
             else:
                 selector.unregister(connection.socket)
 
 
-def _note(outcome: Outcome, answer: bytes, seconds: float) -> None:
-    status = int(answer[9:12])
+def _record(outcome: LoadResult, response: bytes, seconds: float) -> None:
+    status = int(response[9:12])
     outcome.statuses[status] += 1
     outcome.latencies.append(seconds)
     if status != 200 and not outcome.first_refusal:
-        outcome.first_refusal = answer
+        outcome.first_refusal = response

@@ -19,10 +19,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
-from bench import statements
+from bench import peer_sql
 from core import clock, crypto, ids, thaiqr
-from core.rates import SCRIPT
-from merchants import secrets
+from core.rate_limits import SCRIPT
+from merchants import secret_keys
 
 POOL = 8
 BASE_URL = os.environ.get("BASE_URL", "")
@@ -78,28 +78,28 @@ async def invalid(request: Request, error: RequestValidationError) -> Response:
 
 
 @app.post("/Thai/v1/qr-codes")
-async def create(request: Request, asked: QrCodeRequest) -> Response:
+async def create(request: Request, requested: QrCodeRequest) -> Response:
     now = clock.now()
     async with app.state.pool.acquire() as connection:
         merchant = await _authenticate(connection, request, now)
         await _limit(merchant["id"])
-        key, fingerprint = request.headers["idempotency-key"], _fingerprint(asked)
-        stored = await connection.fetchrow(statements.LOOK_UP_KEY, merchant["merchant_id"], key)
+        key, fingerprint = request.headers["idempotency-key"], _fingerprint(requested)
+        stored = await connection.fetchrow(peer_sql.LOOK_UP_KEY, merchant["merchant_id"], key)
         if stored is not None and stored["expires_at"] > now:
             return _replay(stored, fingerprint, merchant["merchant_id"], key)
-        listeners = await connection.fetch(statements.LISTENERS, merchant["merchant_id"])
-        answer, values = _drawn(asked, merchant, now, listeners)
-        sealed = _seal(answer, merchant["merchant_id"], key)
+        listeners = await connection.fetch(peer_sql.LISTENERS, merchant["merchant_id"])
+        response, values = _drawn(requested, merchant, now, listeners)
+        sealed = _seal(response, merchant["merchant_id"], key)
         try:
             await connection.execute(
-                statements.CREATE,
+                peer_sql.CREATE,
                 *(merchant["merchant_id"], key, fingerprint, sealed, now, now + timedelta(hours=24)),
                 *values,
             )
         except asyncpg.UniqueViolationError:
-            stored = await connection.fetchrow(statements.LOOK_UP_KEY, merchant["merchant_id"], key)
+            stored = await connection.fetchrow(peer_sql.LOOK_UP_KEY, merchant["merchant_id"], key)
             return _replay(stored, fingerprint, merchant["merchant_id"], key)
-    return Response(answer, media_type="application/json")
+    return Response(response, media_type="application/json")
 
 
 @app.get("/Thai/v1/payments/{payment_id}")
@@ -108,7 +108,7 @@ async def poll(request: Request, payment_id: str) -> Response:
     async with app.state.pool.acquire() as connection:
         merchant = await _authenticate(connection, request, now)
         await _limit(merchant["id"])
-        payment = await connection.fetchrow(statements.POLL, merchant["merchant_id"], payment_id)
+        payment = await connection.fetchrow(peer_sql.POLL, merchant["merchant_id"], payment_id)
     if payment is None:
         raise Refusal(404, "payment_not_found")
     return _json(_payment_object(payment, now))
@@ -116,9 +116,9 @@ async def poll(request: Request, payment_id: str) -> Response:
 
 async def _authenticate(connection: Any, request: Request, now: datetime) -> Any:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secrets.is_well_formed(secret):
+    if scheme.lower() != "bearer" or not secret_keys.is_well_formed(secret):
         raise Refusal(401, "authentication_failed")
-    found = await connection.fetchrow(statements.AUTHENTICATE, secrets.digest(secret))
+    found = await connection.fetchrow(peer_sql.AUTHENTICATE, secret_keys.digest(secret))
     if found is None or found["revoked_at"] or (found["expires_at"] and found["expires_at"] <= now):
         raise Refusal(401, "authentication_failed")
     return found
@@ -130,14 +130,14 @@ async def _limit(key_id: str) -> None:
         raise Refusal(429, "rate_limit_exceeded")
 
 
-def _fingerprint(asked: QrCodeRequest) -> bytes:
-    body = asked.model_dump(exclude_unset=True)
+def _fingerprint(requested: QrCodeRequest) -> bytes:
+    body = requested.model_dump(exclude_unset=True)
     return hashlib.sha256(orjson.dumps(["create", body], option=orjson.OPT_SORT_KEYS)).digest()
 
 
-def _seal(answer: bytes, merchant_id: str, key: str) -> bytes:
+def _seal(response: bytes, merchant_id: str, key: str) -> bytes:
     """Stored answers may name an account, so they are sealed as the service seals them."""
-    return crypto.seal(answer.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
+    return crypto.seal(response.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
 
 
 def _replay(stored: Any, fingerprint: bytes, merchant_id: str, key: str) -> Response:
@@ -148,7 +148,7 @@ def _replay(stored: Any, fingerprint: bytes, merchant_id: str, key: str) -> Resp
 
 
 def _drawn(
-    asked: QrCodeRequest, merchant: Any, now: datetime, listeners: Any
+    requested: QrCodeRequest, merchant: Any, now: datetime, listeners: Any
 ) -> tuple[bytes, tuple[Any, ...]]:
     """The answer, and the parameters 7 to 23 of the statement that stores it."""
     payment_id, code_id, event_id = ids.new("pay_", now), ids.new("qr_", now), ids.new("evt_", now)
@@ -158,36 +158,43 @@ def _drawn(
         reference1=reference1,
         reference2=merchant["reference2"] or None,
         reference3=merchant["reference3"] or None,
-        amount=asked.amount,
+        amount=requested.amount,
     )
-    expires_at = now + timedelta(minutes=asked.expiry_minutes)
-    account = asked.client_bank_account
+    expires_at = now + timedelta(minutes=requested.expiry_minutes)
+    account = requested.client_bank_account
     sealed = None if account is None else crypto.seal(account, context=payment_id, keys=KEYS)
-    told = [row for row in listeners if "payment.pending" in row["events"]]
+    result = [row for row in listeners if "payment.pending" in row["events"]]
     values = (
-        *(payment_id, code_id, asked.amount, asked.reference, _metadata(asked), asked.client_name),
-        *(asked.client_bank_name, sealed, expires_at, merchant["biller_id"], reference1, payload),
-        *(event_id, _event(event_id, payment_id, code_id, asked, now)),
-        [ids.new("dlv_", now) for _ in told],
-        [row["id"] for row in told],
-        ["pending" if row["status"] == "active" else "held" for row in told],
+        *(
+            payment_id,
+            code_id,
+            requested.amount,
+            requested.reference,
+            _metadata(requested),
+            requested.client_name,
+        ),
+        *(requested.client_bank_name, sealed, expires_at, merchant["biller_id"], reference1, payload),
+        *(event_id, _event(event_id, payment_id, code_id, requested, now)),
+        [ids.new("dlv_", now) for _ in result],
+        [row["id"] for row in result],
+        ["pending" if row["status"] == "active" else "held" for row in result],
     )
-    return _code_object(code_id, payment_id, payload, asked, expires_at), values
+    return _code_object(code_id, payment_id, payload, requested, expires_at), values
 
 
-def _metadata(asked: QrCodeRequest) -> str | None:
-    return None if asked.metadata is None else orjson.dumps(asked.metadata).decode()
+def _metadata(requested: QrCodeRequest) -> str | None:
+    return None if requested.metadata is None else orjson.dumps(requested.metadata).decode()
 
 
-def _event(event_id: str, payment_id: str, code_id: str, asked: QrCodeRequest, now: datetime) -> bytes:
+def _event(event_id: str, payment_id: str, code_id: str, requested: QrCodeRequest, now: datetime) -> bytes:
     data = {
         "payment_id": payment_id,
         "status": "pending",
-        "amount": asked.amount,
+        "amount": requested.amount,
         "currency": "THB",
         "qr_code_id": code_id,
-        "reference": asked.reference,
-        "metadata": asked.metadata,
+        "reference": requested.reference,
+        "metadata": requested.metadata,
         "failure_code": None,
     }
     at = clock.iso(now)
@@ -195,9 +202,9 @@ def _event(event_id: str, payment_id: str, code_id: str, asked: QrCodeRequest, n
 
 
 def _code_object(
-    code_id: str, payment_id: str, payload: str, asked: QrCodeRequest, expires_at: datetime
+    code_id: str, payment_id: str, payload: str, requested: QrCodeRequest, expires_at: datetime
 ) -> bytes:
-    optional = asked.model_dump(
+    optional = requested.model_dump(
         include={"reference", "client_name", "client_bank_name", "client_bank_account", "metadata"},
         exclude_none=True,
     )
@@ -206,7 +213,7 @@ def _code_object(
             "qr_code_id": code_id,
             "qr_data": payload,
             "qr_image_url": f"{BASE_URL}/Thai/qr-codes/{code_id}/image",
-            "amount": asked.amount,
+            "amount": requested.amount,
             "currency": "THB",
             "expires_at": clock.iso(expires_at),
             "payment_id": payment_id,

@@ -54,9 +54,9 @@ class Endpoint(asyncio.Protocol):
         else:
             self.send(OK)
 
-    def send(self, answer: bytes) -> None:
+    def send(self, response: bytes) -> None:
         if not self.transport.is_closing():
-            self.transport.write(answer)
+            self.transport.write(response)
 
 
 def _value(head: bytes, lower: bytes, name: bytes) -> bytes:

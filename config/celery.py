@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery, signals
 from django.conf import settings
 
-from core import origin
+from core import request_context
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -16,72 +16,108 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 # name, task, seconds between two runs, queue, why
-BEAT = [
-    ("ring webhooks", "webhooks.ring", 1.0, "webhooks", "a lost doorbell costs a second, not a notification"),
+BEAT_SCHEDULE = [
+    (
+        "deliver webhooks",
+        "webhooks.run_due",
+        1.0,
+        "webhooks",
+        "a lost wakeup costs a second, not a notification",
+    ),
     (
         "expire payments",
         "payments.expire_due",
         5.0,
         "default",
-        "reads are right without it; this sends the event",
+        "sends the event; reads check the time themselves",
     ),
-    ("carry out refunds", "refunds.run_due", 1.0, "transfers", "money back: told to banks, inquired"),
-    ("carry out returns", "receipts.run_returns", 1.0, "transfers", "money that did not fit goes back"),
-    ("carry out withdrawals", "withdrawals.run_due", 1.0, "transfers", "money out: told to banks, inquired"),
+    (
+        "carry out refunds",
+        "refunds.run_due",
+        1.0,
+        "transfers",
+        "submits refunds to banks and asks for their status",
+    ),
+    (
+        "carry out returns",
+        "reconciliation.run_returns",
+        1.0,
+        "transfers",
+        "sends back money that matched no payment",
+    ),
+    (
+        "carry out withdrawals",
+        "withdrawals.run_due",
+        1.0,
+        "transfers",
+        "submits withdrawals to banks and asks for their status",
+    ),
     (
         "inquire card payments",
         "payments.inquire_due",
         1.0,
         "cards",
-        "what an acquirer did not answer, or a crash left over",
+        "asks acquirers about charges without a response",
     ),
     (
         "inquire payments",
-        "receipts.inquire_due",
+        "reconciliation.inquire_due",
         1.0,
         "inquiries",
-        "a lost callback becomes a late one, not a lost payment",
+        "finds payments without a callback",
     ),
-    ("apply receipts", "receipts.apply_left", 5.0, "default", "what a crash stored but did not apply"),
     (
-        "fold ledger",
-        "transactions.fold_due",
+        "apply bank transactions",
+        "reconciliation.apply_left",
         5.0,
         "default",
-        "balances are right without it; this keeps them quick",
+        "applies notifications that a crash left unprocessed",
+    ),
+    (
+        "roll up ledger",
+        "ledger.roll_up_due",
+        5.0,
+        "default",
+        "rolls up ledger entries; balances are exact without it",
     ),
     (
         "count history",
-        "transactions.count_due",
+        "transactions.roll_up_counts",
         5.0,
         "default",
-        "totals are right without it; this keeps them quick",
+        "rolls up counts; totals are exact without it",
     ),
     *(
-        (f"heartbeat {queue}", f"console.beat_{queue}", 5.0, queue, "readiness: this queue is being served")
+        (
+            f"heartbeat {queue}",
+            f"operations.heartbeat_{queue}",
+            5.0,
+            queue,
+            "shows /readyz that this queue is served",
+        )
         for queue in settings.QUEUES
     ),
     (
-        "forget keys",
-        "idempotency.forget_expired",
+        "delete expired idempotency keys",
+        "idempotency.delete_expired",
         600.0,
         "default",
-        "keys are dead by the clock; this frees the space",
+        "frees space; expired keys are ignored anyway",
     ),
     (
-        "forget attempts",
-        "webhooks.forget_attempts",
+        "delete old delivery attempts",
+        "webhooks.delete_old_attempts",
         600.0,
         "default",  # not "webhooks": tidying up delays no notification
-        "attempts are kept for WEBHOOK_ATTEMPT_DAYS",
+        "attempts are kept for WEBHOOK_ATTEMPT_RETENTION_DAYS",
     ),
 ]
 app.conf.beat_schedule = {
     name: {"task": task, "schedule": every, "options": {"queue": queue, "expires": max(every, 1.0)}}
-    for name, task, every, queue, _why in BEAT
+    for name, task, every, queue, _why in BEAT_SCHEDULE
 }
 app.conf.task_routes = {"webhooks.*": {"queue": "webhooks"}}
-app.conf.beat_scheduler = "console.beat:Scheduler"
+app.conf.beat_scheduler = "operations.heartbeats:HeartbeatScheduler"
 app.conf.beat_max_loop_interval = 1.0
 
 
@@ -100,14 +136,14 @@ def check_settings(**kwargs: Any) -> None:
 
 
 @signals.task_prerun.connect
-def say_what_runs(task_id: str, task: Any, **kwargs: Any) -> None:
+def begin_task_context(task_id: str, task: Any, **kwargs: Any) -> None:
     """Threads and processes are used again: nothing of the task before holds."""
-    origin.begin(actor=f"task:{task.name}", request_id=task_id)
+    request_context.begin(actor=f"task:{task.name}", request_id=task_id)
 
 
 @signals.worker_shutting_down.connect
-def begin_no_more_posts(**kwargs: Any) -> None:
+def stop_webhook_dispatcher(**kwargs: Any) -> None:
     """What is under way still ends and is written down."""
-    from webhooks import deliveries
+    from webhooks.delivery import dispatcher
 
-    deliveries.stop()
+    dispatcher.stop()

@@ -14,37 +14,37 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, ProgrammingError, connections
 
-from config.reading import NO_DATABASE, unreadable
-from console import encryption
+from config.env import NO_DATABASE, invalid_variables
 from core import money
 from core.postgres import sessions
+from operations import encryption
 
-LONGEST_TTL_HOURS = 8784
-LONGEST_WAITING_HOURS = 720
-LONGEST_TOLERANCE_SECONDS = 3600
-NEIGHBOUR = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
-LONGEST_ATTEMPT_DAYS = 3653
-MOST_PROXY_HOPS = 10
-MOST_CARD_CALLS = 64
-OURS = "settings"
+MAX_TTL_HOURS = 8784
+MAX_WAITING_HOURS = 720
+MAX_TOLERANCE_SECONDS = 3600
+INTERNAL_URL = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
+MAX_ATTEMPT_DAYS = 3653
+MAX_PROXY_HOPS = 10
+MAX_CARD_CONCURRENCY = 64
+SETTINGS_TAG = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
 OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 where the network encrypts by itself."
-SHORTEST_TOKEN = 24
-PROBES = ("off", "reachable", "2xx")
+MIN_TOKEN_LENGTH = 24
+WEBHOOK_PROBE_MODES = ("off", "reachable", "2xx")
 
 
 def refuse_wrong_settings() -> None:
     """Run every check, the database's too; raises SystemCheckError. Servers and workers call it at start."""
     # First ours: Django's checks of models end in a traceback where the database does not answer.
-    call_command("check", tags=[OURS, Tags.database], databases=["default"], fail_level="ERROR")
-    _check()
+    call_command("check", tags=[SETTINGS_TAG, Tags.database], databases=["default"], fail_level="ERROR")
+    _run_checks()
     with suppress(ProgrammingError):  # the tables are not there yet, as `/readyz` says
         encryption.write_key_check()
-    _check(Tags.database)  # somebody else may have written it, with other keys
+    _run_checks(Tags.database)  # somebody else may have written it, with other keys
 
 
-def _check(*tags: str) -> None:
+def _run_checks(*tags: str) -> None:
     call_command("check", databases=["default"], fail_level="ERROR", tags=tags or None)
 
 
@@ -52,7 +52,7 @@ def _error(number: int, message: str, hint: str) -> CheckMessage:
     return Error(message, hint=hint, id=f"qr.E{number:03}")
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """SECRET_KEY, IDEMPOTENCY_KEYS, FIELD_ENCRYPTION_KEYS, REDIS_URL, BASE_URL, DATABASE_URL."""
     found = []
@@ -80,35 +80,39 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Numbers and choices that make no sense."""
     found: list[CheckMessage] = []
-    found.extend(_error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in unreadable)
+    found.extend(
+        _error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in invalid_variables
+    )
     if settings.RATE_LIMIT < 0:
         found.append(_error(6, "RATE_LIMIT is negative.", "Requests per second and key; 0 turns it off."))
     if settings.RATE_LIMIT > 0 and settings.RATE_LIMIT_BURST < 1:
         found.append(
             _error(15, "RATE_LIMIT_BURST admits nothing.", "At least 1; twice RATE_LIMIT if not set.")
         )
-    if not 0 < settings.IDEMPOTENCY_TTL_HOURS <= LONGEST_TTL_HOURS:
+    if not 0 < settings.IDEMPOTENCY_TTL_HOURS <= MAX_TTL_HOURS:
         found.append(
             _error(7, "IDEMPOTENCY_TTL_HOURS is out of range.", "24, or less in tests; a year at most.")
         )
-    if settings.WEBHOOK_PROBE not in PROBES:
-        found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(PROBES)}."))
-    if settings.WEBHOOK_SECONDS <= 0 or settings.WEBHOOK_PACE <= 0:
-        found.append(_error(9, "WEBHOOK_SECONDS and WEBHOOK_PACE must be positive.", "15 and 1 by default."))
-    if settings.TRANSFER_PACE <= 0:
-        found.append(_error(17, "TRANSFER_PACE must be positive.", "1 by default."))
-    if settings.INQUIRY_PACE <= 0:
-        found.append(_error(23, "INQUIRY_PACE must be positive.", "1 by default."))
+    if settings.WEBHOOK_PROBE not in WEBHOOK_PROBE_MODES:
+        found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(WEBHOOK_PROBE_MODES)}."))
+    if settings.WEBHOOK_TIMEOUT_SECONDS <= 0 or settings.WEBHOOK_SPEEDUP <= 0:
+        found.append(
+            _error(9, "WEBHOOK_TIMEOUT_SECONDS and WEBHOOK_SPEEDUP must be positive.", "15 and 1 by default.")
+        )
+    if settings.TRANSFER_SPEEDUP <= 0:
+        found.append(_error(17, "TRANSFER_SPEEDUP must be positive.", "1 by default."))
+    if settings.INQUIRY_SPEEDUP <= 0:
+        found.append(_error(23, "INQUIRY_SPEEDUP must be positive.", "1 by default."))
     if settings.WEBHOOK_THREADS < 2:
         hint = "96 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
-    if not 1 <= settings.WEBHOOK_ATTEMPT_DAYS <= LONGEST_ATTEMPT_DAYS:
+    if not 1 <= settings.WEBHOOK_ATTEMPT_RETENTION_DAYS <= MAX_ATTEMPT_DAYS:
         hint = "90 by default; at least 1, ten years at most."
-        found.append(_error(21, "WEBHOOK_ATTEMPT_DAYS is out of range.", hint))
+        found.append(_error(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS is out of range.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
@@ -119,7 +123,7 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """How many webhooks a merchant may have."""
     if settings.WEBHOOKS_PER_MERCHANT >= 1:
@@ -127,7 +131,7 @@ def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [_error(60, "WEBHOOKS_PER_MERCHANT admits none.", "20 by default; at least 1.")]
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Above which amounts a second person approves outgoing money."""
     found = []
@@ -137,7 +141,7 @@ def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.APPROVAL_DAILY_LIMIT < 0:
         hint = "Satang per merchant and 24 hours; 0 turns it off."
         found.append(_error(41, "APPROVAL_DAILY_LIMIT is negative.", hint))
-    if not 0 <= settings.PAYOUT_ACCOUNT_WAITING_HOURS <= LONGEST_WAITING_HOURS:
+    if not 0 <= settings.PAYOUT_ACCOUNT_WAITING_HOURS <= MAX_WAITING_HOURS:
         hint = "24 by default; 0 lets new accounts be used at once; 30 days at most."
         found.append(_error(43, "PAYOUT_ACCOUNT_WAITING_HOURS is out of range.", hint))
     if OLD_APPROVAL_SETTING in os.environ:
@@ -146,23 +150,23 @@ def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register(OURS)
-def stranger_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+@register(SETTINGS_TAG)
+def unauthenticated_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """What holds back requests without a valid key."""
     found = []
     if settings.REFUSED_KEYS_PER_MINUTE < 0:
         found.append(_error(50, "REFUSED_KEYS_PER_MINUTE is negative.", "600 by default; 0 turns it off."))
-    if settings.MONITORING_TOKEN and len(settings.MONITORING_TOKEN) < SHORTEST_TOKEN:
-        hint = f"Use at least {SHORTEST_TOKEN} random characters, or none."
+    if settings.MONITORING_TOKEN and len(settings.MONITORING_TOKEN) < MIN_TOKEN_LENGTH:
+        hint = f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."
         found.append(_error(51, "MONITORING_TOKEN is short.", hint))
     return found
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def clock_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """What clocks may do."""
     found = []
-    if not 0 <= settings.LATE_TOLERANCE_SECONDS <= LONGEST_TOLERANCE_SECONDS:
+    if not 0 <= settings.LATE_TOLERANCE_SECONDS <= MAX_TOLERANCE_SECONDS:
         hint = "Seconds, 0 by default; an hour at most."
         found.append(_error(80, "LATE_TOLERANCE_SECONDS is out of range.", hint))
     if not settings.CLOCK_WARNING_SECONDS > 0:
@@ -170,33 +174,35 @@ def clock_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Where cards are charged."""
     found = []
-    if settings.SANDBOX_ACQUIRER_URL and not re.fullmatch(NEIGHBOUR, settings.SANDBOX_ACQUIRER_URL):
+    if settings.SANDBOX_ACQUIRER_URL and not re.fullmatch(INTERNAL_URL, settings.SANDBOX_ACQUIRER_URL):
         hint = (
             "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."
         )
         found.append(_error(19, "SANDBOX_ACQUIRER_URL is malformed.", hint))
     if not re.fullmatch(r"https://[^/\s?#@]+", settings.OMISE_API_URL):
         found.append(_error(20, "OMISE_API_URL is malformed.", "https://api.omise.co, or leave it out."))
-    if not 1 <= settings.CARD_CALLS <= MOST_CARD_CALLS:
-        hint = f"8 by default; 1 to {MOST_CARD_CALLS} card payments that wait for their acquirer at once."
-        found.append(_error(41, "CARD_CALLS is out of range.", hint))
+    if not 1 <= settings.CARD_CONCURRENCY <= MAX_CARD_CONCURRENCY:
+        hint = (
+            f"8 by default; 1 to {MAX_CARD_CONCURRENCY} card payments that wait for their acquirer at once."
+        )
+        found.append(_error(41, "CARD_CONCURRENCY is out of range.", hint))
     return found
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def proxy_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Whose word is taken for where a caller is."""
-    if 0 <= settings.PROXY_HOPS <= MOST_PROXY_HOPS:
+    if 0 <= settings.PROXY_HOPS <= MAX_PROXY_HOPS:
         return []
-    hint = f"How many proxies of ours stand in front of web, up to {MOST_PROXY_HOPS}; 0 where none does."
+    hint = f"How many proxies of ours stand in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."
     return [_error(22, "PROXY_HOPS is out of range.", hint)]
 
 
-@register(OURS)
+@register(SETTINGS_TAG)
 def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Payments and sessions must not cross a network in the clear."""
     if settings.ALLOW_PLAINTEXT_BACKENDS:
@@ -241,7 +247,7 @@ def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> 
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
         is_pooler = "unsupported startup parameter" in reason
-        hint = sessions.TURN_OFF if is_pooler else "Check DATABASE_URL and that it runs."
+        hint = sessions.PREPARE_HINT if is_pooler else "Check DATABASE_URL and that it runs."
         return [_error(12, f"The database does not answer: {reason}", hint)]
     if commit == "off" or fsync == "off":
         hint = "Set synchronous_commit = on and fsync = on in postgresql.conf."

@@ -17,9 +17,9 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.server.mp import MPServer
 
-from config import lanes
-from config.bridge import Bridge, WsgiApplication
-from config.tether import tether
+from config import thread_pools
+from config.asgi import WsgiAdapter, WsgiApplication
+from config.parent_process import exit_with_parent
 
 APPLICATION = "config.wsgi:application"
 # Each open connection takes one; more wait in the kernel's queue. Stalled ones are closed after 10 s.
@@ -36,7 +36,7 @@ class WebServer(MPServer):
     """Granian ends itself when a worker dies twice within 5.5 s; this one keeps replacing it."""
 
     def _spawn_worker(self, idx: int, target: Any, callback_loader: Any, *rest: Any) -> Any:
-        placed = partial(callback_loader, processor_of(idx, self.workers))
+        placed = partial(callback_loader, processor_for(idx, self.workers))
         return super()._spawn_worker(idx, target, placed, *rest)
 
     def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ class WebServer(MPServer):
         self.respawned_wrks.clear()
 
 
-class Loader:
+class ApplicationLoader:
     """Makes the application in a worker, from what the parent imported if the worker is a fork."""
 
     def __init__(self, target: str, threads: int, card_threads: int) -> None:
@@ -59,7 +59,7 @@ class Loader:
         if processor is not None:
             os.sched_setaffinity(0, {processor})
         # A killed parent would leave workers behind that hold on to the port.
-        tether(self.parent, signal.SIGKILL)
+        exit_with_parent(self.parent, signal.SIGKILL)
         # Until the event loop listens, the handlers are copies of the parent's and would swallow these.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -67,10 +67,10 @@ class Loader:
         application = load(self.target)
         # What is loaded stays; the collector would walk all of it again and again, 50 ms at a time.
         gc.freeze()
-        return Bridge(application, self.threads, self.card_threads)
+        return WsgiAdapter(application, self.threads, self.card_threads)
 
 
-def processor_of(worker: int, workers: int) -> int | None:
+def processor_for(worker: int, workers: int) -> int | None:
     """The processor a worker keeps to, since one interpreter lock lets it use only one at a time.
 
     Threads that wander between processors find cold caches: a fifth of the throughput. None leaves it to the
@@ -115,8 +115,8 @@ def serve(target: str) -> None:
         workers_kill_timeout=STOP_SECONDS,
     )
     threads = int(os.environ.get("WEB_THREADS", "4"))
-    card_threads = settings.CARD_CALLS * lanes.THREADS_PER_CALL if settings.configured else 0
-    server.serve(target_loader=Loader(target, threads, card_threads), wrap_loader=False)
+    card_threads = settings.CARD_CONCURRENCY * thread_pools.THREADS_PER_CALL if settings.configured else 0
+    server.serve(target_loader=ApplicationLoader(target, threads, card_threads), wrap_loader=False)
 
 
 def _raise_file_limit() -> None:

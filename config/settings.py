@@ -7,7 +7,17 @@ from typing import Any
 import django_stubs_ext
 from kombu import Exchange, Queue
 
-from config.reading import NO_DATABASE, Network, database, env, log_level, log_stream, networks, ports, read
+from config.env import (
+    NO_DATABASE,
+    Network,
+    database_url,
+    env,
+    log_level,
+    log_stream,
+    networks,
+    ports,
+    read_variable,
+)
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -20,45 +30,65 @@ IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints o
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
 REDIS_URL = env.str("REDIS_URL", "")
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
-DATABASES: dict[str, dict[str, Any]] = {"default": read("DATABASE_URL", database, {"NAME": NO_DATABASE})}
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
+}
 
 # --- what may be given --------------------------------------------------------------------------------
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older ones, with which sessions go on
-DEBUG = read("DEBUG", env.bool, False)
+DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
-RATE_LIMIT = read("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
-RATE_LIMIT_BURST = read("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
-REFUSED_KEYS_PER_MINUTE = read("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
-IDEMPOTENCY_TTL_HOURS = read("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
+RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
+RATE_LIMIT_BURST = read_variable("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
+REFUSED_KEYS_PER_MINUTE = read_variable("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
+IDEMPOTENCY_TTL_HOURS = read_variable("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
 SANDBOX_ACQUIRER_URL = env.str("SANDBOX_ACQUIRER_URL", "").rstrip("/")  # empty: no test cards
 OMISE_SECRET_KEY = env.str("OMISE_SECRET_KEY", "")  # empty: no card payments of live merchants
 OMISE_API_URL = env.str("OMISE_API_URL", "https://api.omise.co").rstrip("/")
-CARD_CALLS = read("CARD_CALLS", env.int, 8)  # card payments that wait for their acquirer, in a web process
+CARD_CONCURRENCY = read_variable(
+    "CARD_CONCURRENCY", env.int, 8
+)  # card payments that wait for their acquirer, in a web process
 WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
-WEBHOOK_PORTS = read("WEBHOOK_PORTS", ports, [443, 8443])
-WEBHOOK_ALLOWED_NETWORKS: list[Network] = read("WEBHOOK_ALLOWED_NETWORKS", networks, [])
-WEBHOOK_ALLOW_HTTP = read("WEBHOOK_ALLOW_HTTP", env.bool, False)
-WEBHOOK_SECONDS = read("WEBHOOK_SECONDS", env.float, 15.0)  # one delivery attempt, all in all
-WEBHOOK_THREADS = read("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
-WEBHOOK_PACE = read("WEBHOOK_PACE", env.float, 1.0)  # divides the waits between attempts; tests go faster
-TRANSFER_PACE = read("TRANSFER_PACE", env.float, 1.0)  # divides the waits between inquiries of money out
-INQUIRY_PACE = read("INQUIRY_PACE", env.float, 1.0)  # divides the waits between inquiries of money in
-WEBHOOKS_PER_MERCHANT = read("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
+WEBHOOK_PORTS = read_variable("WEBHOOK_PORTS", ports, [443, 8443])
+WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable("WEBHOOK_ALLOWED_NETWORKS", networks, [])
+WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
+WEBHOOK_TIMEOUT_SECONDS = read_variable(
+    "WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0
+)  # one delivery attempt, all in all
+WEBHOOK_THREADS = read_variable("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
+WEBHOOK_SPEEDUP = read_variable(
+    "WEBHOOK_SPEEDUP", env.float, 1.0
+)  # divides the waits between attempts; tests go faster
+TRANSFER_SPEEDUP = read_variable(
+    "TRANSFER_SPEEDUP", env.float, 1.0
+)  # divides the waits between inquiries of money out
+INQUIRY_SPEEDUP = read_variable(
+    "INQUIRY_SPEEDUP", env.float, 1.0
+)  # divides the waits between inquiries of money in
+WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
 # Outgoing money above these waits for a second person; satang, 0 is off.
-APPROVAL_ITEM_LIMIT = read("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
-APPROVAL_DAILY_LIMIT = read("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)  # per merchant and rolling 24 hours
-PAYOUT_ACCOUNT_WAITING_HOURS = read("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)  # for new accounts
-WEBHOOK_ATTEMPT_DAYS = read("WEBHOOK_ATTEMPT_DAYS", env.int, 90)  # how long attempts are kept
-LATE_TOLERANCE_SECONDS = read("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
-CLOCK_WARNING_SECONDS = read("CLOCK_WARNING_SECONDS", env.float, 2.0)  # from the database's clock to ours
-EXPIRY_EVENTS = read("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
-PROXY_HOPS = read("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
+APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
+APPROVAL_DAILY_LIMIT = read_variable(
+    "APPROVAL_DAILY_LIMIT", env.int, 20_000_000
+)  # per merchant and rolling 24 hours
+PAYOUT_ACCOUNT_WAITING_HOURS = read_variable(
+    "PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0
+)  # for new accounts
+WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable(
+    "WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90
+)  # how long attempts are kept
+LATE_TOLERANCE_SECONDS = read_variable("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
+CLOCK_WARNING_SECONDS = read_variable(
+    "CLOCK_WARNING_SECONDS", env.float, 2.0
+)  # from the database's clock to ours
+EXPIRY_EVENTS = read_variable("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
+PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
-ALLOW_PLAINTEXT_BACKENDS = read("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
+ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
-LOG_LEVEL = read("LOG_LEVEL", log_level, "INFO")
-LOG_STREAM = read("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
+LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
+LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
@@ -72,12 +102,12 @@ SESSION_PARAMETERS = {
     "idle_in_transaction_session_timeout": "15s",
     "timezone": "UTC",
 }
-DATABASE_PREPARE = read("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
+DATABASE_PREPARE = read_variable("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
 SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
 DATABASES["default"] |= {
     "ENGINE": "core.postgres",
-    "CONN_MAX_AGE": read("DATABASE_MAX_AGE", env.int, 600),
-    "CONN_HEALTH_CHECKS": read("DATABASE_HEALTH_CHECKS", env.bool, True),
+    "CONN_MAX_AGE": read_variable("DATABASE_MAX_AGE", env.int, 600),
+    "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
     "DISABLE_SERVER_SIDE_CURSORS": not DATABASE_PREPARE,
     "OPTIONS": {
         **GIVEN_OPTIONS,
@@ -109,17 +139,22 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "pgtrigger",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "config.apps.ConfigApp",
     "console",
+    "operations",
+    "apidocs",
     "sandbox",
-    "receipts",
+    "timeline",
+    "reconciliation",
     "qrcodes",
     "refunds",
     "withdrawals",
     "payments",
+    "ledger",
     "transactions",
     "webhooks",
     "transfers",
@@ -128,14 +163,14 @@ INSTALLED_APPS = [
     "merchants",
 ]
 MIDDLEWARE = [
-    "core.middleware.Access",
+    "core.middleware.AccessMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "core.middleware.Sessions",
-    "core.middleware.Csrf",
-    "core.middleware.Users",
-    "core.middleware.Messages",
-    "core.middleware.Framing",
-    "console.limits.ConsoleLimits",
+    "core.middleware.BrowserSessions",
+    "core.middleware.BrowserCsrf",
+    "core.middleware.BrowserUsers",
+    "core.middleware.BrowserMessages",
+    "core.middleware.BrowserFraming",
+    "console.page_limits.ConsolePageLimits",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -165,9 +200,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
     {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
     {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
-    {"NAME": "console.sign_in_log.RecordNewPassword"},
+    {"NAME": "console.login_log.PasswordChangeLogger"},
 ]
-AUTHENTICATION_BACKENDS = ["console.login.LimitedBackend"]
+AUTHENTICATION_BACKENDS = ["console.login.ThrottledBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
@@ -182,10 +217,10 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- API ----------------------------------------------------------------------------------------------
 REST_FRAMEWORK: dict[str, object] = {
-    "EXCEPTION_HANDLER": "core.api.on_exception",
+    "EXCEPTION_HANDLER": "core.api.exception_handler",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_SCHEMA_CLASS": "console.schema.OperationSchema",
+    "DEFAULT_SCHEMA_CLASS": "apidocs.generator.OperationSchema",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
 }
@@ -195,7 +230,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Accept payments by Thai QR code. Amounts are integer satang: 150000 is 1,500.00 THB. "
     "Every path answers as /Thai/v1/... and as /v1/...",
     "OAS_VERSION": "3.1.0",
-    "DEFAULT_GENERATOR_CLASS": "console.schema.Generator",
+    "DEFAULT_GENERATOR_CLASS": "apidocs.generator.ApiSchemaGenerator",
     "POSTPROCESSING_HOOKS": [],
     "SORT_OPERATIONS": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
@@ -225,11 +260,11 @@ CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"database_away": {"()": "core.logs.DatabaseAway"}},
-    "formatters": {"json": {"()": "core.logs.JsonLine"}},
+    "filters": {"database_away": {"()": "core.logs.DatabaseDownFilter"}},
+    "formatters": {"json": {"()": "core.logs.JsonFormatter"}},
     "handlers": {
         "lines": {
-            "class": "core.logs.Gathering",
+            "class": "core.logs.BufferedAccessHandler",
             "stream": f"ext://sys.{LOG_STREAM}",
             "formatter": "json",
             "filters": ["database_away"],

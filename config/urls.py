@@ -6,28 +6,26 @@ from django.contrib import admin
 from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
-from console import docs, health, metrics
-from console.timeline.views import TimelineViewSet
+from apidocs import views
 from core import api
+from operations import health, metrics
 from payments import card_pages
 from payments.views import PaymentViewSet
-from qrcodes import pictures
+from qrcodes import image_view
 from qrcodes.views import QrCodeViewSet
-from receipts.views import NoticeViewSet
+from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
-from sandbox.book_views import BookViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
-from sandbox.card_views import BankCard
-from sandbox.order_views import OrderViewSet
-from sandbox.views import Bank, BankPayment, SandboxPaymentViewSet
+from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
+from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
+from timeline.views import TimelineViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
-from webhooks.journal_views import DeliveryViewSet, EventViewSet
-from webhooks.views import WebhookViewSet
+from webhooks.views import DeliveryViewSet, EventViewSet, WebhookViewSet
 from withdrawals.views import WithdrawalViewSet
 
-THAI, PLAIN = "Thai/v1/", "v1/"
+THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 # path, viewset, method to action
-API: list[tuple[str, Any, dict[str, str]]] = [
+API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes", QrCodeViewSet, {"post": "create"}),
     ("qr-codes/<str:qr_code_id>", QrCodeViewSet, {"get": "retrieve"}),
     ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
@@ -45,7 +43,7 @@ API: list[tuple[str, Any, dict[str, str]]] = [
         {"get": "retrieve", "patch": "partial_update", "delete": "destroy"},
     ),
     ("webhooks/<str:webhook_id>/secret", WebhookViewSet, {"get": "secret"}),
-    ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "renew_secret"}),
+    ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "rotate_secret"}),
     ("webhooks/<str:webhook_id>/test", DeliveryViewSet, {"post": "test"}),
     ("webhooks/<str:webhook_id>/deliveries", DeliveryViewSet, {"get": "list"}),
     (
@@ -66,30 +64,35 @@ API: list[tuple[str, Any, dict[str, str]]] = [
 
 def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URLPattern:
     # Only the payment object differs by path form (see payments.views).
-    form = {"thai": prefix == THAI} if viewset is PaymentViewSet else {}
+    form = {"thai": prefix == THAI_PREFIX} if viewset is PaymentViewSet else {}
     route: URLPattern = path(prefix + tail, viewset.as_view(actions, **form))
     return route
 
 
 urlpatterns = [
-    *(_route(prefix, *row) for prefix in (THAI, PLAIN) for row in API),
+    *(_route(prefix, *row) for prefix in (THAI_PREFIX, PLAIN_PREFIX) for row in API_ROUTES),
     # The interface shows these two without a version as well.
     path("Thai/qr-codes", QrCodeViewSet.as_view({"post": "create"})),
-    *(path(f"{form}qr-codes/<str:qr_code_id>/image", pictures.image) for form in ("Thai/", THAI, PLAIN)),
+    *(
+        path(f"{form}qr-codes/<str:qr_code_id>/image", image_view.image)
+        for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
+    ),
     # Doors of others: banks, the simulated bank, staff, machines.
-    path("banks/<str:bank>/notices", NoticeViewSet.as_view({"post": "create"})),
-    path("banks/<str:bank>/notices/<str:secret>", NoticeViewSet.as_view({"post": "knock"})),
+    path("banks/<str:bank>/notices", NotificationViewSet.as_view({"post": "create"})),
+    path(
+        "banks/<str:bank>/notices/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})
+    ),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
     path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
-    path("sandbox/bank/v1/transactions", BookViewSet.as_view({"get": "list"})),
+    path("sandbox/bank/v1/transactions", EntriesViewSet.as_view({"get": "list"})),
     path("sandbox/bank/v1/slips", SlipViewSet.as_view({"get": "list"})),
     path("sandbox/bank/statement", StatementViewSet.as_view({"get": "retrieve"})),
-    path("sandbox/bank", Bank.as_view(), name="sandbox-bank"),
-    path("sandbox/bank/payments/<str:payment_id>", BankPayment.as_view(), name="sandbox-bank-payment"),
-    path("sandbox/bank/cards/<str:charge_id>", BankCard.as_view(), name="sandbox-bank-card"),
-    path("pay/cards/<str:payment_id>", card_pages.returned),
+    path("sandbox/bank", BankHomePage.as_view(), name="sandbox-bank"),
+    path("sandbox/bank/payments/<str:payment_id>", BankPaymentPage.as_view(), name="sandbox-bank-payment"),
+    path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),
+    path("pay/cards/<str:payment_id>", card_pages.return_page),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" asks the database for whatever stands here; nothing of ours has such a page.
     re_path("^admin/r/", api.not_found),
@@ -97,8 +100,8 @@ urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics.metrics),
-    path("openapi.json", docs.openapi),
-    path("docs", docs.page),
+    path("openapi.json", views.openapi),
+    path("docs", views.page),
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"

@@ -10,12 +10,12 @@ from console import (
     staff_admin,  # noqa: F401 (registers staff and roles)
 )
 from console.approval_admin import ApprovalAdmin
-from console.models import Heartbeat, LoginFailures
+from console.models import LoginThrottle
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
-from console.timeline import staff
 from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
 from payments.models import Payment
+from timeline import staff_page
 
 admin.site.site_header = "Thai QR Payments"
 admin.site.site_title = "Thai QR Payments"
@@ -27,21 +27,16 @@ admin.site.register(PayoutAccount, PayoutAccountAdmin)
 admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 
 
-@admin.register(Heartbeat)
-class HeartbeatAdmin(ReadOnlyAdmin):
-    list_display = ["name", "at"]
-
-
-@admin.register(LoginFailures)
-class LoginFailuresAdmin(ReadOnlyAdmin):
-    list_display = ["subject", "failures", "ends_at"]
+@admin.register(LoginThrottle)
+class LoginThrottleAdmin(ReadOnlyAdmin):
+    list_display = ["subject", "failure_count", "expires_at"]
     actions = ["lift"]
 
-    @admin.action(description="Lift the lock-out", permissions=["lift"])
-    def lift(self, request: HttpRequest, chosen: QuerySet[LoginFailures]) -> None:
-        for row in chosen:
+    @admin.action(description="Lift the lockout", permissions=["lift"])
+    def lift(self, request: HttpRequest, selected: QuerySet[LoginThrottle]) -> None:
+        for row in selected:
             lockouts.lift(row.subject)
-            self.log_change(request, row, "lock-out lifted")
+            self.log_change(request, row, "lockout lifted")
         messages.success(request, "Lifted.")
 
     def has_lift_permission(self, request: HttpRequest) -> bool:
@@ -49,7 +44,7 @@ class LoginFailuresAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Payment)
-class PaymentPage(PaymentAdmin):
+class PaymentWithTimelineAdmin(PaymentAdmin):
     """Each with its timeline."""
 
     change_form_template = "admin/payment.html"
@@ -65,5 +60,5 @@ class PaymentPage(PaymentAdmin):
     ) -> HttpResponse:
         """Called when it is certain that they may see the payment."""
         assert obj is not None, "nobody adds payments here"
-        context["page"] = staff.page(obj, request.GET.get("from", ""))
+        context["page"] = staff_page.page(obj, request.GET.get("from", ""))
         return super().render_change_form(request, context, add, change, form_url, obj)

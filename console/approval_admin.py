@@ -13,36 +13,38 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from approvals import services
-from approvals.models import Approval, Kind, Status
-from console import approval_handlers
-from core import clock, ids, money, origin
+from approvals.models import Approval, ApprovalKind, ApprovalStatus
+from core import clock, ids, money, request_context
 from core.admin import ReadOnlyAdmin
-from core.lists import BoundedList
-from receipts.case_page import bank_named
-from receipts.sentences import span
-from transactions import ledger
-from transactions.ledger import Balance
+from core.admin_lists import BoundedChangeList
+from ledger import services as ledger
+from ledger.services import Balance
+from reconciliation.exceptions import approval_handlers as movements
+from reconciliation.exceptions.detail_page import bank_label
+from reconciliation.exceptions.explanations import format_duration
+from refunds import approval_handler as refunds
+from withdrawals import services as withdrawals
 
-DECIDE = "approvals.decide_approval"
-LIST, PAGE = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
+DECIDE_PERMISSION = "approvals.decide_approval"
+LIST_URL, PAGE_URL = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
 # Where the console shows what asks for the money.
-SUBJECTS = {
-    Kind.WITHDRAWAL: "admin:withdrawals_withdrawal_change",
-    Kind.REFUND: "admin:refunds_refund_change",
-    Kind.RETURN: "admin:receipts_return_change",
-    Kind.RETURN_BY_HAND: "admin:receipts_return_change",
-    Kind.WRITE_OFF: "admin:receipts_waiting_change",
-    Kind.NEVER_ARRIVED: "admin:transfers_transfer_change",
+SUBJECT_URLS = {
+    ApprovalKind.WITHDRAWAL: "admin:withdrawals_withdrawal_change",
+    ApprovalKind.REFUND: "admin:refunds_refund_change",
+    ApprovalKind.RETURN: "admin:reconciliation_return_change",
+    ApprovalKind.RETURN_BY_HAND: "admin:reconciliation_return_change",
+    ApprovalKind.WRITE_OFF: "admin:reconciliation_reconciliationexception_change",
+    ApprovalKind.NEVER_ARRIVED: "admin:transfers_transfer_change",
 }
 
 
 class DecisionForm(forms.Form):
-    why = forms.CharField(
+    note = forms.CharField(
         max_length=500,
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
         label="Reason",
-        help_text="A rejection needs one. It is kept, and only staff see it.",
+        help_text="Required to reject. Only staff see it.",
     )
 
 
@@ -52,25 +54,28 @@ class StatusFilter(admin.SimpleListFilter):
     title = parameter_name = "status"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("all", "All"), *((each.value, each.label) for each in Status if each != Status.WAITING)]
+        return [
+            ("all", "All"),
+            *((each.value, each.label) for each in ApprovalStatus if each != ApprovalStatus.WAITING),
+        ]
 
     def choices(self, changelist: Any) -> Any:
         shown, *others = super().choices(changelist)
-        return [shown | {"display": Status.WAITING.label}, *others]
+        return [shown | {"display": ApprovalStatus.WAITING.label}, *others]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        value = self.value() or Status.WAITING
+        value = self.value() or ApprovalStatus.WAITING
         return queryset if value == "all" else queryset.filter(status=value)
 
 
-class WithBalances(BoundedList):
+class ListWithBalances(BoundedChangeList):
     """Each row with the balance of its merchant, by one statement for the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        held = ledger.balances({row.merchant_id for row in self.result_list if row.merchant_id})
+        balances = ledger.balances({row.merchant_id for row in self.result_list if row.merchant_id})
         for row in self.result_list:
-            row.balance = held.get(row.merchant_id)
+            row.balance = balances.get(row.merchant_id)
 
 
 class ApprovalAdmin(ReadOnlyAdmin):
@@ -83,17 +88,15 @@ class ApprovalAdmin(ReadOnlyAdmin):
     list_filter = [StatusFilter]
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
-    search_help_text = "The id of a withdrawal, refund, return or receipt."
+    search_help_text = "Search by id of a withdrawal, refund, return or bank transaction."
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status"})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return WithBalances
+        return ListWithBalances
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(
-            request, {"title": "Outgoing money to approve"} | (extra_context or {})
-        )
+        return super().changelist_view(request, {"title": "Approvals"} | (extra_context or {}))
 
     def get_urls(self) -> list[URLPattern]:
         decide = self.admin_site.admin_view(self.decide_view)
@@ -113,40 +116,40 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Approve or reject. A second click, or a colleague at the same time, changes nothing."""
-        if request.method != "POST" or not request.user.has_perm(DECIDE):
+        if request.method != "POST" or not request.user.has_perm(DECIDE_PERMISSION):
             raise PermissionDenied
         approval, form = _find(unquote(object_id)), DecisionForm(request.POST)
         is_rejected = "reject" in request.POST
-        if form.is_valid() and is_rejected and not form.cleaned_data["why"].strip():
-            form.add_error("why", "Say why you reject it.")
+        if form.is_valid() and is_rejected and not form.cleaned_data["note"].strip():
+            form.add_error("note", "Enter a reason to reject.")
         if not form.is_valid():
             return self._page(request, approval, form)
-        act = services.reject if is_rejected else services.approve
+        decide = services.reject if is_rejected else services.approve
         try:
-            done = act(
+            done = decide(
                 approval.id,
-                approval_handlers.of(approval),
-                by=origin.current().actor,
-                why=form.cleaned_data["why"],
+                handler_for(approval),
+                actor=request_context.current().actor,
+                note=form.cleaned_data["note"],
                 now=clock.now(),
             )
-        except services.NotDecidable as refusal:
-            messages.warning(request, f"{refusal} Nothing changed.")
-            return HttpResponseRedirect(reverse(PAGE, args=[quote(approval.pk)]))
-        said = done.get_status_display().lower()
-        self.log_change(request, done, f"{said}: {done.why}" if done.why else said)
-        messages.success(request, f"{done.subject_id} {said}.")
-        return HttpResponseRedirect(reverse(LIST))
+        except services.NotDecidable as error:
+            messages.warning(request, f"{error} Nothing changed.")
+            return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))
+        text = done.get_status_display().lower()
+        self.log_change(request, done, f"{text}: {done.decision_note}" if done.decision_note else text)
+        messages.success(request, f"{done.subject_id} {text}.")
+        return HttpResponseRedirect(reverse(LIST_URL))
 
     def _page(self, request: HttpRequest, approval: Approval, form: DecisionForm) -> HttpResponse:
-        own = approval.requested_by == origin.current().actor
-        may_decide = approval.is_waiting and request.user.has_perm(DECIDE)
+        own = approval.requested_by == request_context.current().actor
+        may_decide = approval.is_waiting and request.user.has_perm(DECIDE_PERMISSION)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": f"{approval.get_kind_display()} of {money.display(approval.amount)}",
             "approval": approval,
-            "facts": _facts(approval),
+            "details": _details(approval),
             "form": form if may_decide and not own else None,
             "is_own": may_decide and own,
         }
@@ -154,7 +157,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     @admin.display
     def age(self, row: Approval) -> str:
-        return span(clock.now() - row.requested_at)
+        return format_duration(clock.now() - row.requested_at)
 
     @admin.display(description="amount")
     def baht(self, row: Approval) -> str:
@@ -171,7 +174,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="debt")
     def debt(self, row: Any) -> str | None:
-        return _debt(row.balance) if row.balance and row.balance.owed else None
+        return _debt(row.balance) if row.balance and row.balance.debt else None
 
 
 def _find(approval_id: str) -> Approval:
@@ -184,29 +187,32 @@ def _find(approval_id: str) -> Approval:
     return found
 
 
-def _facts(approval: Approval) -> list[tuple[str, Any]]:
+def _details(approval: Approval) -> list[tuple[str, Any]]:
     merchant = approval.merchant
     balance = ledger.balance(merchant.id) if merchant else None
-    facts = [
+    details = [
         ("Amount", money.display(approval.amount)),
         ("Status", approval.get_status_display()),
-        ("Why it needs approval", approval.get_reason_display()),
+        ("Reason", approval.get_reason_display()),
         (
             "Merchant",
-            _linked("admin:merchants_merchant_change", merchant.id, str(merchant)) if merchant else None,
+            _link("admin:merchants_merchant_change", merchant.id, str(merchant)) if merchant else None,
         ),
         ("Destination", _destination(approval)),
-        ("Subject", _linked(SUBJECTS[Kind(approval.kind)], approval.subject_id, approval.subject_id)),
+        (
+            "Subject",
+            _link(SUBJECT_URLS[ApprovalKind(approval.kind)], approval.subject_id, approval.subject_id),
+        ),
         ("Requested by", approval.requested_by),
         ("Requested at", approval.requested_at),
-        ("What the requester wrote", approval.note),
+        ("Note of the requester", approval.note),
         ("Merchant's balance", money.display(balance.available) if balance else None),
-        ("Merchant's debt", _debt(balance) if balance and balance.owed else None),
+        ("Merchant's debt", _debt(balance) if balance and balance.debt else None),
         ("Decided by", approval.decided_by),
         ("Decided at", approval.decided_at),
-        ("Reason of the decision", approval.why),
+        ("Note of the decision", approval.decision_note),
     ]
-    return [(label, value) for label, value in facts if value not in (None, "")]
+    return [(label, value) for label, value in details if value not in (None, "")]
 
 
 def _destination(approval: Approval) -> str:
@@ -216,14 +222,25 @@ def _destination(approval: Approval) -> str:
 
 def _account(approval: Approval) -> str:
     if not approval.account_last4:
-        return "none" if approval.kind == Kind.WRITE_OFF else "see the bank"
-    return f"...{approval.account_last4} at {bank_named(approval.bank_code)}"
+        return "none" if approval.kind == ApprovalKind.WRITE_OFF else "see the bank"
+    return f"...{approval.account_last4} at {bank_label(approval.bank_code)}"
 
 
 def _debt(balance: Balance) -> str:
-    owed = money.display(balance.owed)
-    return format_html('<strong style="color: var(--error-fg)">{}</strong>', owed)
+    debt = money.display(balance.debt)
+    return format_html('<strong style="color: var(--error-fg)">{}</strong>', debt)
 
 
-def _linked(page: str, pk: str, text: str) -> str:
+def _link(page: str, pk: str, text: str) -> str:
     return format_html('<a href="{}">{}</a>', reverse(page, args=[quote(pk)]), text)
+
+
+HANDLERS: dict[str, services.ApprovalHandler] = {
+    ApprovalKind.WITHDRAWAL: withdrawals.APPROVAL_HANDLER,
+    ApprovalKind.REFUND: refunds.APPROVAL_HANDLER,
+    **movements.HANDLERS,
+}
+
+
+def handler_for(approval: Approval) -> services.ApprovalHandler:
+    return HANDLERS[approval.kind]

@@ -5,6 +5,6 @@ class ConsoleApp(AppConfig):
     name = "console"
 
     def ready(self) -> None:
-        from console import sign_in_log
+        from console import login_log
 
-        sign_in_log.connect()
+        login_log.connect()

@@ -1,6 +1,6 @@
-"""Failed logins per subject, and the lock-out that follows too many of them.
+"""Failed logins per subject, and the lockout that follows too many of them.
 
-They are rows and not counters in Redis: a lock-out must hold while Redis is away, and staff must see it
+They are rows and not counters in Redis: a lockout must hold while Redis is away, and staff must see it
 and be able to lift it. The hashing slot bounds how many are written: about two a second and process.
 """
 
@@ -11,31 +11,31 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from console.models import LoginFailures
+from console.models import LoginThrottle
 from core import rows, security_log
 from core.security_log import SecurityEvent
 
-LOCKOUT = timedelta(minutes=15)
+LOCKOUT_PERIOD = timedelta(minutes=15)
 # Rows that ended are removed as new ones are written, a few at a time.
-REMOVED_AT_ONCE = 20
-_COUNT = """
+CLEANUP_BATCH = 20
+_COUNT_SQL = """
     WITH ended AS (
-        DELETE FROM console_loginfailures WHERE subject IN (
-            SELECT subject FROM console_loginfailures WHERE ends_at <= %(now)s AND subject <> ALL(%(names)s)
-            ORDER BY ends_at LIMIT %(removed)s FOR UPDATE SKIP LOCKED
+        DELETE FROM console_loginthrottle WHERE subject IN (
+            SELECT subject FROM console_loginthrottle WHERE expires_at <= %(now)s AND subject <> ALL(%(names)s)
+            ORDER BY expires_at LIMIT %(removed)s FOR UPDATE SKIP LOCKED
         )
     )
-    INSERT INTO console_loginfailures AS known (subject, failures, ends_at)
-    SELECT name, 1, %(ends_at)s FROM unnest(%(names)s::text[]) AS name
+    INSERT INTO console_loginthrottle AS known (subject, failure_count, expires_at)
+    SELECT name, 1, %(expires_at)s FROM unnest(%(names)s::text[]) AS name
     ON CONFLICT (subject) DO UPDATE SET
-        failures = CASE WHEN known.ends_at <= %(now)s THEN 1 ELSE known.failures + 1 END,
-        ends_at = EXCLUDED.ends_at
-    RETURNING subject, failures
+        failure_count = CASE WHEN known.expires_at <= %(now)s THEN 1 ELSE known.failure_count + 1 END,
+        expires_at = EXCLUDED.expires_at
+    RETURNING subject, failure_count
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LoginSubject:
     """What attempts are counted for, and how many may fail within LOCKOUT of each other."""
 
     name: str
@@ -50,16 +50,16 @@ class LockedOutError(Exception):
         super().__init__(f"locked out for {retry_after} seconds")
 
 
-def refuse_locked(subjects: Sequence[Subject], *, now: datetime) -> None:
-    """Raises LockedOutError. An attempt while locked out is not counted: the lock-out ends in time."""
+def check_not_locked_out(subjects: Sequence[LoginSubject], *, now: datetime) -> None:
+    """Raises LockedOutError. An attempt while locked out is not counted: the lockout ends in time."""
     limits = {subject.name: subject.limit for subject in subjects}
-    known = LoginFailures.objects.filter(subject__in=limits, ends_at__gt=now)
-    ends = [row.ends_at for row in known if row.failures >= limits[row.subject]]
+    known = LoginThrottle.objects.filter(subject__in=limits, expires_at__gt=now)
+    ends = [row.expires_at for row in known if row.failure_count >= limits[row.subject]]
     if ends:
         raise LockedOutError(max(1, round((max(ends) - now).total_seconds())))
 
 
-def count_attempt(subjects: Sequence[Subject], *, now: datetime) -> set[Subject]:
+def count_attempt(subjects: Sequence[LoginSubject], *, now: datetime) -> set[LoginSubject]:
     """Count a failure for each before the password is checked; those for which it is the last allowed one.
 
     Raises LockedOutError above a limit.
@@ -68,33 +68,34 @@ def count_attempt(subjects: Sequence[Subject], *, now: datetime) -> set[Subject]
     limits = {subject.name: subject.limit for subject in sorted(subjects, key=lambda each: each.name)}
     counted = dict(
         rows.run(
-            _COUNT, {"now": now, "ends_at": now + LOCKOUT, "names": list(limits), "removed": REMOVED_AT_ONCE}
+            _COUNT_SQL,
+            {"now": now, "expires_at": now + LOCKOUT_PERIOD, "names": list(limits), "removed": CLEANUP_BATCH},
         )
     )
     if any(failures > limits[name] for name, failures in counted.items()):
-        raise LockedOutError(int(LOCKOUT.total_seconds()))
+        raise LockedOutError(int(LOCKOUT_PERIOD.total_seconds()))
     return {subject for subject in subjects if counted[subject.name] == subject.limit}
 
 
-def report(locked_out: Iterable[Subject]) -> None:
-    """Write each lock-out to the security log."""
+def log_lockouts(locked_out: Iterable[LoginSubject]) -> None:
+    """Write each lockout to the security log."""
     for subject in locked_out:
-        security_log.record(SecurityEvent.LOCK_OUT, subject=subject.name)
+        security_log.record(SecurityEvent.LOCKOUT, subject=subject.name)
 
 
-def forgive(subjects: Sequence[Subject]) -> None:
+def reset_after_login(subjects: Sequence[LoginSubject]) -> None:
     """After a login: the user's failures count no more, and the attempt is taken off the address.
 
     The address keeps its other failures: one valid account must not pay for guesses at others.
     """
     names = [subject.name for subject in subjects]
     is_address = {"subject__startswith": "address:"}
-    known = LoginFailures.objects.filter(subject__in=names)
+    known = LoginThrottle.objects.filter(subject__in=names)
     known.exclude(**is_address).delete()
-    known.filter(**is_address).update(failures=Greatest(F("failures") - 1, 0))
+    known.filter(**is_address).update(failure_count=Greatest(F("failure_count") - 1, 0))
 
 
 def lift(subject: str) -> bool:
-    """End the lock-out of a subject, such as `user:somsri`. Whether there was anything to end."""
-    deleted, _ = LoginFailures.objects.filter(subject=subject).delete()
+    """End the lockout of a subject, such as `user:somsri`. Whether there was anything to end."""
+    deleted, _ = LoginThrottle.objects.filter(subject=subject).delete()
     return deleted > 0

@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import get_random_string, salted_hmac
 
 from console import lockouts
-from console.lockouts import Subject
-from core import addresses, clock, origin, passwords
+from console.lockouts import LoginSubject
+from core import addresses, clock, passwords, request_context
 
 DEVICE_SALT = "console.device"
 DEVICE_SECONDS = 180 * 24 * 3600
@@ -25,7 +25,7 @@ FAILURES_PER_ADDRESS = 20
 FAILURES_PER_USER = 10
 
 
-class LimitedBackend(ModelBackend):
+class ThrottledBackend(ModelBackend):
     """Checks a password only while neither the address nor the user is locked out."""
 
     def authenticate(
@@ -40,15 +40,15 @@ class LimitedBackend(ModelBackend):
             return super().authenticate(request, username, password, **kwargs)
         now, device = clock.now(), _device_of(request, username)
         subjects = [_address_subject(), _user_subject(username, device)]
-        lockouts.refuse_locked(subjects, now=now)
+        lockouts.check_not_locked_out(subjects, now=now)
         with passwords.hashing_slot(KNOWN_DEVICE_WAIT_SECONDS if device else 0.0):
             # Counted before the hash: attempts in several processes at once cannot exceed the limit.
             last_allowed = lockouts.count_attempt(subjects, now=now)
             user = super().authenticate(request, username, password, **kwargs)
         if user is None:
-            lockouts.report(last_allowed)
+            lockouts.log_lockouts(last_allowed)
         else:
-            lockouts.forgive(subjects)
+            lockouts.reset_after_login(subjects)
             request.new_device = _new_device(username)  # type: ignore[attr-defined]
         return user
 
@@ -81,18 +81,18 @@ def _device_of(request: HttpRequest, username: str) -> str:
     return str(device) if owner in _digests(username) else ""
 
 
-def _address_subject() -> Subject:
+def _address_subject() -> LoginSubject:
     """An IPv6 client has a whole /64 to choose from, so that counts as one address."""
-    network = addresses.network_of(origin.current().address, ipv6_bits=64)
-    return Subject(f"address:{network or 'unknown'}", FAILURES_PER_ADDRESS)
+    network = addresses.network_of(request_context.current().address, ipv6_bits=64)
+    return LoginSubject(f"address:{network or 'unknown'}", FAILURES_PER_ADDRESS)
 
 
-def _user_subject(username: str, device: str) -> Subject:
+def _user_subject(username: str, device: str) -> LoginSubject:
     """An unknown name may be a password in the wrong field: only a digest of it is stored."""
     if device:
-        return Subject(f"device:{device}", FAILURES_PER_USER)
+        return LoginSubject(f"device:{device}", FAILURES_PER_USER)
     is_known = User.objects.filter(username=username).exists()
-    return Subject(f"user:{username}" if is_known else f"name:{_digest(username)}", FAILURES_PER_USER)
+    return LoginSubject(f"user:{username}" if is_known else f"name:{_digest(username)}", FAILURES_PER_USER)
 
 
 def _digest(username: str) -> str:

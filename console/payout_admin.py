@@ -13,15 +13,15 @@ from django.urls import URLPattern, path, reverse
 from approvals import payout_accounts
 from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
-from core import clock, origin
+from core import clock, request_context
 from core.admin import ReadOnlyAdmin
 from merchants import services as merchants
 from merchants.errors import MerchantNotFound
-from receipts.act_forms import ACCOUNT, AccountForm
+from reconciliation.exceptions.forms import ACCOUNT_FIELDS, AccountForm
 
-ADD, REMOVE = "approvals.add_payoutaccount", "approvals.delete_payoutaccount"
-SWITCH = "approvals.change_payoutpolicy"
-LIST = "admin:approvals_payoutaccount_changelist"
+ADD_PERMISSION, REMOVE_PERMISSION = "approvals.add_payoutaccount", "approvals.delete_payoutaccount"
+POLICY_PERMISSION = "approvals.change_payoutpolicy"
+LIST_URL = "admin:approvals_payoutaccount_changelist"
 
 
 class MerchantForm(forms.Form):
@@ -29,13 +29,13 @@ class MerchantForm(forms.Form):
 
     def clean_merchant(self) -> Any:
         try:
-            return merchants.merchant_by_id(str(self.cleaned_data["merchant"]).strip())
-        except MerchantNotFound as refusal:
-            raise forms.ValidationError(refusal.text) from None
+            return merchants.find_merchant(str(self.cleaned_data["merchant"]).strip())
+        except MerchantNotFound as error:
+            raise forms.ValidationError(error.text) from None
 
 
 class PayoutAccountForm(MerchantForm, AccountForm):
-    field_order = ["merchant", *ACCOUNT, "why"]
+    field_order = ["merchant", *ACCOUNT_FIELDS, "note"]
 
 
 class PolicyForm(MerchantForm):
@@ -69,40 +69,40 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         ]
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm(ADD):
+        if not request.user.has_perm(ADD_PERMISSION):
             raise PermissionDenied
         form = PayoutAccountForm(request.POST or None)
         if not form.is_valid():
             return self._ask(request, "Add an account", form)
         filled = form.cleaned_data
-        account = {name: filled[name] for name in ACCOUNT}
+        account = {name: filled[name] for name in ACCOUNT_FIELDS}
         try:
-            made = payout_accounts.add(filled["merchant"], **account, by=_actor(), now=clock.now())
+            made = payout_accounts.add(filled["merchant"], **account, actor=_actor(), now=clock.now())
         except PayoutAccountListed:
             form.add_error("bank_account", "It is on this merchant's list already.")
             return self._ask(request, "Add an account", form)
-        self.log_addition(request, made, f"added: {filled['why']}")
+        self.log_addition(request, made, f"added: {filled['note']}")
         messages.success(request, f"{made} is added. It can be used when its waiting period is over.")
-        return HttpResponseRedirect(reverse(LIST))
+        return HttpResponseRedirect(reverse(LIST_URL))
 
     def policy_view(self, request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm(SWITCH):
+        if not request.user.has_perm(POLICY_PERMISSION):
             raise PermissionDenied
         form = PolicyForm(request.POST or None)
         if not form.is_valid():
             return self._ask(request, "Switch the list on or off", form)
         merchant, is_restricted = form.cleaned_data["merchant"], form.cleaned_data["is_restricted"]
-        policy = payout_accounts.restrict(merchant, is_restricted, by=_actor(), now=clock.now())
-        said = "only to accounts on the list" if is_restricted else "to any account"
-        self.log_change(request, policy, said)
-        messages.success(request, f"Money of {merchant.name} goes {said}.")
-        return HttpResponseRedirect(reverse(LIST))
+        policy = payout_accounts.restrict(merchant, is_restricted, actor=_actor(), now=clock.now())
+        text = "only to accounts on the list" if is_restricted else "to any account"
+        self.log_change(request, policy, text)
+        messages.success(request, f"Money of {merchant.name} goes {text}.")
+        return HttpResponseRedirect(reverse(LIST_URL))
 
     @admin.action(description="Remove from the list at once", permissions=["remove"])
-    def remove(self, request: HttpRequest, chosen: QuerySet[PayoutAccount]) -> None:
-        for account in chosen:
+    def remove(self, request: HttpRequest, selected: QuerySet[PayoutAccount]) -> None:
+        for account in selected:
             try:
-                payout_accounts.remove(account.id, by=_actor(), now=clock.now())
+                payout_accounts.remove(account.id, actor=_actor(), now=clock.now())
             except PayoutAccountNotFound:
                 messages.warning(request, f"{account} was removed before: nothing changed.")
             else:
@@ -110,7 +110,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
                 messages.success(request, f"{account} removed.")
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(REMOVE)
+        return request.user.has_perm(REMOVE_PERMISSION)
 
     def _ask(self, request: HttpRequest, title: str, form: forms.Form) -> HttpResponse:
         context = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form}
@@ -125,4 +125,4 @@ class PayoutPolicyAdmin(ReadOnlyAdmin):
 
 
 def _actor() -> str:
-    return origin.current().actor
+    return request_context.current().actor

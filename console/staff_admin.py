@@ -10,13 +10,13 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from console.sign_in_log import subject_of
+from console.login_log import subject_of
 from core import security_log
 from core.security_log import SecurityEvent
 
 # Fields of users and groups that say who may do what.
-FLAGS = ("is_active", "is_staff", "is_superuser")
-GRANTS = ("groups", "user_permissions", "permissions")
+FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
+GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
 class StaffAdmin(UserAdmin[User]):
@@ -31,7 +31,7 @@ class StaffAdmin(UserAdmin[User]):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        _record(subject_of(form.instance), list(changes_of(form)) if change else ["+user"])
+        _record(subject_of(form.instance), list(role_changes(form)) if change else ["+user"])
 
 
 class RoleAdmin(GroupAdmin):
@@ -40,7 +40,7 @@ class RoleAdmin(GroupAdmin):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         created = [] if change else ["+group"]
-        _record(_subject_of_group(form.instance), [*created, *changes_of(form)])
+        _record(_subject_of_group(form.instance), [*created, *role_changes(form)])
 
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
         super().delete_model(request, obj)
@@ -59,18 +59,18 @@ admin.site.register(User, StaffAdmin)
 admin.site.register(Group, RoleAdmin)
 
 
-def changes_of(form: forms.ModelForm[Any]) -> Iterator[str]:
+def role_changes(form: forms.ModelForm[Any]) -> Iterator[str]:
     """What the form gives and takes, such as `-is_active` or `+permission withdrawals.change_withdrawal`."""
     for name in form.changed_data:
-        if name in FLAGS:
+        if name in FLAG_FIELDS:
             yield f"{'+' if form.cleaned_data[name] else '-'}{name}"
-        elif name in GRANTS:
+        elif name in GRANT_FIELDS:
             before, after = set(form.initial.get(name, [])), set(form.cleaned_data[name])
-            yield from sorted(f"+{_grant(row)}" for row in after - before)
-            yield from sorted(f"-{_grant(row)}" for row in before - after)
+            yield from sorted(f"+{_describe_grant(row)}" for row in after - before)
+            yield from sorted(f"-{_describe_grant(row)}" for row in before - after)
 
 
-def _grant(row: Any) -> str:
+def _describe_grant(row: Any) -> str:
     if isinstance(row, Group):
         return f"group {row.name}"
     return f"permission {row.content_type.app_label}.{row.codename}"

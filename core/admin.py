@@ -12,7 +12,7 @@ from django.db import DataError
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse
 
-from core import lists, security_log
+from core import admin_lists, security_log
 from core.security_log import SecurityEvent
 
 # What a person may write into the address of a list, and PostgreSQL or Python may fail at.
@@ -28,32 +28,38 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     # A count for each value of each filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
-    paginator = lists.BoundedPaginator
+    paginator = admin_lists.BoundedPaginator
     sortable_by: ClassVar[Any] = ()
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names in the address of filters that an index answers with few rows."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return lists.BoundedList
+        return admin_lists.BoundedChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         shown: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
-            context["subtitle"] = context.get("subtitle") or self.limits(context["cl"])
+            context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
 
-    def limits(self, changes: Any) -> str:
+    def limit_note(self, changes: Any) -> str:
         """What the list leaves out, in a sentence; empty if it shows everything."""
-        if getattr(changes, "is_cut", False):
-            return f"Filters look at the newest {lists.NEWEST:,} rows only; a search finds older ones."
-        return f"The first {lists.COUNTED:,} rows." if changes.result_count == lists.COUNTED else ""
+        if getattr(changes, "is_limited", False):
+            return f"Filters look at the newest {admin_lists.FILTERED_ROWS:,} rows only; a search finds older ones."
+        return (
+            f"The first {admin_lists.MAX_COUNTED:,} rows."
+            if changes.result_count == admin_lists.MAX_COUNTED
+            else ""
+        )
 
     def get_list_filter(self, request: HttpRequest) -> Any:
         """Django would read the whole table for the values of a column without choices."""
         return [
-            (given, lists.OfferedValues) if isinstance(given, str) and self._has_open_values(given) else given
-            for given in super().get_list_filter(request)
+            (value, admin_lists.NewestValuesFilter)
+            if isinstance(value, str) and self._has_open_values(value)
+            else value
+            for value in super().get_list_filter(request)
         ]
 
     def _has_open_values(self, name: str) -> bool:
@@ -77,7 +83,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     def _found(self, field: str, text: str) -> Iterable[Any]:
         lookup = field.removeprefix("=") if field.startswith("=") else f"{field}__icontains"
         rows: Any = self.model._default_manager.filter(**{lookup: text})
-        found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: lists.FOUND]
+        found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
         return found
 
     def change_view(

@@ -3,7 +3,8 @@
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import IO, Any
 
 from django.core.exceptions import (
@@ -15,6 +16,7 @@ from django.core.exceptions import (
 )
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, serializers, viewsets
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -22,12 +24,12 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from core import errors, http, strict_json
-from core.logs import LineLimit, redact
+from core.logs import LogRateLimit, redact
 from core.middleware import request_id_of
 
 log = logging.getLogger("api")
-LONGEST_REASON = 200
-_bad_requests = LineLimit(1)
+MAX_REASON_LENGTH = 200
+_bad_request_log_limit = LogRateLimit(1)
 _OTHER_CHARSET = re.compile(r';\s*charset\s*=\s*(?!"?utf-8"?\s*(?:;|$))')
 
 
@@ -42,14 +44,14 @@ class StrictJsonParser(BaseParser):
         return strict_json.loads(stream.read())
 
 
-class AlwaysJson(BaseContentNegotiation):
+class JsonNegotiation(BaseContentNegotiation):
     """The API speaks JSON whatever `Accept` says; only the QR image looks at that header itself."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        given = request.content_type.lower()
-        if _OTHER_CHARSET.search(given):
+        value = request.content_type.lower()
+        if _OTHER_CHARSET.search(value):
             return None
-        media_type = given.partition(";")[0].strip()
+        media_type = value.partition(";")[0].strip()
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
@@ -61,14 +63,14 @@ class ApiViewSet(viewsets.ViewSet):
 
     parser_classes = [StrictJsonParser]
     renderer_classes = [JSONRenderer]
-    content_negotiation_class = AlwaysJson
+    content_negotiation_class = JsonNegotiation
     authentication_classes: Any = []
     permission_classes: Any = []
     throttle_classes: Any = []
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(response, http.Answer):
-            response = http.respond(response)
+        if isinstance(response, http.ApiResponse):
+            response = http.to_django(response)
         return super().finalize_response(request, response, *args, **kwargs)
 
     @property
@@ -89,12 +91,12 @@ class ApiViewSet(viewsets.ViewSet):
         return [method for method in super().allowed_methods if method != "OPTIONS"]
 
 
-def on_exception(error: Exception, context: dict[str, Any]) -> HttpResponse:
+def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """DRF's exception handler: every exception becomes the envelope, and a fault is logged whole."""
-    return refusal(error, context["request"])
+    return error_response(error, context["request"])
 
 
-def refusal(error: Exception, request: HttpRequest | Request) -> HttpResponse:
+def error_response(error: Exception, request: HttpRequest | Request) -> HttpResponse:
     api_error = _translate(error, request)
     request_id = request_id_of(request)
     if isinstance(api_error, errors.Busy):
@@ -103,7 +105,7 @@ def refusal(error: Exception, request: HttpRequest | Request) -> HttpResponse:
         log.error(
             "%s %s failed", request.method, request.path, exc_info=error, extra={"request_id": request_id}
         )
-    response = http.respond(http.error_answer(api_error, request_id))
+    response = http.to_django(http.error_response(api_error, request_id))
     response.error_code = api_error.code  # type: ignore[attr-defined]
     return response
 
@@ -124,8 +126,8 @@ def _translate(error: Exception, request: HttpRequest | Request) -> errors.ApiEr
         return errors.MethodNotAllowed(method=request.method)
     if isinstance(error, OperationalError | InterfaceError):
         return errors.ServiceUnavailable(retry_after=1)
-    kinds = (ours for theirs, ours in _FRAMEWORK_ERRORS if isinstance(error, theirs))
-    return next(kinds, errors.InternalError)()
+    types = (ours for theirs, ours in _FRAMEWORK_ERRORS if isinstance(error, theirs))
+    return next(types, errors.InternalError)()
 
 
 def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
@@ -137,10 +139,10 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
     try:
         return dict(serializer.run_validation(request.data))
     except exceptions.ValidationError as error:
-        name, place, reason = _first(error)
-        kind = errors.CATALOGUE[f"invalid_{name}"]
+        name, location, reason = _first_error(error)
+        error_type = errors.CATALOGUE[f"invalid_{name}"]
         is_fixed = name in FIXED_MESSAGES - getattr(serializer, "says_why", set())
-        raise kind(None if is_fixed else f"{place}: {reason}", param=name) from None
+        raise error_type(None if is_fixed else f"{location}: {reason}", param=name) from None
 
 
 def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
@@ -152,8 +154,8 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
                 raise exceptions.ValidationError({name: ["Give this parameter once."]})
         return dict(serializer.run_validation(_plain(query)))
     except exceptions.ValidationError as error:
-        name, place, reason = _first(error)
-        raise errors.InvalidParameters(f"{place}: {reason}", param=name) from None
+        name, location, reason = _first_error(error)
+        raise errors.InvalidParameters(f"{location}: {reason}", param=name) from None
 
 
 # Fields whose error has one message for every cause, because the interface states it word for word; but for
@@ -165,35 +167,54 @@ def _plain(query: Any) -> dict[str, str]:
     return {name: query[name] for name in query}
 
 
-def _first(error: exceptions.ValidationError) -> tuple[str, str, str]:
+def _first_error(error: exceptions.ValidationError) -> tuple[str, str, str]:
     """The field, where in it the fault is (`destination.bank_account`), and what is wrong."""
     detail = error.detail
     if not isinstance(detail, Mapping):
         raise errors.InvalidRequest() from None
     name, reason = next(iter(detail.items()))
-    place = str(name)
+    location = str(name)
     while isinstance(reason, Mapping):
         inner, reason = next(iter(reason.items()))
-        place = f"{place}.{inner}" if isinstance(inner, str) else place
-    return str(name), place, str(reason[0] if isinstance(reason, list) else reason)
+        location = f"{location}.{inner}" if isinstance(inner, str) else location
+    return str(name), location, str(reason[0] if isinstance(reason, list) else reason)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return refusal(errors.PathNotFound(), request)
+    return error_response(errors.PathNotFound(), request)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """What Django refuses by itself. Strangers cause it at will, so a line a second is enough."""
-    left_out = _bad_requests.admit(type(exception).__name__)
-    if left_out is not None:
-        said = redact(str(exception))[:LONGEST_REASON]
-        log.warning("%s: %s (%d more)", type(exception).__name__, said, left_out)
+    suppressed = _bad_request_log_limit.admit(type(exception).__name__)
+    if suppressed is not None:
+        reason = redact(str(exception))[:MAX_REASON_LENGTH]
+        log.warning("%s: %s (%d more)", type(exception).__name__, reason, suppressed)
     if isinstance(exception, DisallowedHost):
-        return refusal(errors.InvalidHost(), request)
-    return refusal(errors.InvalidRequest("The request is not valid."), request)
+        return error_response(errors.InvalidHost(), request)
+    return error_response(errors.InvalidRequest("The request is not valid."), request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Called while the exception is handled: Django passes it to nobody."""
     error = sys.exception()
-    return refusal(error if isinstance(error, Exception) else errors.InternalError(), request)
+    return error_response(error if isinstance(error, Exception) else errors.InternalError(), request)
+
+
+View = Callable[..., HttpResponse]
+SAFE_METHODS = ("GET", "HEAD")
+
+
+def get_or_head_only(view: View) -> View:
+    """Answers GET and HEAD; anything else is 405 in the error envelope, never a question for a form token."""
+
+    @csrf_exempt
+    @wraps(view)
+    def handle(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        if request.method in SAFE_METHODS:
+            return view(request, **kwargs)
+        response = error_response(errors.MethodNotAllowed(method=request.method), request)
+        response.headers["Allow"] = ", ".join(SAFE_METHODS)
+        return response
+
+    return handle

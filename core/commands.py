@@ -1,8 +1,9 @@
 """Management commands that write sealed data."""
 
+from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import DEFAULT_DB_ALIAS
 
 
@@ -12,3 +13,33 @@ class SealingCommand(BaseCommand):
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         """Without a database named Django leaves out the checks that ask it."""
         return super().get_check_kwargs(options) | {"databases": [DEFAULT_DB_ALIAS]}
+
+
+WIDTH = 30
+CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, and clear it
+
+
+class ProgressBar:
+    """A line that is drawn over itself. Where the output is no terminal, nothing is written or counted."""
+
+    def __init__(self, output: OutputWrapper, label: str, total: Callable[[], int]) -> None:
+        self._output, self._label = output, label
+        self._shown = output.isatty()
+        self._total = total() if self._shown else 0
+        self._done, self._percent = 0, -1
+
+    def advance(self, by: int) -> None:
+        self._done += by
+        percent = min(100, 100 * self._done // max(1, self._total))
+        if self._shown and percent != self._percent:
+            self._percent = percent
+            filled = "#" * (WIDTH * percent // 100)
+            self._write(f"{CLEAR_LINE}{self._label} [{filled:<{WIDTH}}] {percent:3} %")
+
+    def clear(self) -> None:
+        if self._shown:
+            self._write(CLEAR_LINE)
+
+    def _write(self, text: str) -> None:
+        self._output.write(text, ending="")
+        self._output.flush()

@@ -1,6 +1,13 @@
 """Instants by which something must have happened."""
 
+import contextlib
+import heapq
+import itertools
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -8,7 +15,7 @@ from dataclasses import dataclass
 class Deadline:
     """An instant of the monotonic clock."""
 
-    at: float
+    expires_at: float
 
     @classmethod
     def after(cls, seconds: float) -> "Deadline":
@@ -17,11 +24,71 @@ class Deadline:
 
     @property
     def is_past(self) -> bool:
-        return time.monotonic() >= self.at
+        return time.monotonic() >= self.expires_at
 
     def left(self) -> float:
         """Seconds until then, more than zero. Raises TimeoutError afterwards."""
-        seconds = self.at - time.monotonic()
+        seconds = self.expires_at - time.monotonic()
         if seconds <= 0:
             raise TimeoutError
         return seconds
+
+
+# Reads keep deadlines themselves; this is for those that do not come back.
+WATCHDOG_GRACE_SECONDS = 0.1
+
+
+class Watchdog:
+    """One thread for all sockets; it sleeps until the earliest deadline of those it watched."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._by_deadline: list[tuple[Deadline, int]] = []
+        self._watched: dict[int, socket.socket] = {}
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def watch(self, sock: socket.socket, deadline: Deadline) -> Iterator[None]:
+        """Shut the socket down, soon after the deadline, unless the block has ended by then."""
+        number = self._watch(sock, Deadline(deadline.expires_at + WATCHDOG_GRACE_SECONDS))
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._watched.pop(number, None)
+
+    def _watch(self, sock: socket.socket, deadline: Deadline) -> int:
+        with self._changed:
+            number = next(self._numbers)
+            self._watched[number] = sock
+            heapq.heappush(self._by_deadline, (deadline, number))
+            if self._by_deadline[0][1] == number:
+                self._changed.notify()
+            # A fork has this object, but not its thread.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+                self._thread.start()
+        return number
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                self._changed.wait(self._shut_down_what_is_late())
+
+    def _shut_down_what_is_late(self) -> float | None:
+        """Seconds until the next deadline, None when there is none."""
+        while self._by_deadline:
+            deadline, number = self._by_deadline[0]
+            if number in self._watched and not deadline.is_past:
+                return deadline.expires_at - time.monotonic()
+            heapq.heappop(self._by_deadline)
+            _shut_down(self._watched.pop(number, None))
+        return None
+
+
+def _shut_down(sock: socket.socket | None) -> None:
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            # Not SSLSocket's, which would let its reader go on without TLS.
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -14,7 +14,7 @@ MAX_BODY = 65_536  # bytes of a request
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """A finished answer; `body` is exactly what goes over the wire and what a replay repeats."""
 
     status: int
@@ -22,15 +22,15 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Any, status: int = 200) -> "Answer":
+    def of(cls, data: Any, status: int = 200) -> "ApiResponse":
         return cls(status, orjson.dumps(data))
 
 
-def respond(answer: Answer) -> HttpResponse:
-    return HttpResponse(answer.body, status=answer.status, content_type=JSON, headers=answer.headers)
+def to_django(response: ApiResponse) -> HttpResponse:
+    return HttpResponse(response.body, status=response.status, content_type=JSON, headers=response.headers)
 
 
-def error_answer(error: ApiError, request_id: str = "") -> Answer:
+def error_response(error: ApiError, request_id: str = "") -> ApiResponse:
     """The one error envelope; 5xx bodies carry the request id so that support can find the log line."""
     # Some messages repeat what was sent, which may be a key that was pasted into the wrong place.
     detail: dict[str, object] = {"code": error.code, "message": redact(error.text), "type": error.type}
@@ -41,4 +41,4 @@ def error_answer(error: ApiError, request_id: str = "") -> Answer:
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return Answer(error.status, orjson.dumps({"error": detail | error.extra}), headers)
+    return ApiResponse(error.status, orjson.dumps({"error": detail | error.extra}), headers)

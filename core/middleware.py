@@ -16,24 +16,24 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import addresses, errors, http, origin, security_log, uploads
+from core import addresses, errors, http, request_context, security_log, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 COMPRESSED = "Send the body as it is, without Content-Encoding."
-_REFUSALS = {401, 403, 429}
+_DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 # Django's admin and our pages carry no scripts of their own; some have styles in their elements.
 CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-A_YEAR = 365 * 24 * 3600
+YEAR_SECONDS = 365 * 24 * 3600
 Handler = Callable[[HttpRequest], HttpResponse]
 access_log = logging.getLogger("access")
 
 
-class Access:
+class AccessMiddleware:
     """Outermost: names the request, bounds its body, hardens the answer and logs one line."""
 
     def __init__(self, get_response: Handler) -> None:
@@ -42,13 +42,15 @@ class Access:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
-        origin.begin(request_id=request_id_of(request), address=addresses.address_of(request))
-        response = _unreadable(request) or self.get_response(request)
-        _harden(request, response)
-        if response.status_code in _REFUSALS:
-            security_log.record_refusal(status=response.status_code, code=getattr(response, "error_code", ""))
+        request_context.begin(request_id=request_id_of(request), address=addresses.address_of(request))
+        response = _body_error(request) or self.get_response(request)
+        _set_security_headers(request, response)
+        if response.status_code in _DENIED_STATUSES:
+            security_log.record_denied_request(
+                status=response.status_code, code=getattr(response, "error_code", "")
+            )
         if access_log.isEnabledFor(logging.INFO):
-            access_log.info(_line(request, response, time.perf_counter() - started))
+            access_log.info(_access_line(request, response, time.perf_counter() - started))
         return response
 
 
@@ -57,31 +59,31 @@ def request_id_of(request: Any) -> str:
 
 
 def _request_id(request: HttpRequest) -> str:
-    given = request.META.get("HTTP_X_REQUEST_ID", "")
-    return given if _SAFE_REQUEST_ID.fullmatch(given) else "req_" + secrets.token_hex(12)
+    value = request.META.get("HTTP_X_REQUEST_ID", "")
+    return value if _SAFE_REQUEST_ID.fullmatch(value) else "req_" + secrets.token_hex(12)
 
 
-def _unreadable(request: HttpRequest) -> HttpResponse | None:
+def _body_error(request: HttpRequest) -> HttpResponse | None:
     """The refusal of a body that is too large or compressed: nothing here reads such a body."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if request.META.get("qr.body_too_large") or (
         length.isdigit() and len(length) < 19 and int(length) > uploads.limit_of(request.META)
     ):
-        return http.respond(http.error_answer(errors.RequestTooLarge()))
+        return http.to_django(http.error_response(errors.RequestTooLarge()))
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ("", "identity") and length != "0":
-        return http.respond(http.error_answer(errors.UnsupportedMediaType(COMPRESSED)))
+        return http.to_django(http.error_response(errors.UnsupportedMediaType(COMPRESSED)))
     return None
 
 
-def _harden(request: HttpRequest, response: HttpResponse) -> None:
+def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
     headers = response.headers
     headers["X-Request-Id"] = request_id_of(request)
     headers["X-Content-Type-Options"] = "nosniff"
     # Not `no-referrer`: browsers would send the origin of a form as `null`, and Django would refuse the form.
     headers.setdefault("Referrer-Policy", "same-origin")
     if settings.SESSION_COOKIE_SECURE:
-        headers["Strict-Transport-Security"] = f"max-age={A_YEAR}"
+        headers["Strict-Transport-Security"] = f"max-age={YEAR_SECONDS}"
     if request.path_info.startswith("/admin"):
         headers.setdefault("Content-Security-Policy", CONSOLE_POLICY)
     if not request.path_info.startswith(_BROWSER_PATHS):
@@ -89,7 +91,7 @@ def _harden(request: HttpRequest, response: HttpResponse) -> None:
         headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
 
-def _line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
+def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
     """Route, not path: a path may hold what does not belong in a log."""
     match = request.resolver_match
     return orjson.dumps(
@@ -102,12 +104,12 @@ def _line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
             "status": response.status_code,
             "ms": round(seconds * 1000, 2),
             "merchant": getattr(request, "merchant_id", None),
-            "address": origin.current().address or None,
+            "address": request_context.current().address or None,
         }
     ).decode()
 
 
-class _AdminOnly:
+class _BrowserOnly:
     """Mixed into Django's browser middleware: API requests pass it by, which saves them 40 microseconds."""
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -116,7 +118,7 @@ class _AdminOnly:
         return self.get_response(request)  # type: ignore[attr-defined]
 
 
-class Sessions(_AdminOnly, SessionMiddleware):
+class BrowserSessions(_BrowserOnly, SessionMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         # The database cannot even be asked for a name with U+0000 in it.
         if not _SESSION.fullmatch(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
@@ -124,23 +126,23 @@ class Sessions(_AdminOnly, SessionMiddleware):
         super().process_request(request)
 
 
-class Users(_AdminOnly, AuthenticationMiddleware):
+class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
         # The admin looks who it is in any case; the other pages for browsers do without the database.
         if request.path_info.startswith("/admin") and request.user.is_authenticated:
-            origin.act_as(f"staff:{request.user.get_username()}")
+            request_context.set_actor(f"staff:{request.user.get_username()}")
 
 
-class Messages(_AdminOnly, MessageMiddleware):
+class BrowserMessages(_BrowserOnly, MessageMiddleware):
     pass
 
 
-class Framing(_AdminOnly, XFrameOptionsMiddleware):
+class BrowserFraming(_BrowserOnly, XFrameOptionsMiddleware):
     pass
 
 
-class Csrf(_AdminOnly, CsrfViewMiddleware):
+class BrowserCsrf(_BrowserOnly, CsrfViewMiddleware):
     """Forms only: the API has no cookies, so nothing there can be forged."""
 
     def process_view(self, request: HttpRequest, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What an operation of the API does, said once beside its view. `console.schema` writes it as OpenAPI."""
+"""What an operation of the API does, said once beside its view. `apidocs.generator` writes it as OpenAPI."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ TAGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Body:
     """An object that is sent, and one of its kind."""
 
     serializer: SerializerType
@@ -78,14 +78,14 @@ class Operation:
     summary: str
     description: str
     scope: Scope | None = None
-    answer: Shown | None = None
-    plain_answer: Shown | None = None
-    body: Shown | None = None
+    response: Body | None = None
+    response_without_country: Body | None = None
+    body: Body | None = None
     query: SerializerType | None = None
-    accepts: Mapping[str, Any] = field(default_factory=dict)
-    refusals: tuple[type[ApiError], ...] = ()
+    request_contents: Mapping[str, Any] = field(default_factory=dict)
+    errors: tuple[type[ApiError], ...] = ()
     links: tuple[Link, ...] = ()
-    contents: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def __call__(self, handler: Handler) -> Handler:
         handler.operation = self  # type: ignore[attr-defined]

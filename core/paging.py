@@ -7,7 +7,7 @@ from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
 from core import fields
-from core.http import Answer
+from core.http import ApiResponse
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -29,20 +29,20 @@ class PageQuery(serializers.Serializer[Any]):
 
 def page(
     rows: QuerySet[M], query: dict[str, Any], plural: str, show: Callable[[M], dict[str, Any]]
-) -> Answer:
+) -> ApiResponse:
     """One page of `rows` under the key `plural`; `total` counts all that match."""
     limit, offset = query["limit"], query["offset"]
     total = rows.count()
     found = rows.order_by("-created_at", "-id")[offset : offset + limit] if offset < total else []
-    return answer([show(row) for row in found], total, query, plural)
+    return page_response([show(row) for row in found], total, query, plural)
 
 
-def answer(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> Answer:
+def page_response(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> ApiResponse:
     """A page whose rows are there already."""
-    return Answer.of({plural: shown, "total": total, "limit": query["limit"], "offset": query["offset"]})
+    return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], "offset": query["offset"]})
 
 
-def between(rows: Q, query: dict[str, Any]) -> Q:
+def created_between(rows: Q, query: dict[str, Any]) -> Q:
     """Those created within `start_date` and `end_date`, where given."""
     if "start_date" in query:
         rows = rows.filter(created_at__gte=query["start_date"])

@@ -16,14 +16,14 @@ from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
 T = TypeVar("T")
-PATIENCE = 0.25  # seconds a single call may take
-PAUSE = 1.0  # seconds without calls after a failure
+CALL_TIMEOUT_SECONDS = 0.25  # seconds a single call may take
+PAUSE_SECONDS = 1.0  # seconds without calls after a failure
 
 
-class Breaker:
+class RedisBreaker:
     """Calls through, or answers None while the other side is considered down."""
 
-    def __init__(self, pause: float = PAUSE) -> None:
+    def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         self._pause = pause
         self._closed_until: float | None = None
         self._lock = threading.Lock()
@@ -48,38 +48,38 @@ class Breaker:
             return is_over
 
 
-class _Own(threading.local):
+class _ThreadClient(threading.local):
     """What one thread keeps: a connection of its own saves the pool's lock and bookkeeping at each call."""
 
     url = ""
     client: Redis
 
 
-_own = _Own()
+_thread_client = _ThreadClient()
 
 
 def client() -> Redis:
     """The client of this thread. Raises RedisError, since it connects."""
-    if _own.url != settings.REDIS_URL:
-        _own.client = _connect(settings.REDIS_URL)
-        _own.url = settings.REDIS_URL
-    return _own.client
+    if _thread_client.url != settings.REDIS_URL:
+        _thread_client.client = _connect(settings.REDIS_URL)
+        _thread_client.url = settings.REDIS_URL
+    return _thread_client.client
 
 
 def _connect(url: str) -> Redis:
     return Redis.from_url(
         url,
         single_connection_client=True,
-        socket_timeout=PATIENCE,
-        socket_connect_timeout=PATIENCE,
+        socket_timeout=CALL_TIMEOUT_SECONDS,
+        socket_connect_timeout=CALL_TIMEOUT_SECONDS,
         # A connection that Redis closed is made anew; one that does not answer is not asked twice.
         retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
     )
 
 
-_breaker = Breaker()
+_breaker = RedisBreaker()
 
 
-def attempt(action: Callable[[Redis], T]) -> T | None:
+def try_call(action: Callable[[Redis], T]) -> T | None:
     """The result of `action(client)`, or None when Redis cannot say."""
     return _breaker.call(lambda: action(client()), RedisError, OSError)

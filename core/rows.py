@@ -17,7 +17,7 @@ from django.db.models.base import ModelState
 from core.postgres.base import DatabaseWrapper
 
 # Fields whose values the database driver takes as they are; asking the others for their form costs.
-_AS_THEY_ARE = (
+_PASSED_THROUGH = (
     models.CharField,
     models.TextField,
     models.BinaryField,
@@ -31,7 +31,7 @@ M = TypeVar("M", bound=Model)
 
 def run(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
     """Run a statement; its result is there until the next one of this thread."""
-    cursor: CursorWrapper = cast(DatabaseWrapper, connection).kept_cursor()
+    cursor: CursorWrapper = cast(DatabaseWrapper, connection).reusable_cursor()
     cursor.execute(sql, values)
     return cursor
 
@@ -62,13 +62,13 @@ def copy_in(rows: Sequence[Model]) -> None:
         row._state.adding = False
 
 
-def rewrite(rows: Sequence[Model], names: Sequence[str]) -> None:
+def update_rows(rows: Sequence[Model], names: Sequence[str]) -> None:
     """Write what `rows`, of one model, now hold in the fields `names`, by one statement: what `bulk_update`
     does, without a CASE for each field. The caller holds their locks."""
     if not rows:
         return
     model = type(rows[0])
-    values = [_held(rows, field) for field in _rewritten(model, tuple(names))]
+    values = [_column_values(rows, field) for field in _updated_fields(model, tuple(names))]
     run(_rewrite_sql(model, tuple(names)), values)
 
 
@@ -77,19 +77,19 @@ def new(model: type[M], **fields: Any) -> M:
 
     Raises TypeError for a field that the model does not have.
     """
-    made, defaults = model.__new__(model), _defaults(model)
-    values, made._state = made.__dict__, ModelState()
+    instance, defaults = model.__new__(model), _defaults(model)
+    values, instance._state = instance.__dict__, ModelState()
     values.update(defaults)
     for name, value in fields.items():
         if isinstance(value, Model):
-            made._state.fields_cache[name] = value
+            instance._state.fields_cache[name] = value
             values[f"{name}_id"] = value.pk
         else:
             values[name] = value
     if len(values) != len(defaults) + 1:  # and the state
         extra = sorted(values.keys() - defaults.keys() - {"_state"})
         raise TypeError(f"{model.__name__} has no {', '.join(extra)}")
-    return made
+    return instance
 
 
 def fetch(model: type[M], **where: Any) -> M | None:
@@ -111,13 +111,13 @@ def instance(model: type[M], values: Sequence[Any]) -> M:
 
     Not by the model's own constructor, which asks each field and rings two signals that nobody hears.
     """
-    made = model.__new__(model)
-    made.__dict__.update(zip(_names(model), values, strict=True))
+    instance = model.__new__(model)
+    instance.__dict__.update(zip(_names(model), values, strict=True))
     for name, convert in _readers(model):
-        made.__dict__[name] = convert(made.__dict__[name], None, connection)
-    made._state = ModelState()
-    made._state.adding, made._state.db = False, "default"
-    return made
+        instance.__dict__[name] = convert(instance.__dict__[name], None, connection)
+    instance._state = ModelState()
+    instance._state.adding, instance._state.db = False, "default"
+    return instance
 
 
 def columns(model: type[Model], alias: str) -> str:
@@ -148,28 +148,29 @@ def _readers(model: type[Model]) -> list[tuple[str, Callable[..., Any]]]:
 
 
 @lru_cache
-def _written(model: type[Model]) -> tuple[Any, ...]:
+def _inserted_fields(model: type[Model]) -> tuple[Any, ...]:
     """The columns an INSERT names: a key that the database numbers is left to it."""
     return tuple(field for field in _fields(model) if field is not model._meta.auto_field)
 
 
 def _values(row: Model) -> list[Any]:
-    held = row.__dict__
+    values = row.__dict__
     return [
-        convert(held[name], connection) if convert else held[name] for name, convert in _writers(type(row))
+        convert(values[name], connection) if convert else values[name]
+        for name, convert in _writers(type(row))
     ]
 
 
 @lru_cache
 def _writers(model: type[Model]) -> list[tuple[str, Callable[..., Any] | None]]:
-    return [(field.attname, _writer(field)) for field in _written(model)]
+    return [(field.attname, _writer(field)) for field in _inserted_fields(model)]
 
 
 def _writer(field: Any) -> Callable[..., Any] | None:
-    return None if isinstance(field, _AS_THEY_ARE) else field.get_db_prep_save
+    return None if isinstance(field, _PASSED_THROUGH) else field.get_db_prep_save
 
 
-def _held(rows: Sequence[Model], field: Any) -> list[Any]:
+def _column_values(rows: Sequence[Model], field: Any) -> list[Any]:
     values, convert = [row.__dict__[field.attname] for row in rows], _writer(field)
     return [convert(value, connection) for value in values] if convert else values
 
@@ -184,7 +185,7 @@ def _insert_sql(models: tuple[type[Model], ...]) -> str:
 
 
 def _one_insert(model: type[Model]) -> str:
-    fields = _written(model)
+    fields = _inserted_fields(model)
     names = ", ".join(_quoted(field.column) for field in fields)
     marks = ", ".join(["%s"] * len(fields))
     return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks})"  # noqa: S608
@@ -192,32 +193,32 @@ def _one_insert(model: type[Model]) -> str:
 
 @lru_cache
 def _copy_sql(model: type[Model]) -> str:
-    names = ", ".join(_quoted(field.column) for field in _written(model))
+    names = ", ".join(_quoted(field.column) for field in _inserted_fields(model))
     return f"COPY {_quoted(model._meta.db_table)} ({names}) FROM STDIN"
 
 
 @lru_cache
-def _rewritten(model: type[Model], names: tuple[str, ...]) -> tuple[Any, ...]:
+def _updated_fields(model: type[Model], names: tuple[str, ...]) -> tuple[Any, ...]:
     """The key, and these fields."""
     return tuple(model._meta.get_field(name) for name in (model._meta.pk.name, *names))
 
 
 @lru_cache
 def _rewrite_sql(model: type[Model], names: tuple[str, ...]) -> str:
-    fields = _rewritten(model, names)
-    given = ", ".join(f"%s::{_type_of(field)}[]" for field in fields)
+    fields = _updated_fields(model, names)
+    value = ", ".join(f"%s::{_type_of(field)}[]" for field in fields)
     key, *columns = (_quoted(field.column) for field in fields)
     changes = ", ".join(f"{column} = new.{column}" for column in columns)
     return (
         f"UPDATE {_quoted(model._meta.db_table)} AS old SET {changes}"  # noqa: S608
-        f" FROM unnest({given}) AS new ({', '.join([key, *columns])}) WHERE old.{key} = new.{key}"
+        f" FROM unnest({value}) AS new ({', '.join([key, *columns])}) WHERE old.{key} = new.{key}"
     )
 
 
 def _type_of(field: Any) -> str:
     """In SQL. Of text without its length: a cast cuts what is longer, an assignment refuses it."""
-    kind = str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection))
-    return "text" if "char" in kind else kind
+    error_type = str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection))
+    return "text" if "char" in error_type else error_type
 
 
 @lru_cache

@@ -13,20 +13,20 @@ from typing import Any
 import orjson
 from django.db import transaction
 
-from core import origin
-from core.logs import LineLimit, redact
+from core import request_context
+from core.logs import LogRateLimit, redact
 
 log = logging.getLogger("security")
-LONGEST_VALUE = 200
+MAX_VALUE_LENGTH = 200
 REFUSALS_PER_SECOND = 20  # lines for one address and error code; the rest is only counted
-_refusals = LineLimit(REFUSALS_PER_SECOND)
+_denied_log_limit = LogRateLimit(REFUSALS_PER_SECOND)
 
 
 class SecurityEvent(StrEnum):
     LOGIN = "login"
     LOGIN_FAILED = "login_failed"
     LOGOUT = "logout"
-    LOCK_OUT = "lock_out"
+    LOCKOUT = "lockout"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 (the name of an event)
     ROLE_CHANGED = "role_changed"
     KEY_ISSUED = "key_issued"
@@ -53,16 +53,16 @@ def record(
     status: int | None = None,
     network: str = "",
     changes: Sequence[str] = (),
-    left_out: int = 0,
+    suppressed: int = 0,
 ) -> None:
-    """Write one line. Actor, address and request id come from `core.origin`.
+    """Write one line. Actor, address and request id come from `core.request_context`.
 
     The parameters are all that a line may hold besides: never a secret, a name or an account number.
     subject: what the event is about, such as `staff:somsri`, `key:ab12cd34` or an id of ours.
     code: the reason or the kind, such as an error code. changes: what is different now, such as `+is_staff`.
-    left_out: how many lines of this kind were not written before this one.
+    suppressed: how many lines of this kind were not written before this one.
     """
-    now = origin.current()
+    now = request_context.current()
     known = {"actor": now.actor, "address": now.address, "request_id": now.request_id}
     given = {
         "subject": subject,
@@ -71,7 +71,7 @@ def record(
         "status": status,
         "network": network,
         "changes": [_safe(change) for change in changes],
-        "left_out": left_out,
+        "suppressed": suppressed,
     }
     line = {"at": time.time(), "log": "security", "event": event.value}
     line |= {name: _safe(text) or None for name, text in known.items()}
@@ -86,12 +86,12 @@ def record_on_commit(event: SecurityEvent, **fields: Any) -> None:
     transaction.on_commit(partial(record, event, **fields), robust=True)
 
 
-def record_refusal(*, status: int, code: str) -> None:
+def record_denied_request(*, status: int, code: str) -> None:
     """Write a line for a request that was refused. One client cannot flood the log."""
-    left_out = _refusals.admit(f"{origin.current().address} {code}")
-    if left_out is not None:
-        record(SecurityEvent.REQUEST_REFUSED, status=status, code=code, left_out=left_out)
+    suppressed = _denied_log_limit.admit(f"{request_context.current().address} {code}")
+    if suppressed is not None:
+        record(SecurityEvent.REQUEST_REFUSED, status=status, code=code, suppressed=suppressed)
 
 
 def _safe(text: str) -> str:
-    return redact(text)[:LONGEST_VALUE]
+    return redact(text)[:MAX_VALUE_LENGTH]

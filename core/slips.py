@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.tlv import BadPayload, field, fields, seal, unseal
+from core.tlv import BadPayload, add_checksum, field, fields, strip_checksum
 
 SLIP_CHECKSUM = "91"
 SLIP_API, WALLET_API = "000001", "01"
-_SEALED = re.compile(f"(.*{SLIP_CHECKSUM}04)([0-9A-Fa-f]{{1,4}})", re.DOTALL)
+_WITH_CHECKSUM = re.compile(f"(.*{SLIP_CHECKSUM}04)([0-9A-Fa-f]{{1,4}})", re.DOTALL)
 _BARCODE = re.compile(
     r"\|([0-9]{13}|[0-9]{15})\r([A-Z0-9]{1,20})\r([A-Z0-9]{1,20})?\r(0|[1-9][0-9]{0,11})", re.ASCII
 )
@@ -47,7 +47,7 @@ class Bill:
 
 def parse_slip(payload: str) -> Slip | WalletSlip:
     """Read a slip's mini-QR. Raises BadPayload."""
-    top = dict(fields(unseal(_with_whole_checksum(payload), SLIP_CHECKSUM)))
+    top = dict(fields(strip_checksum(_with_whole_checksum(payload), SLIP_CHECKSUM)))
     transfer = dict(fields(top.pop("00", "")))
     if top == {"51": "TH"}:
         return _bank_slip(transfer)
@@ -62,12 +62,12 @@ def slip_payload(slip: Slip | WalletSlip) -> str:
         return _wallet_payload(slip)
     _check_slip(slip)
     transfer = field("00", SLIP_API) + field("01", slip.sending_bank) + field("02", slip.transaction_id)
-    return seal(field("00", transfer) + field("51", "TH"), SLIP_CHECKSUM)
+    return add_checksum(field("00", transfer) + field("51", "TH"), SLIP_CHECKSUM)
 
 
 def _with_whole_checksum(payload: str) -> str:
     """Some issuers write the checksum as a number, in lower case or without its leading zeros."""
-    match = _SEALED.fullmatch(payload)
+    match = _WITH_CHECKSUM.fullmatch(payload)
     return match[1] + match[2].upper().zfill(4) if match else payload
 
 
@@ -97,9 +97,9 @@ def _wallet_slip(transfer: dict[str, str]) -> WalletSlip:
 def _wallet_payload(slip: WalletSlip) -> str:
     _check_wallet_slip(slip)
     day = f"{slip.day:%d%m}{slip.day.year:04d}"
-    told = [WALLET_API, WALLET_API, slip.event_type, slip.transaction_id, day]
-    transfer = "".join(field(f"{tag:02d}", value) for tag, value in enumerate(told))
-    payload = seal(field("00", transfer), SLIP_CHECKSUM)
+    values = [WALLET_API, WALLET_API, slip.event_type, slip.transaction_id, day]
+    transfer = "".join(field(f"{tag:02d}", value) for tag, value in enumerate(values))
+    payload = add_checksum(field("00", transfer), SLIP_CHECKSUM)
     return payload[:-4] + payload[-4:].lower()
 
 

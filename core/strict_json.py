@@ -64,10 +64,10 @@ def _check_text(value: object) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    instance = dict(pairs)
+    if len(instance) != len(pairs):
         raise InvalidRequest("The request body names a key twice.")
-    return made
+    return instance
 
 
 def _integer(text: str) -> int:

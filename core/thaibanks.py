@@ -7,8 +7,8 @@ and 065 (Thanachart, merged into ttb) are left out: no account is left there.
 import re
 from dataclasses import dataclass
 
-SHORTEST, LONGEST = 10, 15
-_DIGITS = re.compile(rf"[0-9]{{{SHORTEST},{LONGEST}}}")
+MIN_DIGITS, MAX_DIGITS = 10, 15
+_DIGITS = re.compile(rf"[0-9]{{{MIN_DIGITS},{MAX_DIGITS}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Bank:
     code: str
     alias: str
     name: str
-    digits: tuple[int, int] = (SHORTEST, LONGEST)
+    digits: tuple[int, int] = (MIN_DIGITS, MAX_DIGITS)
 
 
 _TEN, _TWELVE = (10, 10), (12, 12)
@@ -57,13 +57,15 @@ BANKS = [
     Bank("098", "sme", "SME Development Bank"),
 ]
 # 076 is how one gateway's list numbers ttb since the merger; tmb was its name before.
-_ALSO = {
+_OTHER_NAMES = {
     "076": "011", "tmb": "011", "kkp": "069", "cimbt": "022", "uobt": "024", "icbct": "070", "bofa": "027",
     "mizuho": "039", "stanchart": "020", "krungsri": "025", "lh": "073",
 }  # fmt: skip
 _BY_CODE = {bank.code: bank for bank in BANKS}
 _BY_NAME = (
-    _BY_CODE | {bank.alias: bank for bank in BANKS} | {also: _BY_CODE[code] for also, code in _ALSO.items()}
+    _BY_CODE
+    | {bank.alias: bank for bank in BANKS}
+    | {also: _BY_CODE[code] for also, code in _OTHER_NAMES.items()}
 )
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from core import money, thaiqr_rules
 from core.thaiqr_rules import BILL, BILL_CROSS_BORDER, INNOVATION
-from core.tlv import BadPayload, Field, crc16, field, fields, seal, unseal
+from core.tlv import BadPayload, Field, add_checksum, crc16, field, fields, strip_checksum
 
 __all__ = ["BadPayload", "Kind", "Payload", "Tag", "bill_payment", "build", "crc16", "parse"]
 
@@ -87,14 +87,14 @@ class Payload:
 def parse(payload: str) -> Payload:
     """Read a payload strictly. Raises BadPayload."""
     _check_length(payload)
-    tags = tuple(_opened(tag, value) for tag, value in fields(unseal(payload, CHECKSUM)))
+    tags = tuple(_opened(tag, value) for tag, value in fields(strip_checksum(payload, CHECKSUM)))
     thaiqr_rules.check(_by_path(tags))
     return Payload(tags)
 
 
 def build(tags: Iterable[Tag]) -> str:
     """Write fields in the order given and close them with the checksum. Raises BadPayload."""
-    payload = seal("".join(field(tag, _closed(value)) for tag, value in tags), CHECKSUM)
+    payload = add_checksum("".join(field(tag, _closed(value)) for tag, value in tags), CHECKSUM)
     _check_length(payload)
     return payload
 
@@ -137,7 +137,7 @@ def bill_payment(
         + (_shaped("60", city) if city is not None else "")
         + (field("62", _reference("07", reference3)) if reference3 is not None else "")
     )
-    return seal(body, CHECKSUM)
+    return add_checksum(body, CHECKSUM)
 
 
 def _innovation(bank_code: str, reference1: str, reference2: str | None) -> str:

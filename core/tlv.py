@@ -51,13 +51,13 @@ def _field_at(text: str, at: int) -> Field:
     return tag, value
 
 
-def seal(body: str, tag: str) -> str:
+def add_checksum(body: str, tag: str) -> str:
     """Close a body with its checksum, which covers the checksum's own tag and length too."""
     text = f"{body}{tag}04"
     return text + crc16(text)
 
 
-def unseal(payload: str, tag: str) -> str:
+def strip_checksum(payload: str, tag: str) -> str:
     """The body of a payload that ends in its right checksum under `tag`. Raises BadPayload."""
     if not payload.isprintable():
         raise BadPayload("unprintable characters")

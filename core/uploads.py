@@ -10,21 +10,25 @@ from django.http import parse_cookie
 from core.http import MAX_BODY
 
 # Whoever has one of these permissions may upload there.
-PATHS = {
-    "/admin/receipts/statement/import/": frozenset({"receipts.import_statement"}),
-    "/admin/receipts/slipcheck/check/": frozenset(
-        {"receipts.view_receipt", "receipts.resolve_receipt", "receipts.confirm_receipt"}
+UPLOAD_PERMISSIONS = {
+    "/admin/reconciliation/statement/import/": frozenset({"reconciliation.import_statement"}),
+    "/admin/reconciliation/slipcheck/check/": frozenset(
+        {
+            "reconciliation.view_banktransaction",
+            "reconciliation.resolve_exception",
+            "reconciliation.confirm_banktransaction",
+        }
     ),
 }
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file; what is larger is for the command line."""
-SECONDS = 120.0
+DEADLINE_SECONDS = 120.0
 """From the first wait for a place to the end of the body."""
-GRACE_SECONDS, BYTES_PER_SECOND = 10.0, 64 * 1024
+GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
 """A body that is slower than this after the grace is ended: it holds a place that others wait for."""
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 """Uploads in a process, from the body's first byte to the answer: most threads are left to the rest."""
-AT_ONCE_OF_ONE = 1
+MAX_CONCURRENT_PER_USER = 1
 """Of these by one user."""
 _SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
 
@@ -36,7 +40,7 @@ def limit_of(environ: Mapping[str, Any]) -> int:
 
 def session_key_of(environ: Mapping[str, Any]) -> str:
     """The session that an upload claims to have; "" for every other request. Asks nobody."""
-    if environ["PATH_INFO"] not in PATHS or environ["REQUEST_METHOD"] != "POST":
+    if environ["PATH_INFO"] not in UPLOAD_PERMISSIONS or environ["REQUEST_METHOD"] != "POST":
         return ""
     key = parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
     return key if _SESSION_KEY.fullmatch(key) else ""

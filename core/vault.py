@@ -31,7 +31,7 @@ def fingerprint_of(token: str) -> str:
     return crypto.fingerprint(crypto.text_of(token, keys=keys), key=keys[0])
 
 
-def opens(token: str) -> bool:
+def can_open(token: str) -> bool:
     """Whether any key opens it."""
     return crypto.can_open(token, settings.FIELD_ENCRYPTION_KEYS)
 

@@ -1,24 +1,51 @@
-"""The rows of idempotency keys: take one, find it, keep the answer with it, let go of it."""
+"""Rows of idempotency keys: claim, find, store the answer, release. Fingerprints of requests."""
 
+import hmac
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
+import orjson
 from django.conf import settings
 from django.db import connection
 
 from core import rows, vault
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency.errors import IdempotencyKeyReused
-from idempotency.fingerprints import Fingerprint
-from idempotency.models import UNDER_WAY, IdempotencyKey
+from idempotency.models import IN_PROGRESS, IdempotencyKey
 from merchants.models import Merchant
-
-REPLAYED = {"Idempotent-Replayed": "true"}
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A key as one request brings it."""
+class Fingerprint:
+    """Of one request. A plain hash would tell an account number in a body that is known otherwise."""
+
+    request: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
+        """Method, operation (all path forms are one) and body by value."""
+        return cls(orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS))
+
+    @property
+    def digest(self) -> bytes:
+        """As it is stored from now on."""
+        return self._hmac(settings.IDEMPOTENCY_KEYS[0])
+
+    def matches(self, stored: bytes) -> bool:
+        """Whether any key, the newest first, makes this request what was stored."""
+        return any(hmac.compare_digest(self._hmac(key), stored) for key in settings.IDEMPOTENCY_KEYS)
+
+    def _hmac(self, key: str) -> bytes:
+        return hmac.digest(key.encode(), self.request, "sha256")
+
+
+REPLAYED_HEADER = {"Idempotent-Replayed": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """An idempotency key with the request that uses it."""
 
     merchant: Merchant
     key: str
@@ -30,22 +57,22 @@ class Claim:
         object.__setattr__(self, "expires_at", self.now + timedelta(hours=settings.IDEMPOTENCY_TTL_HOURS))
 
     @property
-    def _place(self) -> str:
+    def _context(self) -> str:
         return f"{self.merchant.id} {self.key}"
 
     def seal(self, body: bytes) -> bytes:
         """An answer may name the customer's account: what is kept of it cannot be read from a dump."""
-        return vault.seal(body.decode(), context=self._place).encode()
+        return vault.seal(body.decode(), context=self._context).encode()
 
     def unseal(self, body: bytes | memoryview) -> bytes:
-        return vault.open_sealed(bytes(body).decode(), context=self._place).encode()
+        return vault.open_sealed(bytes(body).decode(), context=self._context).encode()
 
-    def row(self, answer: Answer) -> IdempotencyKey:
+    def new_row(self, answer: ApiResponse) -> IdempotencyKey:
         return rows.new(
             IdempotencyKey,
             merchant=self.merchant,
             key=self.key,
-            fingerprint=self.fingerprint.newest,
+            fingerprint=self.fingerprint.digest,
             status=answer.status,
             body_sealed=self.seal(answer.body),
             created_at=self.now,
@@ -53,22 +80,22 @@ class Claim:
         )
 
 
-def find(claim: Claim) -> IdempotencyKey | None:
+def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
     """The row of this key, None without one that still counts. Raises IdempotencyKeyReused."""
-    found = rows.fetch(IdempotencyKey, merchant_id=claim.merchant.id, key=claim.key)
-    if found is None or found.expires_at <= claim.now:
+    found = rows.fetch(IdempotencyKey, merchant_id=keyed_request.merchant.id, key=keyed_request.key)
+    if found is None or found.expires_at <= keyed_request.now:
         return None
-    if not claim.fingerprint.is_stored_as(bytes(found.fingerprint)):
+    if not keyed_request.fingerprint.matches(bytes(found.fingerprint)):
         raise IdempotencyKeyReused()
     return found
 
 
-def replay(found: IdempotencyKey, claim: Claim) -> Answer:
+def replay(found: IdempotencyKey, keyed_request: KeyedRequest) -> ApiResponse:
     """The stored answer."""
-    return Answer(found.status, claim.unseal(found.body_sealed), dict(REPLAYED))
+    return ApiResponse(found.status, keyed_request.unseal(found.body_sealed), dict(REPLAYED_HEADER))
 
 
-def take(claim: Claim, subject_id: str = "") -> bool:
+def claim(keyed_request: KeyedRequest, subject_id: str = "") -> bool:
     """Insert the key, or take over an expired one; False when it is another request's.
 
     Waits while another transaction holds it.
@@ -87,31 +114,31 @@ def take(claim: Claim, subject_id: str = "") -> bool:
             RETURNING k.id
             """,
             {
-                "merchant": claim.merchant.id,
-                "key": claim.key,
-                "print": claim.fingerprint.newest,
-                "state": UNDER_WAY,
+                "merchant": keyed_request.merchant.id,
+                "key": keyed_request.key,
+                "print": keyed_request.fingerprint.digest,
+                "state": IN_PROGRESS,
                 "subject": subject_id,
-                "now": claim.now,
-                "expires": claim.expires_at,
+                "now": keyed_request.now,
+                "expires": keyed_request.expires_at,
             },
         )
         return cursor.fetchone() is not None
 
 
-def hold(claim: Claim, subject_id: str) -> bool:
+def lock(keyed_request: KeyedRequest, subject_id: str) -> bool:
     """Lock the row; False if it expired meanwhile and is another request's now."""
     held = IdempotencyKey.objects.select_for_update(no_key=True).filter(subject_id=subject_id)
-    return held.filter(merchant=claim.merchant, key=claim.key).first() is not None
+    return held.filter(merchant=keyed_request.merchant, key=keyed_request.key).first() is not None
 
 
-def keep(claim: Claim, answer: Answer) -> None:
+def store_answer(keyed_request: KeyedRequest, answer: ApiResponse) -> None:
     """Store the answer with a key that this transaction took or holds."""
-    IdempotencyKey.objects.filter(merchant=claim.merchant, key=claim.key).update(
-        status=answer.status, body_sealed=claim.seal(answer.body)
+    IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).update(
+        status=answer.status, body_sealed=keyed_request.seal(answer.body)
     )
 
 
-def free(claim: Claim) -> None:
+def release(keyed_request: KeyedRequest) -> None:
     """Let go of a key that this transaction holds: the next request runs afresh."""
-    IdempotencyKey.objects.filter(merchant=claim.merchant, key=claim.key).delete()
+    IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).delete()

@@ -5,7 +5,7 @@ from django.db import models
 from core.columns import PublicId
 from merchants.models import Merchant
 
-UNDER_WAY = 0
+IN_PROGRESS = 0
 """The status of a key whose request was begun and not answered yet."""
 
 

@@ -2,7 +2,7 @@
 
 The database is the lock. A duplicate waits on the unique index until the first one commits (bounded by
 `lock_timeout`), then finds the stored answer. No lock with a time to live, no second store. Only a job that
-asks somebody outside commits twice (see `TwoPhases`): its duplicates wait for the second commit.
+asks somebody outside commits twice (see `TwoPhaseJob`): its duplicates wait for the second commit.
 """
 
 import time
@@ -17,39 +17,39 @@ from django.db import DatabaseError, IntegrityError, OperationalError, transacti
 from django.db.models import Model
 
 from core import clock, rows
+from core.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ServiceUnavailable
-from core.http import Answer
-from core.slots import NoFreeSlot, Slots
+from core.http import ApiResponse
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
-from idempotency.keys import Claim
-from idempotency.models import UNDER_WAY, IdempotencyKey
+from idempotency.keys import KeyedRequest
+from idempotency.models import IN_PROGRESS, IdempotencyKey
 
 DEADLOCK, SERIALIZATION, LOCK_TIMEOUT = "40P01", "40001", "55P03"
-TRIES = 3
+MAX_TRIES = 3
 # A duplicate of a request that is asking somebody outside: how long it waits, how often it looks.
-PATIENCE_SECONDS = 5.0
-LOOK_SECONDS = 0.1
+WAIT_SECONDS = 5.0
+POLL_SECONDS = 0.1
 # So many duplicates of one process wait that long, and so many of one merchant; the others wait this long.
 # Each holds a thread of the web server.
-WAITING, WAITING_OF_MERCHANT = 8, 4
-SHORT_PATIENCE_SECONDS = 0.5
-_waiting = Slots()
+MAX_WAITING, MAX_WAITING_PER_MERCHANT = 8, 4
+SHORT_WAIT_SECONDS = 0.5
+_waiting_slots = Bulkhead()
 T = TypeVar("T")
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A job whose rows are all known beforehand: they go in by one statement, then `then` is called."""
+class InsertJob:
+    """A job whose rows are all known beforehand: one statement inserts them, then `on_commit` is called."""
 
-    answer: Answer
+    answer: ApiResponse
     rows: Sequence[Model]
-    then: Callable[[], None] | None = None
+    on_commit: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPhases(Generic[S]):
+class TwoPhaseJob(Generic[S]):
     """A job that asks somebody outside, between two commits of its own.
 
     admit: take the slot that the call needs and give it back when the stack ends, or raise the refusal; then
@@ -65,56 +65,56 @@ class TwoPhases(Generic[S]):
     admit: Callable[[ExitStack], object]
     prepare: Callable[[], object]
     perform: Callable[[], S]
-    finish: Callable[[S], Answer]
-    resume: Callable[[str], Answer]
+    finish: Callable[[S], ApiResponse]
+    resume: Callable[[str], ApiResponse]
 
 
-# What a request is to do once: a draft, work that runs in the one transaction and gives the answer, or both
+# What a request does once: inserted rows, work that runs in the one transaction and gives the answer, or both
 # sides of a call.
-Job = Draft | TwoPhases[Any] | Callable[[], Answer]
+Job = InsertJob | TwoPhaseJob[Any] | Callable[[], ApiResponse]
 
 
-def look_up(claim: Claim) -> Answer | None:
+def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
     """The stored answer of this key, None if there is none. Raises IdempotencyKeyReused."""
-    found = keys.find(claim)
-    return None if found is None or found.status == UNDER_WAY else keys.replay(found, claim)
+    found = keys.find(keyed_request)
+    return None if found is None or found.status == IN_PROGRESS else keys.replay(found, keyed_request)
 
 
-def run_without_key(job: Job) -> Answer:
+def run_without_key(job: Job) -> ApiResponse:
     """The job by itself, in one commit or in its two."""
-    if isinstance(job, Draft):
+    if isinstance(job, InsertJob):
         _insert(job.rows, job)
         return job.answer
-    if isinstance(job, TwoPhases):
+    if isinstance(job, TwoPhaseJob):
         with ExitStack() as held:
             job.admit(held)
             _in_one_commit(job.prepare)
-            said = job.perform()
-            return _in_one_commit(lambda: job.finish(said))
+            result = job.perform()
+            return _in_one_commit(lambda: job.finish(result))
     return _in_one_commit(job)
 
 
-def run_once(claim: Claim, job: Job) -> Answer:
+def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
     """The job and its key in one commit, or the answer of whoever was first.
 
     Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and what the job raises (then nothing is stored).
     """
-    if isinstance(job, TwoPhases):
-        return _call_once(claim, job)
-    if isinstance(job, Draft):
-        return _patiently(partial(_insert_once, claim, job))
-    return _patiently(partial(_work_once, claim, job))
+    if isinstance(job, TwoPhaseJob):
+        return _run_two_phases(keyed_request, job)
+    if isinstance(job, InsertJob):
+        return _with_retries(partial(_insert_with_key, keyed_request, job))
+    return _with_retries(partial(_work_with_key, keyed_request, job))
 
 
-def _patiently(work: Callable[[], T]) -> T:
+def _with_retries(work: Callable[[], T]) -> T:
     """The work, again where the database asks for it. Raises IdempotencyKeyInProgress, ServiceUnavailable."""
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         try:
             return work()
         except OperationalError as error:
-            if _state(error) == LOCK_TIMEOUT:
+            if _sqlstate(error) == LOCK_TIMEOUT:
                 raise IdempotencyKeyInProgress(retry_after=1) from None
-            if _state(error) not in (DEADLOCK, SERIALIZATION):
+            if _sqlstate(error) not in (DEADLOCK, SERIALIZATION):
                 raise
     raise ServiceUnavailable(retry_after=1)
 
@@ -124,59 +124,59 @@ def _in_one_commit(work: Callable[[], T]) -> T:
         return work()
 
 
-def _insert_once(claim: Claim, draft: Draft) -> Answer:
+def _insert_with_key(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
     try:
-        _insert([claim.row(draft.answer), *draft.rows], draft)
+        _insert([keyed_request.new_row(job.answer), *job.rows], job)
     except IntegrityError as error:
         if _constraint(error) != "idempotency_key_once_per_merchant":
             raise
         # Somebody was first, or an expired row is in the way: the longer way knows both.
-        return _work_once(claim, lambda: _inserted(draft))
-    return draft.answer
+        return _work_with_key(keyed_request, lambda: _insert_and_answer(job))
+    return job.answer
 
 
-def _inserted(draft: Draft) -> Answer:
-    _insert(draft.rows, draft)
-    return draft.answer
+def _insert_and_answer(job: InsertJob) -> ApiResponse:
+    _insert(job.rows, job)
+    return job.answer
 
 
-def _insert(new_rows: Sequence[Model], draft: Draft) -> None:
+def _insert(new_rows: Sequence[Model], job: InsertJob) -> None:
     rows.insert_together(new_rows)
-    if draft.then is not None:
-        transaction.on_commit(draft.then, robust=True)
+    if job.on_commit is not None:
+        transaction.on_commit(job.on_commit, robust=True)
 
 
 @transaction.atomic
-def _work_once(claim: Claim, work: Callable[[], Answer]) -> Answer:
-    if not keys.take(claim):
-        found = keys.find(claim)
-        if found is None or found.status == UNDER_WAY:
+def _work_with_key(keyed_request: KeyedRequest, work: Callable[[], ApiResponse]) -> ApiResponse:
+    if not keys.claim(keyed_request):
+        found = keys.find(keyed_request)
+        if found is None or found.status == IN_PROGRESS:
             raise IdempotencyKeyInProgress(retry_after=1)
-        return keys.replay(found, claim)
+        return keys.replay(found, keyed_request)
     answer = work()
-    keys.keep(claim, answer)
+    keys.store_answer(keyed_request, answer)
     return answer
 
 
-def _call_once(claim: Claim, job: TwoPhases[S]) -> Answer:
+def _run_two_phases(keyed_request: KeyedRequest, job: TwoPhaseJob[S]) -> ApiResponse:
     """Each turn begins with the key free: a request whose answer is not kept lets go of it."""
-    began = time.monotonic()
+    started = time.monotonic()
     while True:
         with ExitStack() as held:
-            if _patiently(partial(_begin, claim, job, held)):
-                return _patiently(partial(_end, claim, job, job.perform()))
-        answer = _wait_for_another(claim, job, began)
+            if _with_retries(partial(_first_commit, keyed_request, job, held)):
+                return _with_retries(partial(_second_commit, keyed_request, job, job.perform()))
+        answer = _wait_for_first_request(keyed_request, job, started)
         if answer is not None:
             return answer
         # Whoever waits for us judges by the key's age whether we have crashed.
-        claim = replace(claim, now=clock.now())
+        keyed_request = replace(keyed_request, now=clock.now())
 
 
 @transaction.atomic
-def _begin(claim: Claim, job: TwoPhases[S], held: ExitStack) -> bool:
+def _first_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], held: ExitStack) -> bool:
     """Admission comes after the key: a duplicate needs no slot, and a refusal rolls the key back."""
     held.close()  # what an attempt that the database refused has taken
-    is_ours = keys.take(claim, job.subject_id)
+    is_ours = keys.claim(keyed_request, job.subject_id)
     if is_ours:
         job.admit(held)
         job.prepare()
@@ -184,44 +184,48 @@ def _begin(claim: Claim, job: TwoPhases[S], held: ExitStack) -> bool:
 
 
 @transaction.atomic
-def _end(claim: Claim, job: TwoPhases[S], said: S) -> Answer:
+def _second_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], result: S) -> ApiResponse:
     # The key before the subject, as everywhere: the order of locks.
-    is_ours = keys.hold(claim, job.subject_id)
-    answer = job.finish(said)
+    is_ours = keys.lock(keyed_request, job.subject_id)
+    answer = job.finish(result)
     if is_ours and (200 <= answer.status < 300 or answer.status == 402):
-        keys.keep(claim, answer)
+        keys.store_answer(keyed_request, answer)
     elif is_ours:
-        keys.free(claim)
+        keys.release(keyed_request)
     return answer
 
 
-def _wait_for_another(claim: Claim, job: TwoPhases[S], began: float) -> Answer | None:
-    """As `_answer_of_another`. Raises IdempotencyKeyInProgress early where many wait already."""
+def _wait_for_first_request(
+    keyed_request: KeyedRequest, job: TwoPhaseJob[S], started: float
+) -> ApiResponse | None:
+    """As `_poll_answer`. Raises IdempotencyKeyInProgress early where many wait already."""
     try:
-        with _waiting.held(claim.merchant.id, total=WAITING, share=WAITING_OF_MERCHANT):
-            return _answer_of_another(claim, job, began + PATIENCE_SECONDS)
-    except NoFreeSlot:
-        return _answer_of_another(claim, job, began + SHORT_PATIENCE_SECONDS)
+        with _waiting_slots.hold(
+            keyed_request.merchant.id, total=MAX_WAITING, share=MAX_WAITING_PER_MERCHANT
+        ):
+            return _poll_answer(keyed_request, job, started + WAIT_SECONDS)
+    except BulkheadFull:
+        return _poll_answer(keyed_request, job, started + SHORT_WAIT_SECONDS)
 
 
-def _answer_of_another(claim: Claim, job: TwoPhases[S], deadline: float) -> Answer | None:
+def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: float) -> ApiResponse | None:
     """What the one who was first answers, or would have; None when the key is free again.
 
     Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
     """
-    while (found := keys.find(claim)) is not None:
-        if found.status != UNDER_WAY:
-            return keys.replay(found, claim)
+    while (found := keys.find(keyed_request)) is not None:
+        if found.status != IN_PROGRESS:
+            return keys.replay(found, keyed_request)
         if clock.now() - found.created_at >= timedelta(seconds=job.seconds):
             answer = job.resume(found.subject_id)
-            return Answer(answer.status, answer.body, answer.headers | keys.REPLAYED)
+            return ApiResponse(answer.status, answer.body, answer.headers | keys.REPLAYED_HEADER)
         if time.monotonic() >= deadline:
             raise IdempotencyKeyInProgress(retry_after=1)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return None
 
 
-def _state(error: DatabaseError) -> str | None:
+def _sqlstate(error: DatabaseError) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 
@@ -230,12 +234,12 @@ def _constraint(error: DatabaseError) -> str | None:
     return getattr(diagnosis, "constraint_name", None)
 
 
-def forget_expired(*, now: datetime, batch: int = 1000) -> int:
+def delete_expired(*, now: datetime, batch: int = 1000) -> int:
     """Delete keys that no longer count; returns how many."""
-    forgotten, expired = 0, IdempotencyKey.objects.filter(expires_at__lte=now)
+    deleted_count, expired = 0, IdempotencyKey.objects.filter(expires_at__lte=now)
     while True:
         # Judged again by the DELETE itself: a row may be taken over while it waits for its lock.
         deleted, _ = expired.filter(pk__in=list(expired.values_list("pk", flat=True)[:batch])).delete()
-        forgotten += deleted
+        deleted_count += deleted
         if deleted < batch:
-            return forgotten
+            return deleted_count

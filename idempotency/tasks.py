@@ -4,6 +4,6 @@ from core import clock
 from idempotency import services
 
 
-@shared_task(name="idempotency.forget_expired")
-def forget_expired() -> None:
-    services.forget_expired(now=clock.now())
+@shared_task(name="idempotency.delete_expired")
+def delete_expired() -> None:
+    services.delete_expired(now=clock.now())

@@ -8,36 +8,37 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import clock
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency import services
 from idempotency.errors import InvalidIdempotencyKey
-from idempotency.fingerprints import Fingerprint
-from idempotency.keys import Claim
+from idempotency.keys import Fingerprint, KeyedRequest
 from idempotency.services import Job
 from merchants.api import merchant_of
 
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 Handler = Callable[..., Job]
 
 
-def idempotent(handler: Handler) -> Callable[..., Answer]:
+def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
     """The handler validates outside any transaction and returns the job; a repeat never reaches it."""
 
     @wraps(handler)
-    def handle(view: Any, request: Request, **kwargs: Any) -> Answer:
+    def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
         key, body = read_key(request), request.data  # a body is judged even where no field is read
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
-        claim = _claim(view, request, key, body, kwargs)
-        return services.look_up(claim) or services.run_once(claim, handler(view, request, **kwargs))
+        keyed_request = _keyed_request(view, request, key, body, kwargs)
+        return services.find_answer(keyed_request) or services.run_once(
+            keyed_request, handler(view, request, **kwargs)
+        )
 
     return handle
 
 
-def _claim(view: Any, request: Request, key: str, body: Any, kwargs: dict[str, Any]) -> Claim:
+def _keyed_request(view: Any, request: Request, key: str, body: Any, kwargs: dict[str, Any]) -> KeyedRequest:
     operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
     fingerprint = Fingerprint.of(method=str(request.method), operation=operation, body=body)
-    return Claim(merchant_of(request), key, fingerprint, clock.now())
+    return KeyedRequest(merchant_of(request), key, fingerprint, clock.now())
 
 
 def read_key(request: Request) -> str | None:
@@ -50,6 +51,6 @@ def read_key(request: Request) -> str | None:
         key: str = raw.encode("latin-1").decode("utf-8")
     except UnicodeError:
         raise InvalidIdempotencyKey() from None
-    if not key.strip() or len(key) > LONGEST_KEY or any(unicodedata.category(c) == "Cc" for c in key):
+    if not key.strip() or len(key) > MAX_KEY_LENGTH or any(unicodedata.category(c) == "Cc" for c in key):
         raise InvalidIdempotencyKey()
     return key

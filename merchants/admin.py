@@ -10,9 +10,9 @@ from django.template.response import TemplateResponse
 import banks
 from core import clock
 from core.admin import ReadOnlyAdmin
-from merchants import links, services
-from merchants.key_form import KeyForm
-from merchants.models import ApiKey, BankLink, LateMoney, Merchant
+from merchants import bank_connections, services
+from merchants.forms import IssueKeyForm
+from merchants.models import ApiKey, BankConnection, LateMoneyPolicy, Merchant
 
 
 @admin.register(Merchant)
@@ -24,13 +24,13 @@ class MerchantAdmin(ReadOnlyAdmin):
     actions = ["issue_key", "accept_late_money", "review_late_money"]
 
     @admin.action(description="Issue a secret key", permissions=["issue_key"])
-    def issue_key(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> HttpResponse | None:
-        if chosen.count() != 1:
+    def issue_key(self, request: HttpRequest, selected: QuerySet[Merchant]) -> HttpResponse | None:
+        if selected.count() != 1:
             messages.error(request, "Choose one merchant: its key is shown once, on the next page.")
             return None
-        merchant, is_filled = chosen.get(), "issue" in request.POST
+        merchant, is_filled = selected.get(), "issue" in request.POST
         may_withdraw = request.user.has_perm("merchants.issue_withdrawal_key")
-        form = KeyForm(request.POST if is_filled else None, may_withdraw=may_withdraw)
+        form = IssueKeyForm(request.POST if is_filled else None, may_withdraw=may_withdraw)
         context = {**self.admin_site.each_context(request), "merchant": merchant, "form": form}
         issued = form.issue(merchant, clock.now()) if is_filled else None
         if issued is None:
@@ -44,17 +44,19 @@ class MerchantAdmin(ReadOnlyAdmin):
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    @admin.action(description="Late money: accept it, the payment succeeds", permissions=["decide"])
-    def accept_late_money(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> None:
-        self._decide(request, chosen, LateMoney.ACCEPT)
+    @admin.action(description="Accept payments after expiry", permissions=["decide"])
+    def accept_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
+        self._set_late_money(request, selected, LateMoneyPolicy.ACCEPT)
 
-    @admin.action(description="Late money: leave it to a person", permissions=["decide"])
-    def review_late_money(self, request: HttpRequest, chosen: QuerySet[Merchant]) -> None:
-        self._decide(request, chosen, LateMoney.REVIEW)
+    @admin.action(description="Review payments after expiry", permissions=["decide"])
+    def review_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
+        self._set_late_money(request, selected, LateMoneyPolicy.REVIEW)
 
-    def _decide(self, request: HttpRequest, chosen: QuerySet[Merchant], late_money: LateMoney) -> None:
-        for merchant in chosen:
-            services.decide_late_money(merchant_id=merchant.id, late_money=late_money)
+    def _set_late_money(
+        self, request: HttpRequest, selected: QuerySet[Merchant], late_money: LateMoneyPolicy
+    ) -> None:
+        for merchant in selected:
+            services.set_late_money_policy(merchant_id=merchant.id, late_money=late_money)
             self.log_change(request, merchant, f"late money: {late_money.label}")
         messages.success(request, "Done.")
 
@@ -65,24 +67,26 @@ class MerchantAdmin(ReadOnlyAdmin):
         return request.user.has_perm("merchants.add_apikey")
 
 
-@admin.register(BankLink)
-class BankLinkAdmin(ReadOnlyAdmin):
-    """Written by `manage.py connect_bank`, which alone can show the door."""
+@admin.register(BankConnection)
+class BankConnectionAdmin(ReadOnlyAdmin):
+    """Written by `manage.py connect_bank`, which shows the notification address once."""
 
     list_display = ["merchant", "bank", "callers", "updated_at"]
     list_select_related = ["merchant"]
     list_filter = ["bank"]
     search_fields = ["=merchant__id", "merchant__name"]
-    fields = ["merchant", "bank", "proof", "credentials", "callers", "created_at", "updated_at"]
-    readonly_fields = ["proof", "credentials"]
+    fields = ["merchant", "bank", "authentication", "credentials", "callers", "created_at", "updated_at"]
+    readonly_fields = ["authentication", "credentials"]
 
     @admin.display(description="Credentials")
-    def credentials(self, link: BankLink) -> str:
-        return ", ".join(f"{name}: {shown}" for name, shown in links.shown(link).items())
+    def credentials(self, connection: BankConnection) -> str:
+        return ", ".join(
+            f"{name}: {shown}" for name, shown in bank_connections.masked_credentials(connection).items()
+        )
 
-    @admin.display(description="How it proves itself")
-    def proof(self, link: BankLink) -> str:
-        return banks.LIVE[link.bank].proof
+    @admin.display(description="How the bank authenticates")
+    def authentication(self, connection: BankConnection) -> str:
+        return banks.LIVE_BANKS[connection.bank].authentication_note
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("merchant")
@@ -103,8 +107,8 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     actions = ["revoke"]
 
     @admin.action(description="Revoke at once", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
-        for key in chosen:
+    def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
+        for key in selected:
             services.revoke_key(key_id=key.id, now=clock.now())
             self.log_change(request, key, "revoked")
         messages.success(request, "Revoked.")

@@ -6,8 +6,8 @@ from rest_framework.request import Request
 
 from core.api import ApiViewSet
 from core.openapi import operation_of
-from merchants import limits
-from merchants.authentication import BearerKey, merchant_of
+from merchants import rate_limit
+from merchants.authentication import BearerKeyAuthentication, merchant_of
 from merchants.errors import InsufficientScope
 from merchants.models import ApiKey
 
@@ -17,8 +17,8 @@ __all__ = ["MerchantViewSet", "merchant_of"]
 class MerchantViewSet(ApiViewSet):
     """Authenticated by a secret key, limited per key, within the scopes of the key."""
 
-    authentication_classes = [BearerKey]
-    throttle_classes = [limits.KeyRate]
+    authentication_classes = [BearerKeyAuthentication]
+    throttle_classes = [rate_limit.KeyRateThrottle]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         self.perform_authentication(request)
@@ -41,6 +41,6 @@ class MerchantViewSet(ApiViewSet):
         response = super().finalize_response(request, response, *args, **kwargs)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
-            for name, value in limits.headers(room).items():
+            for name, value in rate_limit.headers(room).items():
                 response[name] = value
         return response

@@ -7,16 +7,16 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from core import addresses, clock, origin, rows, security_log
+from core import addresses, clock, request_context, rows, security_log
 from core.security_log import SecurityEvent
-from merchants import secrets
+from merchants import secret_keys
 from merchants.errors import AuthenticationFailed, InsufficientScope
-from merchants.models import MOST_SEEN_NETWORKS, ApiKey, Merchant
+from merchants.models import MAX_SEEN_NETWORKS, ApiKey, Merchant
 from merchants.refused_keys import refused_keys
 
-NOTE_USE_EVERY = timedelta(minutes=1)  # a write for each request would double the cost of reading
+RECORD_USE_EVERY = timedelta(minutes=1)  # a write for each request would double the cost of reading
 # Nothing is written if another request noted the same network first.
-NOTE_NETWORK = """
+RECORD_NETWORK = """
 UPDATE merchants_apikey SET last_used_at = %s,
     seen_networks = (seen_networks || %s::varchar)[greatest(cardinality(seen_networks) + 2 - %s, 1):]
 WHERE id = %s AND NOT %s = ANY(seen_networks)
@@ -24,17 +24,17 @@ WHERE id = %s AND NOT %s = ANY(seen_networks)
 _KEY_COLUMNS = len(ApiKey._meta.concrete_fields)
 
 
-class BearerKey(BaseAuthentication):
+class BearerKeyAuthentication(BaseAuthentication):
     """Asks the database for each request, so that a revoked key is dead at once."""
 
     def authenticate(self, request: Request) -> tuple[Merchant, ApiKey]:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        is_key = scheme.lower() == "bearer" and secrets.is_well_formed(secret)
-        digest = secrets.digest(secret) if is_key else None
-        network = addresses.network_of(origin.current().address, ipv6_bits=64)
+        is_key = scheme.lower() == "bearer" and secret_keys.is_well_formed(secret)
+        digest = secret_keys.digest(secret) if is_key else None
+        network = addresses.network_of(request_context.current().address, ipv6_bits=64)
         refused_keys.check(network, digest)
         try:
-            merchant, key = find(digest, clock.now())
+            merchant, key = find_key(digest, clock.now())
         except AuthenticationFailed:
             refused_keys.count(network, digest)
             raise
@@ -48,7 +48,7 @@ class BearerKey(BaseAuthentication):
         return "Bearer"
 
 
-def find(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
+def find_key(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     """The merchant and the key, by one query. Raises AuthenticationFailed, InsufficientScope.
 
     digest: of the secret; None if what was sent is no key.
@@ -57,13 +57,13 @@ def find(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     if found is None:
         raise AuthenticationFailed()
     key = rows.instance(ApiKey, found[:_KEY_COLUMNS])
-    origin.act_as(f"key:{key.public_id}")  # also where it has ended: the security log names it
+    request_context.set_actor(f"key:{key.public_id}")  # also where it has ended: the security log names it
     if not key.is_usable(now):
         raise AuthenticationFailed()
-    if key.networks and not addresses.is_among(origin.current().address, key.networks):
+    if key.networks and not addresses.is_among(request_context.current().address, key.networks):
         raise InsufficientScope("This key may not be used from this address.")
-    refused_keys.accept(bytes(key.digest))
-    _note_use(key, now)
+    refused_keys.remember_valid(bytes(key.digest))
+    _record_use(key, now)
     return rows.instance(Merchant, found[_KEY_COLUMNS:]), key
 
 
@@ -75,16 +75,16 @@ def _sql() -> str:
     )
 
 
-def _note_use(key: ApiKey, now: datetime) -> None:
+def _record_use(key: ApiKey, now: datetime) -> None:
     """Note once a minute that the key is used, and each new network that it is used from."""
-    network = addresses.network_of(origin.current().address, ipv4_bits=24, ipv6_bits=48)
+    network = addresses.network_of(request_context.current().address, ipv4_bits=24, ipv6_bits=48)
     is_new = bool(network) and network not in key.seen_networks
-    if not is_new and key.last_used_at is not None and now - key.last_used_at < NOTE_USE_EVERY:
+    if not is_new and key.last_used_at is not None and now - key.last_used_at < RECORD_USE_EVERY:
         return
-    refused_keys.share(bytes(key.digest))
+    refused_keys.share_valid(bytes(key.digest))
     if not is_new:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
-    elif rows.run(NOTE_NETWORK, [now, network, MOST_SEEN_NETWORKS, key.pk, network]).rowcount:
+    elif rows.run(RECORD_NETWORK, [now, network, MAX_SEEN_NETWORKS, key.pk, network]).rowcount:
         security_log.record(
             SecurityEvent.KEY_USED_FROM_NEW_NETWORK,
             subject=f"key:{key.public_id}",

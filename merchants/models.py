@@ -5,10 +5,11 @@ from datetime import datetime
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from core import triggers
 from core.columns import PublicIdKey
 from core.scopes import Scope
 
-MOST_SEEN_NETWORKS = 20
+MAX_SEEN_NETWORKS = 20
 
 
 class Mode(models.TextChoices):
@@ -16,10 +17,10 @@ class Mode(models.TextChoices):
     LIVE = "live"
 
 
-class LateMoney(models.TextChoices):
+class LateMoneyPolicy(models.TextChoices):
     """What becomes of money that was paid after its code had expired."""
 
-    REVIEW = "review"  # it waits for a person
+    REVIEW = "review", "review"  # staff decide
     ACCEPT = "accept"  # the payment succeeds after all
 
 
@@ -43,9 +44,10 @@ class Merchant(models.Model):
     )
     late_money = models.CharField(
         max_length=6,
-        choices=LateMoney.choices,
-        default=LateMoney.REVIEW,
-        help_text="Paid after the code expired.",
+        choices=LateMoneyPolicy.choices,
+        default=LateMoneyPolicy.REVIEW,
+        verbose_name="paid after expiry",
+        help_text="Whether a payment after the expiry of its code succeeds.",
     )
     created_at = models.DateTimeField()
 
@@ -58,7 +60,7 @@ class Merchant(models.Model):
                 name="merchant_sandbox_iff_test",
             ),
             models.CheckConstraint(
-                condition=models.Q(late_money__in=LateMoney.values), name="merchant_late_money_known"
+                condition=models.Q(late_money__in=LateMoneyPolicy.values), name="merchant_late_money_known"
             ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
@@ -69,15 +71,15 @@ class Merchant(models.Model):
         return f"{self.name} ({self.mode})"
 
 
-class BankLink(models.Model):
-    """How a live merchant and its bank know each other. Written by `merchants.links` alone."""
+class BankConnection(models.Model):
+    """Credentials and callers of a live merchant's bank. Written by `merchants.bank_connections` alone."""
 
     merchant = models.OneToOneField(
-        Merchant, on_delete=models.PROTECT, primary_key=True, related_name="bank_link"
+        Merchant, on_delete=models.PROTECT, primary_key=True, related_name="bank_connection"
     )
     bank = models.CharField(max_length=20, help_text="Name of the adapter in `banks`.")
     credentials_sealed = models.TextField(editable=False)
-    door_digest = models.BinaryField(unique=True, editable=False)
+    address_secret_digest = models.BinaryField(unique=True, editable=False)
     callers = ArrayField(
         models.CharField(max_length=43),
         default=list,
@@ -120,12 +122,38 @@ class ApiKey(models.Model):
         models.CharField(max_length=43),
         default=list,
         blank=True,
-        help_text=f"Networks from which it was used; the last {MOST_SEEN_NETWORKS}.",
+        help_text=f"Networks from which it was used; the last {MAX_SEEN_NETWORKS}.",
     )
     issued_by = models.CharField(max_length=160, blank=True, default="", help_text="Who issued it.")
     revoked_by = models.CharField(max_length=160, blank=True, default="", help_text="Who revoked it.")
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("an API key is revoked, never deleted"),
+            triggers.ReadOnly(
+                "an API key keeps what it was issued with",
+                exclude=["expires_at", "revoked_at", "revoked_by", "last_used_at", "seen_networks"],
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "stays_revoked",
+                triggers.UPDATE,
+                "a revoked API key stays revoked",
+                condition="OLD.revoked_at IS NOT NULL "
+                "AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by)",
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "expires_no_later",
+                triggers.UPDATE,
+                "an API key never expires later than it was to",
+                condition=(
+                    "OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > "
+                    "OLD.expires_at)"
+                ),
+                is_forbidden=True,
+            ),
+        ]
         verbose_name, verbose_name_plural = "API key", "API keys"
         permissions = [("issue_withdrawal_key", "Can issue API keys that can withdraw")]
         constraints = [
@@ -135,7 +163,8 @@ class ApiKey(models.Model):
                 name="api_key_scopes_known",
             ),
             models.CheckConstraint(
-                condition=models.Q(seen_networks__len__lte=MOST_SEEN_NETWORKS), name="api_key_seen_bounded"
+                condition=models.Q(seen_networks__len__lte=MAX_SEEN_NETWORKS),
+                name="api_key_seen_networks_limited",
             ),
             models.CheckConstraint(
                 condition=models.Q(revoked_by="") | models.Q(revoked_at__isnull=False),

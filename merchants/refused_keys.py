@@ -11,79 +11,81 @@ from typing import Any
 
 from django.conf import settings
 
-from core import rates, redis
-from core.rates import Rate
+from core import rate_limits, redis
+from core.rate_limits import RateLimit
 from merchants.errors import TooManyRefusedKeys
 
-MOST_REMEMBERED = 10_000  # addresses, and keys
-GOOD_SECONDS = 24 * 3600  # how long Redis remembers that a key was good
+MAX_REMEMBERED = 10_000  # addresses, and keys
+VALID_KEY_SECONDS = 24 * 3600  # how long Redis remembers that a key was good
 
 
-class RefusedKeys:
+class RefusedKeyLimiter:
     def __init__(self) -> None:
         self._blocked_until: dict[str, float] = {}
-        self._accepted: dict[bytes, None] = {}
+        self._valid_keys: dict[bytes, None] = {}
 
     def forget(self) -> None:
         self._blocked_until.clear()
-        self._accepted.clear()
+        self._valid_keys.clear()
 
     def check(self, network: str, digest: bytes | None) -> None:
         """Raises TooManyRefusedKeys, unless the key was good when it came last."""
         until = self._blocked_until.get(network)
-        if until is None or digest in self._accepted:
+        if until is None or digest in self._valid_keys:
             return
         left = until - time.monotonic()
         if left <= 0:
             self._blocked_until.pop(network, None)
-        elif not _was_good(digest):
-            raise _refusal(left)
+        elif not _was_valid(digest):
+            raise _too_many(left)
 
-    def accept(self, digest: bytes) -> None:
+    def remember_valid(self, digest: bytes) -> None:
         """Remember a good key in this process."""
-        if digest not in self._accepted:
-            _make_room(self._accepted)
-            self._accepted[digest] = None
+        if digest not in self._valid_keys:
+            _make_room(self._valid_keys)
+            self._valid_keys[digest] = None
 
-    def share(self, digest: bytes) -> None:
+    def share_valid(self, digest: bytes) -> None:
         """Tell the other processes of a good key. It costs a round trip: not for each request."""
-        redis.attempt(lambda client: client.set(_name(digest), 1, ex=GOOD_SECONDS))
+        redis.try_call(lambda client: client.set(_redis_key(digest), 1, ex=VALID_KEY_SECONDS))
 
     def count(self, network: str, digest: bytes | None) -> None:
         """Count a refused key. Raises TooManyRefusedKeys if it was one too many."""
-        if digest is not None and (digest in self._accepted or network in self._blocked_until):
-            self._accepted.pop(digest, None)
-            redis.attempt(lambda client: client.delete(_name(digest)))
+        if digest is not None and (digest in self._valid_keys or network in self._blocked_until):
+            self._valid_keys.pop(digest, None)
+            redis.try_call(lambda client: client.delete(_redis_key(digest)))
         if settings.REFUSED_KEYS_PER_MINUTE == 0:
             return
         per_second = settings.REFUSED_KEYS_PER_MINUTE / 60
-        room = rates.take(f"refused:{network}", Rate(per_second, settings.REFUSED_KEYS_PER_MINUTE))
+        room = rate_limits.consume(
+            f"refused:{network}", RateLimit(per_second, settings.REFUSED_KEYS_PER_MINUTE)
+        )
         if room is None or room.remaining > 0:
             return
         wait = 1 / per_second if room.allowed else room.wait_ms / 1000
         _make_room(self._blocked_until)
         self._blocked_until[network] = time.monotonic() + wait
         if not room.allowed:
-            raise _refusal(wait)
+            raise _too_many(wait)
 
 
-def _was_good(digest: bytes | None) -> bool:
-    return digest is not None and bool(redis.attempt(lambda client: client.exists(_name(digest))))
+def _was_valid(digest: bytes | None) -> bool:
+    return digest is not None and bool(redis.try_call(lambda client: client.exists(_redis_key(digest))))
 
 
-def _name(digest: bytes) -> str:
+def _redis_key(digest: bytes) -> str:
     return f"good_key:{digest.hex()}"
 
 
-def _refusal(seconds: float) -> TooManyRefusedKeys:
+def _too_many(seconds: float) -> TooManyRefusedKeys:
     wait = max(1, -(-int(seconds * 1000) // 1000))
     return TooManyRefusedKeys(TooManyRefusedKeys.message.format(retry_after=wait), retry_after=wait)
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:
     """Strangers fill this memory: forget all of it before it grows large."""
-    if len(remembered) >= MOST_REMEMBERED:
+    if len(remembered) >= MAX_REMEMBERED:
         remembered.clear()
 
 
-refused_keys = RefusedKeys()
+refused_keys = RefusedKeyLimiter()

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from core import addresses, ids, origin, security_log
+from core import addresses, ids, request_context, security_log
 from core.scopes import Scope
 from core.security_log import SecurityEvent
-from merchants import secrets
+from merchants import secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
-from merchants.models import ApiKey, LateMoney, Merchant, Mode
+from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
 SANDBOX = "sandbox"
-LONGEST_OVERLAP_HOURS = 168
-MOST_NETWORKS = 20
+MAX_OVERLAP_HOURS = 168
+MAX_NETWORKS = 20
 ALL_SCOPES = tuple(Scope.values)
 
 
@@ -54,17 +54,17 @@ def issue_key(
     scopes: default is all. networks: CIDRs from which the key may be used; none means any. Raises
     ValidationError by the field at fault.
     """
-    secret = secrets.new(merchant.mode)
+    secret = secret_keys.generate(merchant.mode)
     key = ApiKey.objects.create(
         id=ids.new("key_", now),
         merchant=merchant,
-        public_id=secrets.public_id(secret),
-        digest=secrets.digest(secret),
+        public_id=secret_keys.public_id(secret),
+        digest=secret_keys.digest(secret),
         created_at=now,
         expires_at=expires_at,
-        scopes=_known(scopes),
-        networks=_normalized(networks),
-        issued_by=origin.current().actor,
+        scopes=_validated_scopes(scopes),
+        networks=_validated_networks(networks),
+        issued_by=request_context.current().actor,
     )
     _record(SecurityEvent.KEY_ISSUED, key, [*key.scopes, *key.networks])
     return key, secret
@@ -76,9 +76,9 @@ def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey,
 
     The new key has the scopes, networks and lifetime of the old one. Raises KeyNotFound, KeyNotRollable.
     """
-    if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
-        raise ValueError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
-    key = _locked(key_id)
+    if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
+        raise ValueError(f"The overlap is 0 to {MAX_OVERLAP_HOURS} hours.")
+    key = _lock_key(key_id)
     if not key.is_usable(now):
         raise KeyNotRollable(id=key.id)
     lifetime = None if key.expires_at is None else key.expires_at - key.created_at
@@ -95,20 +95,20 @@ def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey,
 @transaction.atomic
 def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
     """End a key at once. Revoking it again changes nothing. Raises KeyNotFound."""
-    key = _locked(key_id)
+    key = _lock_key(key_id)
     if key.revoked_at is None:
-        key.revoked_at, key.revoked_by = now, origin.current().actor
+        key.revoked_at, key.revoked_by = now, request_context.current().actor
         key.save(update_fields=["revoked_at", "revoked_by"])
         _record(SecurityEvent.KEY_REVOKED, key)
     return key
 
 
-def decide_late_money(*, merchant_id: str, late_money: LateMoney) -> None:
+def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> None:
     """What becomes, from now on, of money paid after its code had expired."""
     Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
-def merchant_by_id(merchant_id: str) -> Merchant:
+def find_merchant(merchant_id: str) -> Merchant:
     """Raises MerchantNotFound."""
     merchant = Merchant.objects.filter(pk=merchant_id).first()
     if merchant is None:
@@ -116,7 +116,7 @@ def merchant_by_id(merchant_id: str) -> Merchant:
     return merchant
 
 
-def _known(scopes: Iterable[str]) -> list[str]:
+def _validated_scopes(scopes: Iterable[str]) -> list[str]:
     """Each once, in the order of `Scope`."""
     given = set(scopes)
     if unknown := given - set(Scope.values):
@@ -129,9 +129,9 @@ def _known(scopes: Iterable[str]) -> list[str]:
     return [scope.value for scope in Scope if scope.value in given]
 
 
-def _normalized(networks: Sequence[str]) -> list[str]:
-    if len(networks) > MOST_NETWORKS:
-        raise ValidationError({"networks": f"At most {MOST_NETWORKS} networks."})
+def _validated_networks(networks: Sequence[str]) -> list[str]:
+    if len(networks) > MAX_NETWORKS:
+        raise ValidationError({"networks": f"At most {MAX_NETWORKS} networks."})
     try:
         return addresses.normalized_networks(networks)
     except ValueError as error:
@@ -147,7 +147,7 @@ def _record(event: SecurityEvent, key: ApiKey, changes: Sequence[str] = ()) -> N
     )
 
 
-def _locked(key_id: str) -> ApiKey:
+def _lock_key(key_id: str) -> ApiKey:
     """By id, or by the public part that a person can see in a key."""
     field = "pk" if key_id.startswith("key_") else "public_id"
     key: ApiKey | None = (

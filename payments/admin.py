@@ -7,21 +7,21 @@ from django.utils.html import format_html, format_html_join
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, Status
+from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
 
 # Columns that the page shows in another form: by the clock, in baht, or cut to four digits.
-TOLD_OTHERWISE = {
+HIDDEN_FIELDS = {
     *("status", "client_bank_account_sealed", "payer_account_sealed"),
     *("has_exceptions", "amount", "amount_received", "amount_refunded", "amount_refunding"),
 }
 
 
 # What became of money in suspense while it is still there.
-HELD = ["open", "sending_back"]
+SUSPENSE_STATUSES = ["open", "sending_back"]
 
 
 def _page_of(exception_id: str) -> str:
-    return reverse("admin:receipts_waiting_change", args=[quote(exception_id)])
+    return reverse("admin:reconciliation_reconciliationexception_change", args=[quote(exception_id)])
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -30,7 +30,7 @@ class StatusFilter(admin.SimpleListFilter):
     title = parameter_name = "status"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [(status.value, str(status.label)) for status in Status]
+        return [(status.value, str(status.label)) for status in PaymentStatus]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.with_status(self.value(), clock.now()) if self.value() else queryset
@@ -61,7 +61,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     @admin.display(description="in suspense")
     def suspense_baht(self, payment: Payment) -> str | None:
         """Money that came for it and that nobody has decided about."""
-        waiting = payment.exceptions.filter(status__in=HELD) if payment.has_exceptions else ()
+        waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES) if payment.has_exceptions else ()
         if not waiting:
             return None
         links = ((_page_of(each.id), each.reason) for each in waiting)
@@ -85,7 +85,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         return vault.masked(payment.payer_account)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in TOLD_OTHERWISE]
+        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in HIDDEN_FIELDS]
         amounts = ["baht", "received_baht", "suspense_baht", "refunded_baht", "refunding_baht"]
         return ["status_now", *amounts, *plain, "client_account", "payer_account_masked"]
 
@@ -100,8 +100,8 @@ class CardChargeAdmin(ReadOnlyAdmin):
 
 @admin.register(ChargeAnswer)
 class ChargeAnswerAdmin(ReadOnlyAdmin):
-    list_display = ["charge", "said", "took_ms", "at", "request_id"]
-    list_filter = ["said"]
+    list_display = ["charge", "outcome", "duration_ms", "created_at", "request_id"]
+    list_filter = ["outcome"]
     list_select_related = ["charge"]
     search_fields = ["=charge__payment__id"]
     ordering = ["-id"]

@@ -6,16 +6,18 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
+from core import triggers
+
 
 class ChargeState(models.TextChoices):
-    ASKED = "asked"  # the call is or was under way
-    WAITING = "waiting"  # the merchant knows that it is pending: from here on the acquirer is only asked
-    ENDED = "ended"  # the payment says how
+    SUBMITTED = "submitted"  # the call is or was under way
+    PENDING = "pending"  # the merchant knows that it is pending: from here on the acquirer is only asked
+    COMPLETED = "completed"  # the payment says how
     REFUSED = "refused"  # nothing was tried: the payment is taken back, and this row with it
 
 
-class ChargeSaid(models.TextChoices):
-    """What acquirers say of a charge that they are asked about, as `banks.Said` has it."""
+class ChargeOutcome(models.TextChoices):
+    """What acquirers say of a charge that they are asked about, as `banks.ChargeResult` has it."""
 
     SUCCEEDED = "succeeded"
     DECLINED = "declined"
@@ -26,7 +28,11 @@ class ChargeSaid(models.TextChoices):
     MISSING = "missing"
 
 
-OPEN = (ChargeState.ASKED, ChargeState.WAITING)
+OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
+CHARGE_TRANSITIONS = {
+    ChargeState.SUBMITTED: {ChargeState.PENDING, ChargeState.COMPLETED, ChargeState.REFUSED},
+    ChargeState.PENDING: {ChargeState.COMPLETED},
+}
 
 
 class CardCharge(models.Model):
@@ -41,29 +47,49 @@ class CardCharge(models.Model):
     )
     acquirer = models.CharField(max_length=20)
     charge_id = models.CharField(max_length=64, blank=True, default="", help_text="The acquirer's own id.")
-    state = models.CharField(max_length=7, choices=ChargeState.choices, default=ChargeState.ASKED)
+    state = models.CharField(max_length=9, choices=ChargeState.choices, default=ChargeState.SUBMITTED)
     due_at = models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease.")
     inquiries = models.IntegerField(default=0)
-    asked_by = models.CharField(
-        max_length=160, blank=True, default="", db_default="", help_text="As core.origin has it."
+    actor = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
     )
-    asked_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     returned_at = models.DateTimeField(null=True, help_text="The payer's browser came back from 3-D Secure.")
     created_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
 
     class Meta:
+        triggers = [
+            triggers.Refuse(
+                "keep_rows",
+                triggers.DELETE,
+                "only a charge that the acquirer refused is deleted",
+                condition=f"OLD.state <> '{ChargeState.REFUSED}'",
+                is_forbidden=True,
+            ),
+            triggers.no_truncate("a charge is never deleted"),
+            triggers.ReadOnly(
+                "what was asked for never changes",
+                fields=["payment", "acquirer", "created_at", "actor", "request_id"],
+            ),
+            triggers.set_once("charge_id", "a charge keeps the id of its acquirer", is_text=True),
+            triggers.Transitions("state", CHARGE_TRANSITIONS, noun="a charge"),
+        ]
         indexes = [
-            models.Index(fields=["due_at"], condition=Q(state__in=OPEN), name="cardcharge_next_inquiry"),
-            models.Index(fields=["created_at"], condition=Q(state__in=OPEN), name="cardcharge_oldest_open"),
+            models.Index(
+                fields=["due_at"], condition=Q(state__in=OPEN_STATES), name="cardcharge_next_inquiry"
+            ),
+            models.Index(
+                fields=["created_at"], condition=Q(state__in=OPEN_STATES), name="cardcharge_oldest_open"
+            ),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=ChargeState.values), name="cardcharge_state_known"),
             models.CheckConstraint(
-                condition=Q(state__in=OPEN, ended_at__isnull=True)
-                | ~Q(state__in=OPEN) & Q(ended_at__isnull=False),
-                name="cardcharge_ended_iff_not_open",
+                condition=Q(state__in=OPEN_STATES, completed_at__isnull=True)
+                | ~Q(state__in=OPEN_STATES) & Q(completed_at__isnull=False),
+                name="cardcharge_completed_iff_not_open",
             ),
         ]
 
@@ -72,7 +98,7 @@ class CardCharge(models.Model):
 
     @property
     def is_open(self) -> bool:
-        return self.state in OPEN
+        return self.state in OPEN_STATES
 
     def set_state(self, state: ChargeState, **fields: Any) -> None:
         """Change the state. The caller holds the row lock; the database refuses what makes no sense."""
@@ -82,23 +108,26 @@ class CardCharge(models.Model):
         self.save(update_fields=["state", *fields])
 
     def end(self, state: ChargeState, now: datetime) -> None:
-        self.set_state(state, ended_at=now)
+        self.set_state(state, completed_at=now)
 
 
 class ChargeAnswer(models.Model):
     """One question to an acquirer about a charge and what came of it. Append-only."""
 
     charge = models.ForeignKey(CardCharge, on_delete=models.PROTECT, related_name="answers", db_index=False)
-    said = models.CharField(max_length=9, choices=ChargeSaid.choices)
-    took_ms = models.IntegerField()
-    at = models.DateTimeField()
+    outcome = models.CharField(max_length=9, choices=ChargeOutcome.choices)
+    duration_ms = models.IntegerField()
+    created_at = models.DateTimeField()
     request_id = models.CharField(max_length=64, blank=True, default="", help_text="Of the task that asked.")
 
     class Meta:
-        indexes = [models.Index(fields=["charge", "at"], name="chargeanswer_of_charge")]
+        triggers = [triggers.append_only("an answer of an acquirer is never changed")]
+        indexes = [models.Index(fields=["charge", "created_at"], name="chargeanswer_of_charge")]
         constraints = [
-            models.CheckConstraint(condition=Q(said__in=ChargeSaid.values), name="chargeanswer_said_known")
+            models.CheckConstraint(
+                condition=Q(outcome__in=ChargeOutcome.values), name="chargeanswer_outcome_known"
+            )
         ]
 
     def __str__(self) -> str:
-        return f"{self.charge_id} {self.said}"
+        return f"{self.charge_id} {self.outcome}"

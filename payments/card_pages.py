@@ -4,9 +4,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from core import clock, ids, money
-from core.methods import safe_only
+from core.api import get_or_head_only
 from payments import cards
-from payments.models import Payment, Status
+from payments.models import Payment, PaymentStatus
 
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -14,22 +14,22 @@ PAGE_POLICY = (
 )
 
 
-@safe_only
-def returned(request: HttpRequest, payment_id: str) -> HttpResponse:
+@get_or_head_only
+def return_page(request: HttpRequest, payment_id: str) -> HttpResponse:
     """Shows how the payment stands, and has the acquirer asked while it is pending.
 
     What the browser says is not read: anybody can open this address.
     """
     payment, now = _card_payment(payment_id), clock.now()
-    is_pending = payment.status == Status.PENDING
+    is_pending = payment.status == PaymentStatus.PENDING
     if is_pending:
-        cards.hasten(payment.id, now=now)
+        cards.inquire_soon(payment.id, now=now)
     context = {
         "payment": payment,
         "shop": payment.merchant.name,
         "amount": money.display(payment.amount),
         "is_pending": is_pending,
-        "is_paid": payment.status in (Status.SUCCEEDED, Status.REFUNDED),
+        "is_paid": payment.status in (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED),
     }
     page = render(request, "payments/card.html", context)
     page.headers["Content-Security-Policy"] = PAGE_POLICY

@@ -1,7 +1,7 @@
 """Payments by card token: commit, ask the acquirer with no transaction open, commit what it says.
 
 Our payment id is the acquirer's key to charge once. Nobody charges again for it: what is not known is
-inquired (`payments.inquiries`).
+inquired (`payments.card_inquiries`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,38 +16,38 @@ from django.db import transaction
 from django.db.models import Q
 
 import banks
-from banks import Acquirer, Charge, Said, calling
-from core import clock, origin, rows
-from core.slots import NoFreeSlot, Slots
+from banks import Acquirer, ChargeRequest, ChargeResult, parallel
+from core import clock, request_context, rows
+from core.bulkhead import Bulkhead, BulkheadFull
+from ledger import accounts
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
 from payments.errors import AcquirerUnavailable, TooManyCardPayments
-from payments.models import CardCharge, ChargeState, Payment, Status
+from payments.models import CardCharge, ChargeState, Payment, PaymentStatus
 from payments.services import Payer
-from transactions import accounts
-from transfers import breakers, contradictions
-from transfers.breakers import Party
+from transfers import circuit_breakers, contradictions
+from transfers.circuit_breakers import Counterparty
 
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # The first inquiry after a call that was not answered, the second and so on; then hourly.
-WAITS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
-LAST_WAIT = timedelta(hours=1)
+INQUIRY_DELAYS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
+LAST_INQUIRY_DELAY = timedelta(hours=1)
 # While the payer may be at the page of 3-D Secure, the waits are no longer than this. Acquirers give up a
 # charge that nobody authorised within the half hour.
-AUTHORISATION_WAIT, AUTHORISED_WITHIN = timedelta(minutes=1), timedelta(minutes=30)
+MAX_AUTHORISATION_DELAY, AUTHORISATION_PERIOD = timedelta(minutes=1), timedelta(minutes=30)
 # Each visit to our return page asks the acquirer, but only so often.
-RETURN_EVERY = timedelta(seconds=5)
+RETURN_INQUIRY_INTERVAL = timedelta(seconds=5)
 # A charge that its acquirer does not know by then was never asked for.
-LOST_AFTER = timedelta(minutes=10)
+MISSING_AFTER = timedelta(minutes=10)
 # Nobody begins a charge later than this after writing it down: long before others take it for lost.
-BEGIN_WITHIN = timedelta(seconds=30)
+CHARGE_WITHIN = timedelta(seconds=30)
 # Most calls end within this: a payment that found no slot is worth another try then.
 RETRY_AFTER_SECONDS = 2
-_calls = Slots()
+_calls = Bulkhead()
 
 
-class ChargeHasEnded(Exception):
+class ChargeAlreadyCompleted(Exception):
     """The card payment is not pending any more."""
 
 
@@ -65,14 +65,14 @@ def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fi
     """Nothing is stored yet; amount in satang. Raises BankNotConfigured."""
     name, acquirer = _acquirer_of(merchant)
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
-    asked = origin.current()
+    cause = request_context.current()
     charge = rows.new(
         CardCharge,
         payment=payment,
         acquirer=name,
         due_at=now + timedelta(seconds=acquirer.seconds),
-        asked_by=asked.actor,
-        asked_request_id=asked.request_id,
+        actor=cause.actor,
+        request_id=cause.request_id,
         created_at=now,
     )
     return Purchase(payment, charge, acquirer, token_id)
@@ -88,30 +88,30 @@ def _acquirer_of(merchant: Merchant) -> tuple[str, Acquirer]:
 
 @contextmanager
 def slot(purchase: Purchase) -> Iterator[None]:
-    """One of the CARD_CALLS slots of this process, half of which one merchant may hold.
+    """One of the CARD_CONCURRENCY slots of this process, half of which one merchant may hold.
 
     Raises TooManyCardPayments, AcquirerUnavailable. Nobody waits for a slot: a waiting request would hold a
     thread as well.
     """
     _check_circuit(purchase.charge.acquirer, clock.now())
-    total = settings.CARD_CALLS
+    total = settings.CARD_CONCURRENCY
     try:
-        with _calls.held(purchase.payment.merchant_id, total=total, share=(total + 1) // 2):
+        with _calls.hold(purchase.payment.merchant_id, total=total, share=(total + 1) // 2):
             yield
-    except NoFreeSlot:
+    except BulkheadFull:
         raise TooManyCardPayments(retry_after=RETRY_AFTER_SECONDS) from None
 
 
 def _check_circuit(acquirer: str, now: datetime) -> None:
     """Inquiries open the circuit, not charges: a merchant can make a charge silent, by a test token."""
-    open_until = breakers.open_until(party(acquirer), now)
+    open_until = circuit_breakers.open_until(counterparty(acquirer), now)
     if open_until is not None:
         raise AcquirerUnavailable(retry_after=ceil((open_until - now).total_seconds()))
 
 
-def party(acquirer: str) -> Party:
+def counterparty(acquirer: str) -> Counterparty:
     """The acquirer as its circuit breaker knows it, and as the route of refunds to cards."""
-    return Party(f"acquirer:{acquirer}")
+    return Counterparty(f"acquirer:{acquirer}")
 
 
 def store(purchase: Purchase) -> None:
@@ -119,13 +119,13 @@ def store(purchase: Purchase) -> None:
     rows.insert_together([purchase.payment, purchase.charge])
 
 
-def ask(purchase: Purchase) -> Said:
+def request_charge(purchase: Purchase) -> ChargeResult:
     """Charge the card. Not in a transaction: it takes as long as the acquirer does, within a deadline."""
     payment = purchase.payment
-    if clock.now() - payment.created_at > BEGIN_WITHIN:  # a process that stood still meanwhile
-        return Said("unknown")
-    charge = Charge(payment.id, purchase.token, payment.amount, return_uri(payment.id))
-    (said,) = calling.all_at_once([lambda: purchase.acquirer.charge(charge)], silence=Said("unknown"))
+    if clock.now() - payment.created_at > CHARGE_WITHIN:  # a process that stood still meanwhile
+        return ChargeResult("unknown")
+    charge = ChargeRequest(payment.id, purchase.token, payment.amount, return_uri(payment.id))
+    (said,) = parallel.run_all([lambda: purchase.acquirer.charge(charge)], default=ChargeResult("unknown"))
     return said
 
 
@@ -134,43 +134,43 @@ def return_uri(payment_id: str) -> str:
     return f"{settings.BASE_URL}/pay/cards/{payment_id}"
 
 
-def hasten(payment_id: str, *, now: datetime) -> None:
+def inquire_soon(payment_id: str, *, now: datetime) -> None:
     """The payer's browser came back, which proves nothing: have the acquirer asked now, but not too often."""
-    waiting = CardCharge.objects.filter(pk=payment_id, state=ChargeState.WAITING)
-    not_lately = Q(returned_at=None) | Q(returned_at__lte=now - RETURN_EVERY)
+    waiting = CardCharge.objects.filter(pk=payment_id, state=ChargeState.PENDING)
+    not_lately = Q(returned_at=None) | Q(returned_at__lte=now - RETURN_INQUIRY_INTERVAL)
     waiting.filter(not_lately).update(returned_at=now, due_at=now)
 
 
-def settle(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
+def complete(payment_id: str, said: ChargeResult, *, now: datetime) -> Payment | None:
     """What the acquirer says becomes the payment's fate, once, in the caller's transaction.
 
     None when the acquirer refused to try, and so there is no payment any more.
     """
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
-    if charge.is_open and _is_another_charge(payment, said):
-        _contradict(payment, charge, said, now)
-        _wait(payment, charge, said, now)
+    if charge.is_open and _differs_from_request(payment, said):
+        _record_contradiction(payment, charge, said, now)
+        _keep_pending(payment, charge, said, now)
     elif charge.is_open:
-        _SETTLING[said.outcome](payment, charge, said, now)
-    elif said.outcome == "succeeded" and payment.status == Status.FAILED:
-        _contradict(payment, charge, said, now)
+        _OUTCOME_HANDLERS[said.outcome](payment, charge, said, now)
+    elif said.outcome == "succeeded" and payment.status == PaymentStatus.FAILED:
+        _record_contradiction(payment, charge, said, now)
     return payment if payment.pk else None
 
 
 @transaction.atomic
-def end_as_failed(payment_id: str, *, now: datetime) -> None:
+def fail_manually(payment_id: str, *, now: datetime) -> None:
     """The acquirer charged something else, and staff refunded that there. Raises ChargeHasEnded."""
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
     if not charge.is_open:
-        raise ChargeHasEnded(payment_id)
-    _fail(payment, charge, Said("not_sent"), now)
+        raise ChargeAlreadyCompleted(payment_id)
+    _fail(payment, charge, ChargeResult("not_sent"), now)
 
 
-def _contradict(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+def _record_contradiction(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     """Staff have to look at the acquirer: it took money for what is not paid here."""
-    is_other = _is_another_charge(payment, said)
+    is_other = _differs_from_request(payment, said)
     contradictions.record(
         payment.id,
         merchant_id=payment.merchant_id,
@@ -185,56 +185,56 @@ def _contradict(payment: Payment, charge: CardCharge, said: Said, now: datetime)
     )
 
 
-def _is_another_charge(payment: Payment, said: Said) -> bool:
+def _differs_from_request(payment: Payment, said: ChargeResult) -> bool:
     """Whether the acquirer took something else than what was asked for: that is never booked as a success."""
     if said.outcome != "succeeded" or said.amount is None:
         return False
     return (said.amount, said.currency) != (payment.amount, payment.currency)
 
 
-def _succeed(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
-    _note(payment, charge, said)
+def _succeed(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, said)
     source = accounts.acquirer(charge.acquirer)
     paid_at = clock.to_millisecond(said.paid_at or now)
     payments.succeed(payment, paid_at=paid_at, payer=Payer(), source=source, now=now)
-    charge.end(ChargeState.ENDED, now)
+    charge.end(ChargeState.COMPLETED, now)
 
 
-def _fail(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
-    _note(payment, charge, said)
+def _fail(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, said)
     payments.fail(payment, failure_code=said.failure_code or "processing_error", now=now)
-    charge.end(ChargeState.ENDED, now)
+    charge.end(ChargeState.COMPLETED, now)
 
 
-def _take_back(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+def _discard(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     """The token is not good, so nothing was tried: there was no payment, and the merchant's retry is new."""
-    if charge.state != ChargeState.ASKED:  # the call was so slow that an inquiry has told of a payment
-        return _fail(payment, charge, Said("not_sent"), now)
+    if charge.state != ChargeState.SUBMITTED:  # the call was so slow that an inquiry has told of a payment
+        return _fail(payment, charge, ChargeResult("not_sent"), now)
     charge.end(ChargeState.REFUSED, now)
     payment.delete()
     return None
 
 
-def _wait(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
-    _note(payment, charge, said)
-    if charge.state == ChargeState.ASKED:
-        payments.tell_pending(payment, now=now)
-    charge.set_state(ChargeState.WAITING, due_at=now + _wait_of(payment, charge, now))
+def _keep_pending(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, said)
+    if charge.state == ChargeState.SUBMITTED:
+        payments.publish_pending(payment, now=now)
+    charge.set_state(ChargeState.PENDING, due_at=now + _inquiry_delay(payment, charge, now))
 
 
-def _wait_of(payment: Payment, charge: CardCharge, now: datetime) -> timedelta:
-    wait = WAITS[charge.inquiries] if charge.inquiries < len(WAITS) else LAST_WAIT
-    may_be_authorised = payment.authorize_uri and now - charge.created_at < AUTHORISED_WITHIN
-    return min(wait, AUTHORISATION_WAIT) if may_be_authorised else wait
+def _inquiry_delay(payment: Payment, charge: CardCharge, now: datetime) -> timedelta:
+    wait = INQUIRY_DELAYS[charge.inquiries] if charge.inquiries < len(INQUIRY_DELAYS) else LAST_INQUIRY_DELAY
+    may_be_authorised = payment.authorize_uri and now - charge.created_at < AUTHORISATION_PERIOD
+    return min(wait, MAX_AUTHORISATION_DELAY) if may_be_authorised else wait
 
 
-def _give_up(payment: Payment, charge: CardCharge, said: Said, now: datetime) -> None:
+def _handle_missing(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     """The acquirer knows nothing of it: perhaps not yet, and after a while surely never."""
-    is_lost = now - charge.created_at > LOST_AFTER
-    (_fail if is_lost else _wait)(payment, charge, said, now)
+    is_lost = now - charge.created_at > MISSING_AFTER
+    (_fail if is_lost else _keep_pending)(payment, charge, said, now)
 
 
-def _note(payment: Payment, charge: CardCharge, said: Said) -> None:
+def _store_details(payment: Payment, charge: CardCharge, said: ChargeResult) -> None:
     """What is known of the card and the charge by now."""
     if said.last4:
         payment.card_last4, payment.card_brand = said.last4, said.brand
@@ -247,12 +247,12 @@ def _note(payment: Payment, charge: CardCharge, said: Said) -> None:
         charge.save(update_fields=["charge_id"])
 
 
-_SETTLING: dict[str, Callable[[Payment, CardCharge, Said, datetime], None]] = {
+_OUTCOME_HANDLERS: dict[str, Callable[[Payment, CardCharge, ChargeResult, datetime], None]] = {
     "succeeded": _succeed,
     "declined": _fail,
-    "refused": _take_back,
+    "refused": _discard,
     "not_sent": _fail,
-    "pending": _wait,
-    "unknown": _wait,
-    "missing": _give_up,
+    "pending": _keep_pending,
+    "unknown": _keep_pending,
+    "missing": _handle_missing,
 }

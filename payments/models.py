@@ -7,19 +7,19 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 
-from core import ids, vault
+from core import ids, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
 from merchants.models import Merchant
-from payments.card_models import CardCharge, ChargeAnswer, ChargeSaid, ChargeState
+from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState
 from payments.errors import PaymentNotFound
 
 __all__ = [
-    "MOVES", "CardCharge", "ChargeAnswer", "ChargeSaid", "ChargeState", "IllegalMove", "Payment",
-    "PaymentException", "PaymentQuerySet", "Status",
+    "TRANSITIONS", "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "IllegalTransition", "Payment",
+    "PaymentException", "PaymentQuerySet", "PaymentStatus",
 ]  # fmt: skip
 
 
-class Status(models.TextChoices):
+class PaymentStatus(models.TextChoices):
     PENDING = "pending"  # born with its code, waits for the bank's word
     SUCCEEDED = "succeeded"  # the bank has the money
     FAILED = "failed"  # declined
@@ -27,17 +27,17 @@ class Status(models.TextChoices):
     REFUNDED = "refunded"  # all of it went back
 
 
-MOVES = {
-    Status.PENDING: {Status.SUCCEEDED, Status.FAILED, Status.EXPIRED},
-    Status.EXPIRED: {Status.SUCCEEDED},  # the bank's word may come after the clock's
-    Status.SUCCEEDED: {Status.REFUNDED},
+TRANSITIONS = {
+    PaymentStatus.PENDING: {PaymentStatus.SUCCEEDED, PaymentStatus.FAILED, PaymentStatus.EXPIRED},
+    PaymentStatus.EXPIRED: {PaymentStatus.SUCCEEDED},  # the bank's word may come after the clock's
+    PaymentStatus.SUCCEEDED: {PaymentStatus.REFUNDED},
 }
 
 
-RECEIVED = Coalesce(models.F("amount_received"), models.F("amount"))
+RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
 
 
-class IllegalMove(Exception):
+class IllegalTransition(Exception):
     """A payment cannot go from where it is to where it was sent."""
 
 
@@ -54,13 +54,13 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Those that have `status` at `now`, whether or not the sweep has been there."""
-        overdue = Q(status=Status.PENDING, expires_at__lte=now)
-        if status == Status.EXPIRED:
+        overdue = Q(status=PaymentStatus.PENDING, expires_at__lte=now)
+        if status == PaymentStatus.EXPIRED:
             return self.filter(Q(status=status) | overdue)
         return self.filter(status=status).exclude(overdue)
 
     def overdue(self, now: datetime) -> "PaymentQuerySet":
-        return self.filter(status=Status.PENDING, expires_at__lte=now)
+        return self.filter(status=PaymentStatus.PENDING, expires_at__lte=now)
 
 
 class Payment(models.Model):
@@ -69,7 +69,7 @@ class Payment(models.Model):
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     qr_code_id = PublicId(null=True, unique=True, help_text="Null for card payments.")
-    status = models.CharField(max_length=9, choices=Status.choices)
+    status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
@@ -102,9 +102,29 @@ class Payment(models.Model):
     expires_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True, help_text="The bank's payment time.")
 
-    objects: Any = PaymentQuerySet.as_manager()
+    objects = PaymentQuerySet.as_manager()
 
     class Meta:
+        triggers = [
+            triggers.Refuse(
+                "keep_rows",
+                triggers.DELETE,
+                "only a card payment that was never tried is deleted",
+                condition="NOT (OLD.status = 'pending' AND OLD.qr_code_id IS NULL)",
+                is_forbidden=True,
+            ),
+            triggers.no_truncate("a payment is never deleted"),
+            triggers.initial(
+                "status",
+                [PaymentStatus.PENDING, PaymentStatus.SUCCEEDED, PaymentStatus.FAILED],
+                noun="a payment",
+            ),
+            triggers.ReadOnly(
+                "what was asked for never changes",
+                fields=["id", "merchant", "amount", "currency", "created_at", "qr_code_id"],
+            ),
+            triggers.Transitions("status", TRANSITIONS, noun="a payment"),
+        ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
             models.Index(
@@ -115,7 +135,7 @@ class Payment(models.Model):
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="payment_status_known"),
+            models.CheckConstraint(condition=Q(status__in=PaymentStatus.values), name="payment_status_known"),
             models.CheckConstraint(
                 condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"
             ),
@@ -127,13 +147,13 @@ class Payment(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(amount_refunded__gte=0, amount_refunding__gte=0)
-                & Q(amount_refunded__lte=RECEIVED - models.F("amount_refunding")),
+                & Q(amount_refunded__lte=RECEIVED_AMOUNT - models.F("amount_refunding")),
                 name="payment_refunds_within_amount",
             ),
             models.CheckConstraint(
                 condition=Q(amount_refunded=0, amount_refunding=0)
                 | Q(status="succeeded")
-                | Q(status="refunded", amount_refunded=RECEIVED),
+                | Q(status="refunded", amount_refunded=RECEIVED_AMOUNT),
                 name="payment_refunds_of_what_came_in",
             ),
         ]
@@ -141,11 +161,11 @@ class Payment(models.Model):
     def __str__(self) -> str:
         return str(self.id)
 
-    def status_at(self, now: datetime) -> Status:
+    def status_at(self, now: datetime) -> PaymentStatus:
         """The status that is true at `now`: from `expires_at` on a pending payment is expired."""
-        if self.status == Status.PENDING and self.expires_at is not None and self.expires_at <= now:
-            return Status.EXPIRED
-        return Status(self.status)
+        if self.status == PaymentStatus.PENDING and self.expires_at is not None and self.expires_at <= now:
+            return PaymentStatus.EXPIRED
+        return PaymentStatus(self.status)
 
     @property
     def received(self) -> int:
@@ -153,18 +173,18 @@ class Payment(models.Model):
         return self.amount if self.amount_received is None else self.amount_received
 
     @property
-    def left_to_refund(self) -> int:
+    def refundable_amount(self) -> int:
         """Satang of which no refund has been made or is under way."""
         return self.received - self.amount_refunded - self.amount_refunding
 
-    def move_to(self, target: Status, **fields: Any) -> None:
-        """Change status, or raise IllegalMove. The caller holds the row lock."""
-        self.save(update_fields=self.moved_to(target, **fields))
+    def transition(self, target: PaymentStatus, **fields: Any) -> None:
+        """Change status, or raise IllegalTransition. The caller holds the row lock."""
+        self.save(update_fields=self.apply_transition(target, **fields))
 
-    def moved_to(self, target: Status, **fields: Any) -> list[str]:
+    def apply_transition(self, target: PaymentStatus, **fields: Any) -> list[str]:
         """The same, but for saving: returns the names of the fields that changed."""
-        if target not in MOVES.get(Status(self.status), set()):
-            raise IllegalMove(f"{self.id}: {self.status} to {target}")
+        if target not in TRANSITIONS.get(PaymentStatus(self.status), set()):
+            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
         self.status = target
         for name, value in fields.items():
             setattr(self, name, value)
@@ -197,8 +217,6 @@ class PaymentException(models.Model):
     amount = models.BigIntegerField(help_text="Satang.")
     status = models.CharField(max_length=12, help_text="Open, or what was decided.")
     reported_at = models.DateTimeField(help_text="By the bank, to us.")
-
-    objects: Any = models.Manager()
 
     class Meta:
         ordering = ["reported_at", "id"]

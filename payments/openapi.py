@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from core.openapi import Operation, Shown, Tag
+from core.openapi import Body, Operation, Tag
 from core.scopes import Scope
+from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
 from payments.errors import (
     AcquirerUnavailable,
@@ -22,7 +23,6 @@ from payments.serializers import (
     QrPaymentList,
     QrPaymentObject,
 )
-from transactions.errors import InsufficientFunds
 
 _PAGE = {"total": 1, "limit": 20, "offset": 0}
 _SHARED: dict[str, Any] = {
@@ -65,7 +65,7 @@ create = Operation(
     "`tok_test_visa`, `tok_test_mastercard`, `tok_test_insufficient_funds`, `tok_test_declined`, "
     "`tok_test_expired`, `tok_test_used`, `tok_test_timeout`, `tok_test_3ds` (its page lets you authorise or "
     "refuse).",
-    body=Shown(
+    body=Body(
         PaymentRequest,
         {
             "token_id": "tok_test_visa",
@@ -75,8 +75,8 @@ create = Operation(
             "metadata": {"table": 4},
         },
     ),
-    answer=Shown(CardPaymentObject, PAID_BY_CARD),
-    refusals=(
+    response=Body(CardPaymentObject, PAID_BY_CARD),
+    errors=(
         InsufficientFunds,
         CardDeclined,
         ExpiredCard,
@@ -94,8 +94,8 @@ list_ = Operation(
     summary="List payments",
     description="Newest first. A pending payment whose time is over shows, and is found, as `expired`.",
     query=PaymentQuery,
-    answer=Shown(QrPaymentList, {"payments": [QR_PAYMENT], **_PAGE}),
-    plain_answer=Shown(CardPaymentList, {"payments": [CARD_PAYMENT], **_PAGE}),
+    response=Body(QrPaymentList, {"payments": [QR_PAYMENT], **_PAGE}),
+    response_without_country=Body(CardPaymentList, {"payments": [CARD_PAYMENT], **_PAGE}),
 )
 retrieve = Operation(
     name="get_payment",
@@ -104,7 +104,7 @@ retrieve = Operation(
     summary="Retrieve a payment",
     description="Poll this while the customer pays, or to make sure when no webhook came. "
     "The two path forms show different fields.",
-    answer=Shown(QrPaymentObject, QR_PAYMENT),
-    plain_answer=Shown(CardPaymentObject, CARD_PAYMENT),
-    refusals=(PaymentNotFound,),
+    response=Body(QrPaymentObject, QR_PAYMENT),
+    response_without_country=Body(CardPaymentObject, CARD_PAYMENT),
+    errors=(PaymentNotFound,),
 )

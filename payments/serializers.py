@@ -3,10 +3,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields, money
+from core import fields, money, response_fields
 from core.paging import PageQuery
-from payments import card_numbers
-from payments.models import Status
+from payments.models import PaymentStatus
 
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
@@ -14,7 +13,7 @@ _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 class PaymentQuery(PageQuery):
     """Filters of the payment list."""
 
-    status = fields.Choice(Status.values, required=False, help_text="Only this status, as it is now.")
+    status = fields.Choice(PaymentStatus.values, required=False, help_text="Only this status, as it is now.")
     reference = fields.Text(
         min_length=1, max_length=35, required=False, help_text="The merchant's reference."
     )
@@ -39,7 +38,7 @@ class TokenId(fields.Text):
 
     def to_internal_value(self, data: Any) -> str:
         token = super().to_internal_value(data)
-        if not _TOKEN.fullmatch(token) or card_numbers.looks_like_one(token):
+        if not _TOKEN.fullmatch(token) or looks_like_card_number(token):
             self.fail("token")
         return token
 
@@ -60,7 +59,7 @@ class PaymentRequest(serializers.Serializer[Any]):
 
 
 class Card(serializers.Serializer[Any]):
-    last4 = answers.Shaped({"pattern": "^[0-9]{4}$"})
+    last4 = response_fields.PatternField({"pattern": "^[0-9]{4}$"})
     brand = serializers.CharField(max_length=20, help_text="Lower case: visa, mastercard, jcb, ...")
 
 
@@ -70,25 +69,30 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     reason = serializers.ChoiceField(
         ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
     )
-    amount = answers.satang(1, answers.LARGEST, "Satang that came in.")
+    amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang that came in.")
     status = serializers.ChoiceField(
         ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"],
         help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank; "
         "`merged`: the same money as another report.",
     )
-    at = answers.instant(help_text="When the bank reported it.")
+    at = response_fields.instant(help_text="When the bank reported it.")
 
 
-class _Additions(serializers.Serializer[Any]):
-    metadata = answers.metadata(allow_null=True)
-    amount_received = answers.satang(
-        1, answers.LARGEST, "Satang that came in, where staff accepted another amount.", allow_null=True
+class _SharedFields(serializers.Serializer[Any]):
+    metadata = response_fields.metadata(allow_null=True)
+    amount_received = response_fields.satang(
+        1,
+        response_fields.MAX_SATANG,
+        "Satang that came in, where staff accepted another amount.",
+        allow_null=True,
     )
-    amount_refunded = answers.satang(0, answers.LARGEST, "Satang that went back to the payer.")
+    amount_refunded = response_fields.satang(
+        0, response_fields.MAX_SATANG, "Satang that went back to the payer."
+    )
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed payment failed."
     )
-    expires_at = answers.instant(allow_null=True, help_text="Null where nothing expires.")
+    expires_at = response_fields.instant(allow_null=True, help_text="Null where nothing expires.")
     authorize_uri = serializers.URLField(
         max_length=1000,
         allow_null=True,
@@ -99,39 +103,39 @@ class _Additions(serializers.Serializer[Any]):
     )
 
 
-class QrPaymentObject(_Additions):
+class QrPaymentObject(_SharedFields):
     """A payment as `/Thai/v1/payments` shows it."""
 
-    payment_id = answers.public_id("pay_")
-    qr_code_id = answers.public_id("qr_", allow_null=True)
-    status = serializers.ChoiceField(Status.choices)
-    amount = answers.satang()
-    currency = answers.currency()
+    payment_id = response_fields.public_id("pay_")
+    qr_code_id = response_fields.public_id("qr_", allow_null=True)
+    status = serializers.ChoiceField(PaymentStatus.choices)
+    amount = response_fields.satang()
+    currency = response_fields.currency()
     reference = serializers.CharField(max_length=35, allow_null=True)
-    created_at = answers.instant()
-    completed_at = answers.instant(allow_null=True, help_text="The bank's payment time.")
+    created_at = response_fields.instant()
+    completed_at = response_fields.instant(allow_null=True, help_text="The bank's payment time.")
 
 
-class CardPaymentObject(_Additions):
+class CardPaymentObject(_SharedFields):
     """A payment as `/v1/payments` shows it."""
 
-    payment_id = answers.public_id("pay_")
-    status = serializers.ChoiceField(Status.choices)
-    amount = answers.satang()
-    currency = answers.currency()
+    payment_id = response_fields.public_id("pay_")
+    status = serializers.ChoiceField(PaymentStatus.choices)
+    amount = response_fields.satang()
+    currency = response_fields.currency()
     description = serializers.CharField(max_length=255, allow_null=True)
-    created_at = answers.instant()
-    updated_at = answers.instant()
+    created_at = response_fields.instant()
+    updated_at = response_fields.instant()
     card = Card(allow_null=True, help_text="Null for QR payments.")
 
 
-class QrPaymentList(answers.Page):
+class QrPaymentList(response_fields.Page):
     """A page of payments as `/Thai/v1/payments` shows it."""
 
     payments = QrPaymentObject(many=True)
 
 
-class CardPaymentList(answers.Page):
+class CardPaymentList(response_fields.Page):
     """A page of payments as `/v1/payments` shows it."""
 
     payments = CardPaymentObject(many=True)
@@ -140,11 +144,25 @@ class CardPaymentList(answers.Page):
 class PaymentEventData(serializers.Serializer[Any]):
     """A payment at the moment of an event."""
 
-    payment_id = answers.public_id("pay_")
-    status = serializers.ChoiceField(Status.choices)
-    amount = answers.satang()
-    currency = answers.currency()
-    qr_code_id = answers.public_id("qr_", allow_null=True)
+    payment_id = response_fields.public_id("pay_")
+    status = serializers.ChoiceField(PaymentStatus.choices)
+    amount = response_fields.satang()
+    currency = response_fields.currency()
+    qr_code_id = response_fields.public_id("qr_", allow_null=True)
     reference = serializers.CharField(max_length=35, allow_null=True)
-    metadata = answers.metadata(allow_null=True)
+    metadata = response_fields.metadata(allow_null=True)
     failure_code = serializers.CharField(max_length=40, allow_null=True)
+
+
+_CARD_DIGITS = re.compile("[0-9]{13,19}")
+
+
+def looks_like_card_number(text: str) -> bool:
+    """Whether `text` is 13 to 19 digits, however grouped, with the right check digit (Luhn)."""
+    digits = text.replace("-", "").replace("_", "")
+    return _CARD_DIGITS.fullmatch(digits) is not None and _luhn_sum(digits) % 10 == 0
+
+
+def _luhn_sum(digits: str) -> int:
+    doubled = (2 * int(digit) for digit in digits[-2::-2])
+    return sum(int(digit) for digit in digits[::-2]) + sum(double // 10 + double % 10 for double in doubled)

@@ -10,14 +10,14 @@ from django.db import transaction
 from django.db.models import F
 
 from core import money, rows, vault
+from ledger.bulk import Credit
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
-from payments.models import Payment, Status
+from payments.models import Payment, PaymentStatus
 from payments.shapes import event_data
 from transactions import services as transactions
-from transactions.bulk import Credit
 from webhooks import events
 
-SWEEP_BATCH = 500
+EXPIRY_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Payer:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class PaidPayment:
     """A payment of which its bank says that all of it was paid, when and by whom."""
 
     payment: Payment
@@ -48,7 +48,7 @@ def draft(
     return rows.new(
         Payment,
         id=payment_id,
-        status=Status.PENDING,
+        status=PaymentStatus.PENDING,
         currency=money.CURRENCY,
         client_bank_account_sealed=sealed,
         created_at=created_at,
@@ -69,19 +69,19 @@ def succeed(
 ) -> None:
     """Pending or expired becomes succeeded. The caller holds the lock.
 
-    paid_at: the bank's time. source: the account (see `transactions.accounts`) that the money comes from.
+    paid_at: the bank's time. source: the account (see `ledger.accounts`) that the money comes from.
     received: satang that came in, where they may differ from what was asked. is_confirmed: False where only
     an uploaded statement reports the money.
     """
     fields = _success_fields(payment, paid_at, payer, now)
     if received not in (None, payment.amount):
         fields["amount_received"] = received
-    payment.move_to(Status.SUCCEEDED, **fields)
-    transactions.record_payment(source=source, is_confirmed=is_confirmed, **_journal_fields(payment, now))
+    payment.transition(PaymentStatus.SUCCEEDED, **fields)
+    transactions.record_payment(source=source, is_confirmed=is_confirmed, **_transaction_fields(payment, now))
     _publish("payment.succeeded", payment, now)
 
 
-def learn_payer(payment: Payment, payer: Payer) -> None:
+def add_payer_details(payment: Payment, payer: Payer) -> None:
     """The bank has said more of who paid; what it said before stays. The caller holds the lock."""
     said = _payer_fields(payment, payer)
     news = {name: value for name, value in said.items() if value and not getattr(payment, name)}
@@ -90,37 +90,37 @@ def learn_payer(payment: Payment, payer: Payer) -> None:
     payment.save(update_fields=list(news))
 
 
-def succeed_all(paid: Sequence[Paid], *, source: str, now: datetime) -> None:
+def succeed_all(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
     """What `succeed` does to each, by a few statements; `source` is a bank's. The caller holds all locks."""
     changed: list[str] = []
     for each in paid:
         fields = _success_fields(each.payment, each.paid_at, each.payer, now)
-        changed = each.payment.moved_to(Status.SUCCEEDED, **fields)
+        changed = each.payment.apply_transition(PaymentStatus.SUCCEEDED, **fields)
     payments = [each.payment for each in paid]
-    rows.rewrite(payments, changed)
+    rows.update_rows(payments, changed)
     credits = [
         Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
         for each in paid
     ]
-    transactions.record_payments(credits, currency=money.CURRENCY, source=source, at=now)
+    transactions.record_payments(credits, currency=money.CURRENCY, source=source, now=now)
     events.publish_many([_event(payment, "payment.succeeded", now) for payment in payments])
 
 
 def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
     """Pending becomes failed. The caller holds the lock."""
-    payment.move_to(Status.FAILED, failure_code=failure_code, updated_at=now)
-    transactions.record_failure(**_journal_fields(payment, now))
+    payment.transition(PaymentStatus.FAILED, failure_code=failure_code, updated_at=now)
+    transactions.record_failure(**_transaction_fields(payment, now))
     _publish("payment.failed", payment, now)
 
 
-def tell_pending(payment: Payment, *, now: datetime) -> None:
+def publish_pending(payment: Payment, *, now: datetime) -> None:
     """It is pending, and the merchant has been told nothing else of it yet. The caller holds the lock."""
     _publish("payment.pending", payment, now)
 
 
 def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
     """Pending becomes expired, as of `expires_at`. The caller holds the lock."""
-    payment.move_to(Status.EXPIRED, expires_at=expires_at, updated_at=expires_at)
+    payment.transition(PaymentStatus.EXPIRED, expires_at=expires_at, updated_at=expires_at)
     if settings.EXPIRY_EVENTS:
         _publish("payment.failed", payment, now)
 
@@ -130,19 +130,19 @@ def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> in
 
     The caller holds the lock. Raises PaymentNotRefundable, RefundAmountExceeded.
     """
-    status, left = payment.status_at(now), payment.left_to_refund
-    if status != Status.SUCCEEDED:
+    status, left = payment.status_at(now), payment.refundable_amount
+    if status != PaymentStatus.SUCCEEDED:
         raise PaymentNotRefundable(status=status)
     wanted = left if amount is None else amount
     if not 0 < wanted <= left:
         raise RefundAmountExceeded(param="amount", left=money.display(left))
-    _count_refund(payment, refunding=wanted)
+    _change_refund_amounts(payment, refunding=wanted)
     return wanted
 
 
 def release_refund(payment: Payment, amount: int) -> None:
     """What was set aside does not go back. The caller holds the lock."""
-    _count_refund(payment, refunding=-amount)
+    _change_refund_amounts(payment, refunding=-amount)
 
 
 def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
@@ -150,13 +150,13 @@ def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
 
     The caller holds the lock.
     """
-    _count_refund(payment, refunding=-amount, refunded=amount, updated_at=now)
+    _change_refund_amounts(payment, refunding=-amount, refunded=amount, updated_at=now)
     if payment.amount_refunded == payment.received:
-        payment.move_to(Status.REFUNDED)
+        payment.transition(PaymentStatus.REFUNDED)
         transactions.mark_refunded(payment_id=payment.id)
 
 
-def _count_refund(payment: Payment, *, refunding: int, refunded: int = 0, **fields: Any) -> None:
+def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 0, **fields: Any) -> None:
     """Change the counters, within what a constraint of the database allows, whoever holds which lock."""
     Payment.objects.filter(pk=payment.pk).update(
         amount_refunding=F("amount_refunding") + refunding,
@@ -166,13 +166,13 @@ def _count_refund(payment: Payment, *, refunding: int, refunded: int = 0, **fiel
     payment.refresh_from_db(fields=["amount_refunding", "amount_refunded", *fields])
 
 
-def materialise_expiry(payment: Payment, now: datetime) -> None:
+def store_expiry(payment: Payment, now: datetime) -> None:
     """Write down what the clock has done already, before something else moves the payment."""
     if payment.status_at(now) != payment.status and payment.expires_at is not None:
         expire(payment, expires_at=payment.expires_at, now=now)
 
 
-def expire_due(*, now: datetime, batch: int = SWEEP_BATCH) -> int:
+def expire_due(*, now: datetime, batch: int = EXPIRY_BATCH) -> int:
     """Materialise what is overdue, `batch` payments a commit; sweeps may run at once. Returns how many."""
     swept = 0
     while True:
@@ -187,10 +187,10 @@ def _expire_batch(now: datetime, batch: int) -> int:
     due = Payment.objects.overdue(now).order_by("expires_at")
     payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
     Payment.objects.filter(pk__in=[payment.pk for payment in payments]).update(
-        status=Status.EXPIRED, updated_at=F("expires_at")
+        status=PaymentStatus.EXPIRED, updated_at=F("expires_at")
     )
     for payment in payments:
-        payment.status = Status.EXPIRED
+        payment.status = PaymentStatus.EXPIRED
     if settings.EXPIRY_EVENTS:
         events.publish_many([_event(payment, "payment.failed", now) for payment in payments])
     return len(payments)
@@ -200,8 +200,8 @@ def _publish(kind: str, payment: Payment, now: datetime) -> None:
     events.publish(_event(payment, kind, now))
 
 
-def _event(payment: Payment, kind: str, now: datetime) -> events.Happening:
-    return events.Happening(payment.merchant_id, kind, payment.id, event_data(payment), now)
+def _event(payment: Payment, kind: str, now: datetime) -> events.NewEvent:
+    return events.NewEvent(payment.merchant_id, kind, payment.id, event_data(payment), now)
 
 
 def _success_fields(payment: Payment, paid_at: datetime, payer: Payer, now: datetime) -> dict[str, Any]:
@@ -213,12 +213,12 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
         "payer_name": payer.name or None,
         "payer_bank_code": payer.bank_code or None,
         "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
-        "payer_differs": _differs(payment, payer),
+        "payer_differs": _payer_differs(payment, payer),
         "bank_transaction_id": payer.transaction_id or None,
     }
 
 
-def _differs(payment: Payment, payer: Payer) -> bool:
+def _payer_differs(payment: Payment, payer: Payer) -> bool:
     """Shown to staff, never a reason to refuse money: banks cut names and mask accounts."""
     account, name = payment.client_bank_account, payment.client_name
     other_account = bool(account and payer.account) and account[-4:] != payer.account[-4:]  # type: ignore[index]
@@ -226,11 +226,11 @@ def _differs(payment: Payment, payer: Payer) -> bool:
     return other_account or other_name
 
 
-def _journal_fields(payment: Payment, now: datetime) -> dict[str, Any]:
+def _transaction_fields(payment: Payment, now: datetime) -> dict[str, Any]:
     return {
         "payment_id": payment.id,
         "merchant_id": payment.merchant_id,
         "amount": payment.received,
         "currency": payment.currency,
-        "at": now,
+        "now": now,
     }

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from core.clock import iso, iso_or_none
-from payments.models import Payment, Status
+from payments.models import Payment, PaymentStatus
 
 
-def qr_shape(payment: Payment, now: datetime) -> dict[str, Any]:
+def qr_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
     """The object of `/Thai/v1/payments`."""
     return {
         "payment_id": payment.id,
@@ -22,7 +22,7 @@ def qr_shape(payment: Payment, now: datetime) -> dict[str, Any]:
     }
 
 
-def card_shape(payment: Payment, now: datetime) -> dict[str, Any]:
+def card_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
     """The object of `/v1/payments`; `card` is null for QR payments."""
     return {
         "payment_id": payment.id,
@@ -60,7 +60,7 @@ def _additions(payment: Payment) -> dict[str, Any]:
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
-        "authorize_uri": payment.authorize_uri if payment.status == Status.PENDING else None,
+        "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
         "exceptions": _exceptions(payment),
     }
 

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from payments import inquiries, services
+from payments import card_inquiries, services
 
 
 @shared_task(name="payments.expire_due")
@@ -11,4 +11,4 @@ def expire_due() -> None:
 
 @shared_task(name="payments.inquire_due")
 def inquire_due() -> None:
-    inquiries.inquire_due(now=clock.now)
+    card_inquiries.inquire_due(now=clock.now)

@@ -4,16 +4,16 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import api, clock, ids, paging, rows
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from payments import card_answers, cards
+from payments import card_responses, cards
 from payments import openapi as docs
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentQuerySet
 from payments.serializers import PaymentQuery, PaymentRequest
-from payments.shapes import card_shape, qr_shape
+from payments.shapes import card_payment_object, qr_payment_object
 
 QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
@@ -24,7 +24,7 @@ class PaymentViewSet(MerchantViewSet):
     thai = True
 
     @docs.list_
-    def list(self, request: Request) -> Answer:
+    def list(self, request: Request) -> ApiResponse:
         query, now = api.read_query(QUERY, request), clock.now()
         found = _filtered(Payment.objects.of(merchant_of(request)), query, now).prefetch_related("exceptions")
         return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
@@ -33,13 +33,13 @@ class PaymentViewSet(MerchantViewSet):
     @idempotent
     def create(self, request: Request) -> Job:
         """Answers the shape without the country under both path forms: a payment by card has a card."""
-        asked = api.read_body(REQUEST, request)
-        asked.pop("currency")
-        purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **asked)
-        return card_answers.job(purchase, clock.now)
+        fields = api.read_body(REQUEST, request)
+        fields.pop("currency")
+        purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)
+        return card_responses.job(purchase, clock.now)
 
     @docs.retrieve
-    def retrieve(self, request: Request, payment_id: str) -> Answer:
+    def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
         merchant = merchant_of(request)
         payment = (
             rows.fetch(Payment, id=payment_id, merchant_id=merchant.id)
@@ -48,10 +48,10 @@ class PaymentViewSet(MerchantViewSet):
         )
         if payment is None:
             raise PaymentNotFound(id=payment_id)
-        return Answer.of(self._show(payment, clock.now()))
+        return ApiResponse.of(self._show(payment, clock.now()))
 
     def _show(self, payment: Payment, now: datetime) -> dict[str, Any]:
-        return qr_shape(payment, now) if self.thai else card_shape(payment, now)
+        return qr_payment_object(payment, now) if self.thai else card_payment_object(payment, now)
 
 
 def _filtered(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
@@ -60,4 +60,4 @@ def _filtered(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> P
             found = found.filter(**{name: query[name]})
     if "status" in query:
         found = found.with_status(query["status"], now)
-    return paging.between(found, query)
+    return paging.created_between(found, query)

@@ -8,7 +8,7 @@ from itertools import groupby
 from qrcode.constants import ERROR_CORRECT_M
 from qrcode.main import QRCode
 
-from qrcodes import notices, pixels
+from qrcodes import png_file, status_images
 
 QUIET_ZONE = 4
 MIN_WIDTH = 512
@@ -23,7 +23,7 @@ def png(payload: str) -> bytes:
     matrix = _matrix(payload)
     scale = _scale(matrix)
     rows = [row for line in matrix for row in [_row(line, scale)] * scale]
-    return pixels.grayscale(scale * len(matrix), rows)
+    return png_file.grayscale(scale * len(matrix), rows)
 
 
 def svg(payload: str) -> bytes:
@@ -38,14 +38,14 @@ def svg(payload: str) -> bytes:
     ).encode()
 
 
-def notice_png(word: str) -> bytes:
+def status_png(word: str) -> bytes:
     """The word as a PNG that holds no symbol. Raises ValueError unless it is 1 to 10 letters A to Z."""
-    return notices.png(word)
+    return status_images.png(word)
 
 
-def notice_svg(word: str) -> bytes:
+def status_svg(word: str) -> bytes:
     """The word as an SVG that holds no symbol. Raises ValueError unless it is 1 to 10 letters A to Z."""
-    return notices.svg(word)
+    return status_images.svg(word)
 
 
 def _matrix(payload: str) -> Matrix:

@@ -1,7 +1,5 @@
 """A QR code: the payload and the reference by which the bank's money finds its payment."""
 
-from typing import Any
-
 from django.db import models
 
 from core.columns import PublicIdKey
@@ -24,16 +22,16 @@ class QrCode(models.Model):
     reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
     created_at = models.DateTimeField()
-    ended_by = models.CharField(
+    actor = models.CharField(
         max_length=160,
         blank=True,
         default="",
         db_default="",
-        help_text="Before its time, as core.origin has it; empty where the clock ended it.",
+        help_text="Before its time, as core.request_context has it; empty where the clock ended it.",
     )
-    ended_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
-    objects: Any = QrCodeQuerySet.as_manager()
+    objects = QrCodeQuerySet.as_manager()
 
     class Meta:
         verbose_name, verbose_name_plural = "QR code", "QR codes"

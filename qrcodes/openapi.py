@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from core.openapi import Link, Operation, Shown, Tag
+from core.openapi import Body, Link, Operation, Tag
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound
@@ -28,9 +28,9 @@ create = Operation(
     summary="Generate a QR code",
     description="Makes a code over an amount, and with it a pending payment of the same amount and "
     "reference. Optional fields that were not given are absent from the answer.",
-    body=Shown(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
-    answer=Shown(QrCodeObject, QR_CODE),
-    refusals=(BankNotConfigured,),
+    body=Body(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
+    response=Body(QrCodeObject, QR_CODE),
+    errors=(BankNotConfigured,),
     links=(
         Link("get_payment", {"payment_id": "$response.body#/payment_id"}),
         Link("get_qr_code", _BY_ID),
@@ -49,8 +49,8 @@ retrieve = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a QR code",
     description="Its status is its payment's.",
-    answer=Shown(QrCodeObject, QR_CODE),
-    refusals=(QrCodeNotFound,),
+    response=Body(QrCodeObject, QR_CODE),
+    errors=(QrCodeNotFound,),
 )
 expire = Operation(
     name="expire_qr_code",
@@ -58,8 +58,8 @@ expire = Operation(
     scope=Scope.PAYMENTS_WRITE,
     summary="End a pending QR code now",
     description="The payment becomes `expired`. A code that is not pending stays as it is.",
-    answer=Shown(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
-    refusals=(QrCodeNotFound, QrCodeNotExpirable),
+    response=Body(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
+    errors=(QrCodeNotFound, QrCodeNotExpirable),
     links=(Link("get_qr_code", _BY_ID), Link("get_qr_code_image", _BY_ID)),
 )
 image = Operation(
@@ -69,6 +69,6 @@ image = Operation(
     description="For an `<img>`: no key is needed, and no personal data is shown. PNG, or SVG by `format` or "
     "`Accept`. Once the code can no longer be paid the status is 410 and the picture says so in a word.",
     query=ImageQuery,
-    contents={200: _PICTURES, 410: _PICTURES},
-    refusals=(InvalidFormat, QrCodeNotFound, QrCodeGone),
+    responses={200: _PICTURES, 410: _PICTURES},
+    errors=(InvalidFormat, QrCodeNotFound, QrCodeGone),
 )

@@ -2,12 +2,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields, money
-from payments.models import Status
+from core import fields, money, response_fields
+from payments.models import PaymentStatus
 
 DEFAULT_EXPIRY = 15
-LONGEST_EXPIRY = 1440
-LONGEST_CLIENT = 140
+MAX_EXPIRY = 1440
+MAX_CLIENT_LENGTH = 140
 IMAGE_FORMATS = ["png", "svg"]
 
 
@@ -19,20 +19,20 @@ class QrCodeRequest(serializers.Serializer[Any]):
     )
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     client_name = fields.Text(
-        max_length=LONGEST_CLIENT, required=False, help_text="The customer's full name."
+        max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's full name."
     )
     client_bank_name = fields.Text(
-        max_length=LONGEST_CLIENT, required=False, help_text="The customer's bank."
+        max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's bank."
     )
     client_bank_account = fields.Text(
-        max_length=LONGEST_CLIENT,
+        max_length=MAX_CLIENT_LENGTH,
         required=False,
         help_text="The customer's account; taken from the receipt if omitted.",
     )
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
         min_value=1,
-        max_value=LONGEST_EXPIRY,
+        max_value=MAX_EXPIRY,
         default=DEFAULT_EXPIRY,
         help_text="Minutes until it ends.",
     )
@@ -48,23 +48,23 @@ class ImageQuery(serializers.Serializer[Any]):
 
 
 class QrCodeObject(serializers.Serializer[Any]):
-    qr_code_id = answers.public_id("qr_")
-    qr_data = answers.Shaped(
+    qr_code_id = response_fields.public_id("qr_")
+    qr_data = response_fields.PatternField(
         {"pattern": "^0002[ -~]+$", "maxLength": 512}, help_text="The payload; any QR library can draw it."
     )
-    qr_image_url = answers.Shaped(
+    qr_image_url = response_fields.PatternField(
         {"format": "uri"}, help_text="A picture of the code, PNG or (with ?format=svg) SVG."
     )
-    amount = answers.satang()
-    currency = answers.currency()
-    expires_at = answers.instant()
-    payment_id = answers.public_id("pay_")
-    status = serializers.ChoiceField(Status.choices)
+    amount = response_fields.satang()
+    currency = response_fields.currency()
+    expires_at = response_fields.instant()
+    payment_id = response_fields.public_id("pay_")
+    status = serializers.ChoiceField(PaymentStatus.choices)
     reference = serializers.CharField(max_length=35, required=False)
-    client_name = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
-    client_bank_name = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
-    client_bank_account = serializers.CharField(max_length=LONGEST_CLIENT, required=False)
-    metadata = answers.metadata(required=False)
+    client_name = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
+    client_bank_name = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
+    client_bank_account = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
+    metadata = response_fields.metadata(required=False)
 
 
 QR_CODE_REQUEST = QrCodeRequest()

@@ -8,11 +8,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, origin, references, rows, thaiqr
+from core import ids, references, request_context, rows, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.models import Payment, Status
+from payments.models import Payment, PaymentStatus
 from payments.shapes import event_data
 from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
 from qrcodes.models import QrCode
@@ -20,21 +20,21 @@ from webhooks import events
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class NewQrCode:
     """A code with its payment, ready to be stored together with the event that tells of them."""
 
     qr_code: QrCode
     payment: Payment
-    told: list[Model]
+    event_rows: list[Model]
 
     @property
     def rows(self) -> list[Model]:
-        return [self.payment, self.qr_code, *self.told]
+        return [self.payment, self.qr_code, *self.event_rows]
 
 
 def generate(
     *, merchant: Merchant, now: datetime, amount: int, expiry_minutes: int, **fields: Any
-) -> Generated:
+) -> NewQrCode:
     """Draft a code over `amount` satang and the pending payment born with it. Raises BankNotConfigured."""
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
@@ -49,7 +49,7 @@ def generate(
         **fields,
     )
     qr_code = _code(qr_code_id, merchant, payment)
-    return Generated(qr_code, payment, _told(payment))
+    return NewQrCode(qr_code, payment, _pending_event(payment))
 
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
@@ -79,10 +79,10 @@ def _reference1(merchant: Merchant) -> str:
     return references.new()
 
 
-def _told(payment: Payment) -> list[Model]:
+def _pending_event(payment: Payment) -> list[Model]:
     data = event_data(payment)
-    return events.draft(
-        events.Happening(payment.merchant_id, "payment.pending", payment.id, data, payment.created_at)
+    return events.prepare(
+        events.NewEvent(payment.merchant_id, "payment.pending", payment.id, data, payment.created_at)
     )
 
 
@@ -101,10 +101,10 @@ def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
     """End a pending code now. Raises QrCodeNotFound, QrCodeNotExpirable."""
     qr_code = find(merchant=merchant, qr_code_id=qr_code_id)
     payment = Payment.objects.locked(qr_code.payment_id)
-    if payment.status_at(now) != Status.PENDING:
+    if payment.status_at(now) != PaymentStatus.PENDING:
         raise QrCodeNotExpirable(status=payment.status_at(now))
     payments.expire(payment, expires_at=now, now=now)
-    asked = origin.current()
-    qr_code.payment, qr_code.ended_by, qr_code.ended_request_id = payment, asked.actor, asked.request_id
-    qr_code.save(update_fields=["ended_by", "ended_request_id"])
+    cause = request_context.current()
+    qr_code.payment, qr_code.actor, qr_code.request_id = payment, cause.actor, cause.request_id
+    qr_code.save(update_fields=["actor", "request_id"])
     return qr_code

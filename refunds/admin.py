@@ -8,7 +8,7 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from refunds import services
 from refunds.errors import RefundNotCancelable
-from refunds.models import Refund, Takeback
+from refunds.models import Refund, RefundReversal
 from transfers.models import Transfer
 
 
@@ -59,16 +59,16 @@ class RefundAdmin(ReadOnlyAdmin):
         return [*plain, "pending_reason", "destination"]
 
 
-@admin.register(Takeback)
-class TakebackAdmin(ReadOnlyAdmin):
-    list_display = ["reversal_id", "payment", "baht", "shown_baht", "route", "created_at"]
+@admin.register(RefundReversal)
+class RefundReversalAdmin(ReadOnlyAdmin):
+    list_display = ["reversal_id", "payment", "baht", "refunded_baht", "route", "created_at"]
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]
 
     @admin.display(description="amount")
-    def baht(self, taken: Takeback) -> str:
-        return money.display(taken.amount)
+    def baht(self, reversal: RefundReversal) -> str:
+        return money.display(reversal.amount)
 
     @admin.display(description="shown by refunds")
-    def shown_baht(self, taken: Takeback) -> str:
-        return money.display(taken.shown)
+    def refunded_baht(self, reversal: RefundReversal) -> str:
+        return money.display(reversal.refunded_amount)

@@ -18,7 +18,7 @@ class RefundNotAddressable(Invalid):
     message = "This refund is {status}; only one that waits for a destination can be given one."
 
 
-class OnlyWhole(Invalid):
+class PartialRefundNotSupported(Invalid):
     """Its bank sends nothing to accounts, and takes a payment back only as it came."""
 
     code = "partial_refund_not_supported"

@@ -5,25 +5,26 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
+from core import triggers
 from core.columns import PublicIdKey, RawJson
 from merchants.models import Merchant
 from payments.models import Payment
 from transactions.models import Transaction
 
 
-class Status(models.TextChoices):
+class RefundStatus(models.TextChoices):
     PENDING = "pending"  # its money is set aside
     COMPLETED = "completed"  # the money went back
     FAILED = "failed"  # the bank would not, so the money is the merchant's again
     CANCELED = "canceled"  # before any bank was told
 
 
-class PendingReason(models.TextChoices):
+class RefundPendingReason(models.TextChoices):
     AWAITING_DESTINATION = "awaiting_destination"
     PROCESSING = "processing"
 
 
-class Reason(models.TextChoices):
+class RefundReason(models.TextChoices):
     REQUESTED_BY_CUSTOMER = "requested_by_customer"
     DUPLICATE = "duplicate"
     FRAUDULENT = "fraudulent"
@@ -32,32 +33,43 @@ class Reason(models.TextChoices):
 
 
 REJECTED_BY_STAFF = "rejected_by_staff"
-MOVES = {Status.PENDING: {Status.COMPLETED, Status.FAILED, Status.CANCELED}}
+TRANSITIONS = {RefundStatus.PENDING: {RefundStatus.COMPLETED, RefundStatus.FAILED, RefundStatus.CANCELED}}
 
 
-class IllegalMove(Exception):
+class IllegalTransition(Exception):
     """A refund cannot go from where it is to where it was sent."""
 
 
-class Takeback(models.Model):
+class RefundReversal(models.Model):
     """What a bank took back of a payment by itself.
 
     Refunds of it show as much of it as no other refund has sent back, or is about to.
     """
 
     reversal_id = PublicIdKey(help_text="The receipt that tells of it.")
-    payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="takeback")
+    payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="reversal")
     amount = models.BigIntegerField(help_text="Satang.")
-    shown = models.BigIntegerField(default=0, help_text="Satang of it that refunds show.")
+    refunded_amount = models.BigIntegerField(default=0, help_text="Satang of it that refunds show.")
     route = models.CharField(max_length=30, help_text="The bank, such as bank:sandbox.")
     created_at = models.DateTimeField()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("what a bank took back is never deleted"),
+            triggers.ReadOnly("what a bank took back never changes", exclude=["refunded_amount"]),
+            triggers.Refuse(
+                "refunded_amount_grows",
+                triggers.UPDATE,
+                "the refunded amount of a reversal only grows",
+                condition="NEW.refunded_amount < OLD.refunded_amount",
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(shown__gte=0, shown__lte=models.F("amount")), name="takeback_shown_within_amount"
+                condition=Q(refunded_amount__gte=0, refunded_amount__lte=models.F("amount")),
+                name="refundreversal_refunded_within_amount",
             ),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="takeback_amount_positive"),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="refundreversal_amount_positive"),
         ]
 
     def __str__(self) -> str:
@@ -70,7 +82,7 @@ class RefundQuerySet(models.QuerySet["Refund"]):
 
     def awaiting_destination(self, payment: Payment) -> "RefundQuerySet":
         """Under their locks, the oldest first. Lock the payment before."""
-        waiting = self.filter(payment=payment, status=Status.PENDING, route="")
+        waiting = self.filter(payment=payment, status=RefundStatus.PENDING, route="")
         return waiting.select_for_update(no_key=True).order_by("id")
 
     def locked(self, refund_id: str) -> "Refund":
@@ -87,7 +99,7 @@ class Refund(models.Model):
     transaction = models.OneToOneField(Transaction, on_delete=models.PROTECT, related_name="+")
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
-    status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
+    status = models.CharField(max_length=9, choices=RefundStatus.choices, default=RefundStatus.PENDING)
     route = models.CharField(
         max_length=30,
         blank=True,
@@ -97,29 +109,83 @@ class Refund(models.Model):
     awaiting_approval = models.BooleanField(
         default=False, help_text="A second person decides (`approvals`) whether it goes out."
     )
-    reason = models.CharField(max_length=21, choices=Reason.choices, null=True)  # noqa: DJ001
+    reason = models.CharField(max_length=21, choices=RefundReason.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
-    asked_by = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
-    asked_request_id = models.CharField(max_length=64, blank=True, default="")
-    canceled_by = models.CharField(max_length=160, blank=True, default="")
-    canceled_request_id = models.CharField(max_length=64, blank=True, default="")
+    actor = models.CharField(
+        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+    )
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    cancel_actor = models.CharField(max_length=160, blank=True, default="")
+    cancel_request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     returned_at = models.DateTimeField(null=True, help_text="When its money came back after all.")
     reversal = models.ForeignKey(
-        Takeback,
+        RefundReversal,
         null=True,
         on_delete=models.PROTECT,
         related_name="refunds",
         help_text="By which its bank took the money back itself.",
     )
 
-    objects: Any = RefundQuerySet.as_manager()
+    objects = RefundQuerySet.as_manager()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("a refund is never deleted"),
+            triggers.Refuse(
+                "status_initial",
+                triggers.INSERT,
+                "a refund cannot begin like that",
+                condition=(
+                    "NEW.status <> (CASE WHEN NEW.reversal_id IS NULL THEN 'pending' ELSE 'completed' END)"
+                ),
+            ),
+            triggers.ReadOnly(
+                "what was asked for never changes",
+                fields=[
+                    "id",
+                    "merchant",
+                    "payment",
+                    "transaction",
+                    "amount",
+                    "currency",
+                    "reason",
+                    "note",
+                    "metadata",
+                    "created_at",
+                    "reversal",
+                    "actor",
+                    "request_id",
+                ],
+            ),
+            triggers.Refuse(
+                "route_set_once",
+                triggers.UPDATE,
+                "a refund keeps its route",
+                condition="NEW.route <> OLD.route AND (OLD.route <> '' OR OLD.status <> 'pending')",
+            ),
+            triggers.Refuse(
+                "approved_once",
+                triggers.UPDATE,
+                "a refund that is approved does not wait again",
+                condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> ''",
+            ),
+            triggers.Transitions("status", TRANSITIONS, noun="a refund"),
+            triggers.Refuse(
+                "final",
+                triggers.UPDATE,
+                "a refund keeps how it ended",
+                condition="OLD.status <> 'pending' "
+                "AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) "
+                "IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, "
+                "OLD.cancel_request_id)",
+            ),
+            triggers.set_once("returned_at", "a refund keeps when its money came back"),
+        ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="refund_newest_first"),
             models.Index(
@@ -127,9 +193,10 @@ class Refund(models.Model):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="refund_status_known"),
+            models.CheckConstraint(condition=Q(status__in=RefundStatus.values), name="refund_status_known"),
             models.CheckConstraint(
-                condition=Q(reason__isnull=True) | Q(reason__in=Reason.values), name="refund_reason_known"
+                condition=Q(reason__isnull=True) | Q(reason__in=RefundReason.values),
+                name="refund_reason_known",
             ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="refund_amount_positive"),
             models.CheckConstraint(condition=Q(currency="THB"), name="refund_currency_is_thb"),
@@ -160,19 +227,19 @@ class Refund(models.Model):
         return str(self.id)
 
     @property
-    def pending_reason(self) -> PendingReason | None:
+    def pending_reason(self) -> RefundPendingReason | None:
         """What a pending refund waits for; of one that awaits approval also `awaiting_approval` says so."""
-        if self.status != Status.PENDING:
+        if self.status != RefundStatus.PENDING:
             return None
-        return PendingReason.PROCESSING if self.route else PendingReason.AWAITING_DESTINATION
+        return RefundPendingReason.PROCESSING if self.route else RefundPendingReason.AWAITING_DESTINATION
 
-    def become(self, target: Status, **fields: Any) -> None:
-        """Change status, or raise IllegalMove. The caller holds the row lock."""
-        if target not in MOVES.get(Status(self.status), set()):
-            raise IllegalMove(f"{self.id}: {self.status} to {target}")
-        self.note_down(status=target, **fields)
+    def transition(self, target: RefundStatus, **fields: Any) -> None:
+        """Change status, or raise IllegalTransition. The caller holds the row lock."""
+        if target not in TRANSITIONS.get(RefundStatus(self.status), set()):
+            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
+        self.set_fields(status=target, **fields)
 
-    def note_down(self, **fields: Any) -> None:
+    def set_fields(self, **fields: Any) -> None:
         """Change these columns and no other. The caller holds the row lock."""
         for name, value in fields.items():
             setattr(self, name, value)

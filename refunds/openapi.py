@@ -1,13 +1,18 @@
 """The operations on refunds, as the OpenAPI document tells them."""
 
 from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Link, Operation, Shown, Tag
+from core.openapi import Body, Link, Operation, Tag
 from core.scopes import Scope
+from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
 from payments.errors import PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded
-from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
+from refunds.errors import (
+    PartialRefundNotSupported,
+    RefundNotAddressable,
+    RefundNotCancelable,
+    RefundNotFound,
+)
 from refunds.serializers import DestinationRequest, RefundList, RefundObject, RefundQuery, RefundRequest
-from transactions.errors import InsufficientFunds
 
 _PAYEE = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai Jaidee"}
 _GIVEN = {
@@ -46,13 +51,13 @@ create = Operation(
     "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back. "
     "To another account than the payer's, and above the operator's limits, per refund and per 24 hours, it "
     "is `awaiting_approval` first.",
-    body=Shown(RefundRequest, _GIVEN | {"destination": _PAYEE}),
-    answer=Shown(RefundObject, REFUND),
-    refusals=(
+    body=Body(RefundRequest, _GIVEN | {"destination": _PAYEE}),
+    response=Body(RefundObject, REFUND),
+    errors=(
         PaymentNotFound,
         PaymentNotRefundable,
         RefundAmountExceeded,
-        OnlyWhole,
+        PartialRefundNotSupported,
         InsufficientFunds,
         BankNotConfigured,
         PayoutAccountNotAllowed,
@@ -71,7 +76,7 @@ list_ = Operation(
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
-    answer=Shown(RefundList, {"refunds": [COMPLETED], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(RefundList, {"refunds": [COMPLETED], "total": 1, "limit": 20, "offset": 0}),
 )
 retrieve = Operation(
     name="get_refund",
@@ -79,18 +84,18 @@ retrieve = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a refund",
     description="While it is `pending`, `pending_reason` says what it waits for.",
-    answer=Shown(RefundObject, COMPLETED),
-    refusals=(RefundNotFound,),
+    response=Body(RefundObject, COMPLETED),
+    errors=(RefundNotFound,),
 )
-address = Operation(
+set_destination = Operation(
     name="set_refund_destination",
     tag=Tag.REFUNDS,
     scope=Scope.REFUNDS_WRITE,
     summary="Say where a refund goes",
     description="For a refund that is `awaiting_destination`: no account of the payer is known.",
-    body=Shown(DestinationRequest, _PAYEE),
-    answer=Shown(RefundObject, REFUND),
-    refusals=(
+    body=Body(DestinationRequest, _PAYEE),
+    response=Body(RefundObject, REFUND),
+    errors=(
         RefundNotFound,
         RefundNotAddressable,
         BankNotConfigured,
@@ -105,7 +110,7 @@ cancel = Operation(
     scope=Scope.REFUNDS_WRITE,
     summary="Cancel a refund",
     description="Only before a bank was told of it. The money is in the balance again; no webhook tells.",
-    answer=Shown(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
-    refusals=(RefundNotFound, RefundNotCancelable),
+    response=Body(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
+    errors=(RefundNotFound, RefundNotCancelable),
     links=(Link("get_refund", _BY_ID),),
 )

@@ -6,19 +6,19 @@ from datetime import datetime
 from django.db.models import F
 
 from payments.models import Payment
-from refunds import canceling, takebacks
-from refunds.models import Refund, Status, Takeback
+from refunds import completion
+from refunds.models import Refund, RefundReversal, RefundStatus
 from transfers import services as transfers
 
 
-def is_recorded(payment: Payment) -> bool:
+def has_reversal(payment: Payment) -> bool:
     """Whether its bank took something back before. The caller holds the payment's lock."""
-    return Takeback.objects.filter(payment=payment).exists()
+    return RefundReversal.objects.filter(payment=payment).exists()
 
 
-def taken_back(payment: Payment) -> int:
+def reversed_amount(payment: Payment) -> int:
     """Satang of the payment that its bank took back."""
-    return sum(Takeback.objects.filter(payment=payment).values_list("amount", flat=True))
+    return sum(RefundReversal.objects.filter(payment=payment).values_list("amount", flat=True))
 
 
 def record(payment: Payment, *, reversal_id: str, route: str, amount: int, now: datetime) -> None:
@@ -28,13 +28,15 @@ def record(payment: Payment, *, reversal_id: str, route: str, amount: int, now: 
     The caller holds the payment's lock and posts to the ledger, which the bank does not ask for what is set
     aside.
     """
-    taken = Takeback.objects.create(
+    taken = RefundReversal.objects.create(
         reversal_id=reversal_id, payment=payment, amount=amount, route=route, created_at=now
     )
-    takebacks.show(payment, now)
-    under_way = Refund.objects.filter(payment=payment, status=Status.PENDING).order_by("-created_at", "-id")
+    completion.record_reversal_refund(payment, now)
+    under_way = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING).order_by(
+        "-created_at", "-id"
+    )
     for refund_id in under_way.values_list("pk", flat=True):
-        if not Takeback.objects.filter(pk=taken.pk, shown__lt=F("amount")).exists():
+        if not RefundReversal.objects.filter(pk=taken.pk, refunded_amount__lt=F("amount")).exists():
             return
-        with suppress(transfers.AlreadyTold):
-            canceling.cancel(Refund.objects.locked(refund_id), payment, now=now)
+        with suppress(transfers.AlreadySubmitted):
+            completion.cancel(Refund.objects.locked(refund_id), payment, now=now)

@@ -2,13 +2,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields
+from core import fields, response_fields
 from core.paging import PageQuery
-from refunds.models import PendingReason, Reason, Status
+from refunds.models import RefundPendingReason, RefundReason, RefundStatus
 from transfers.payees import Payee
 
-LONGEST_NOTE = 255
-MOST = 2**63 - 1
+MAX_NOTE_LENGTH = 255
+MAX_AMOUNT = 2**63 - 1
 """Satang: what is more than the payment is refused as such, however much it is."""
 
 
@@ -24,12 +24,12 @@ class RefundRequest(serializers.Serializer[Any]):
     payment_id = fields.Text(min_length=1, max_length=64, help_text="A payment that succeeded.")
     amount = fields.Integer(
         min_value=1,
-        max_value=MOST,
+        max_value=MAX_AMOUNT,
         required=False,
         help_text="Satang, at least 1; all that is left of the payment if omitted.",
     )
-    reason = fields.Choice(Reason.values, required=False, help_text="For your books.")
-    note = fields.Text(min_length=1, max_length=LONGEST_NOTE, required=False, help_text="For your books.")
+    reason = fields.Choice(RefundReason.values, required=False, help_text="For your books.")
+    note = fields.Text(min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="For your books.")
     destination = DestinationRequest(
         required=False,
         help_text="The account to send it to. If omitted it is the payer's by the bank's receipt, else the "
@@ -43,7 +43,7 @@ class RefundRequest(serializers.Serializer[Any]):
 class RefundQuery(PageQuery):
     """Filters of the refund list."""
 
-    status = fields.Choice(Status.values, required=False, help_text="Only this status.")
+    status = fields.Choice(RefundStatus.values, required=False, help_text="Only this status.")
     payment_id = fields.Text(min_length=1, max_length=64, required=False, help_text="Only of this payment.")
     start_date = fields.QueryInstant(
         required=False, help_text="From this date (UTC) or instant on, inclusive."
@@ -57,30 +57,30 @@ class RefundQuery(PageQuery):
 
 
 class RefundObject(serializers.Serializer[Any]):
-    refund_id = answers.public_id("ref_")
-    payment_id = answers.public_id("pay_")
-    transaction_id = answers.public_id("txn_", help_text="Its row in the transaction history.")
-    amount = answers.satang(1, answers.LARGEST, "Satang, positive.")
-    currency = answers.currency()
-    status = serializers.ChoiceField(Status.choices)
+    refund_id = response_fields.public_id("ref_")
+    payment_id = response_fields.public_id("pay_")
+    transaction_id = response_fields.public_id("txn_", help_text="Its row in the transaction history.")
+    amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang, positive.")
+    currency = response_fields.currency()
+    status = serializers.ChoiceField(RefundStatus.choices)
     pending_reason = serializers.ChoiceField(
-        PendingReason.choices, allow_null=True, help_text="What a pending refund waits for."
+        RefundPendingReason.choices, allow_null=True, help_text="What a pending refund waits for."
     )
     awaiting_approval = serializers.BooleanField(
         help_text="A pending refund waits until the operator approves it."
     )
-    reason = serializers.ChoiceField(Reason.choices, allow_null=True)
-    note = serializers.CharField(max_length=LONGEST_NOTE, allow_null=True)
+    reason = serializers.ChoiceField(RefundReason.choices, allow_null=True)
+    note = serializers.CharField(max_length=MAX_NOTE_LENGTH, allow_null=True)
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed refund failed."
     )
-    metadata = answers.metadata(allow_null=True)
-    created_at = answers.instant()
-    updated_at = answers.instant()
-    completed_at = answers.instant(allow_null=True)
+    metadata = response_fields.metadata(allow_null=True)
+    created_at = response_fields.instant()
+    updated_at = response_fields.instant()
+    completed_at = response_fields.instant(allow_null=True)
 
 
-class RefundList(answers.Page):
+class RefundList(response_fields.Page):
     """A page of refunds."""
 
     refunds = RefundObject(many=True)

@@ -1,4 +1,4 @@
-"""Begin refunds, give them a destination, take them back. How they end: `refunds.settling`."""
+"""Begin refunds, give them a destination, take them back. How they end: `refunds.completion`."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,24 +8,29 @@ from typing import Any
 from django.db import transaction
 
 from approvals import services as approvals
-from banks import Order
+from banks import TransferOrder
 from core import ids, rows
+from ledger import services as ledger
+from ledger.models import JournalType
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from refunds import approving, canceling, destinations
+from refunds import approval_handler, completion, destinations
+from refunds.completion import TRANSFER_HANDLER, ledger_fields
 from refunds.destinations import Destination
-from refunds.errors import OnlyWhole, RefundNotAddressable, RefundNotCancelable, RefundNotFound
-from refunds.models import PendingReason, Refund, Status
-from refunds.settling import OWNER, posting
-from refunds.storing import store
-from transactions import ledger
-from transactions.models import Fact
+from refunds.errors import (
+    PartialRefundNotSupported,
+    RefundNotAddressable,
+    RefundNotCancelable,
+    RefundNotFound,
+)
+from refunds.models import Refund, RefundPendingReason, RefundStatus
+from refunds.records import store
 from transfers import services as transfers
 
-__all__ = ["OWNER", "address", "address_waiting", "cancel", "create", "find", "prepare_to_address"]
+__all__ = ["TRANSFER_HANDLER", "cancel", "create", "find", "lock_waiting", "send_waiting", "set_destination"]
 
 
 @transaction.atomic
@@ -40,16 +45,16 @@ def create(
 ) -> Refund:
     """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
 
-    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, OnlyWhole,
+    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, PartialRefundNotSupported,
     BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
-    payment = _payment(merchant, payment_id)
+    payment = _lock_payment(merchant, payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
         _queue(refund, chosen, now)
     # Last, for its lock is the one that other payments of this merchant wait for.
-    ledger.reserve(fact=Fact.REFUND_RESERVED, **posting(refund, now))
+    ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now))
     return refund
 
 
@@ -64,21 +69,21 @@ def find(*, merchant: Merchant, refund_id: str) -> Refund:
 
 
 @transaction.atomic
-def address(*, merchant: Merchant, refund_id: str, now: datetime, **destination: str) -> Refund:
+def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **destination: str) -> Refund:
     """Give a refund the account that it waits for.
 
     Raises RefundNotFound, RefundNotAddressable, BankNotConfigured, PayoutAccountNotAllowed,
     PayoutAccountTooNew.
     """
-    payment, refund = _locked(merchant, refund_id)
-    if refund.pending_reason != PendingReason.AWAITING_DESTINATION:
+    payment, refund = _lock(merchant, refund_id)
+    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
-    _queue(refund, destinations.named(payment, destination, now=now), now)
+    _queue(refund, destinations.to_account(payment, destination, now=now), now)
     return refund
 
 
-def prepare_to_address(payment: Payment) -> None:
-    """Take the locks of `address_waiting`, for a caller who posts to the ledger before it.
+def lock_waiting(payment: Payment) -> None:
+    """Take the locks of `send_waiting`, for a caller who posts to the ledger before it.
 
     The caller holds the payment's lock.
     """
@@ -86,7 +91,7 @@ def prepare_to_address(payment: Payment) -> None:
         approvals.lock_limits(payment.merchant_id)
 
 
-def address_waiting(payment: Payment, *, now: datetime) -> None:
+def send_waiting(payment: Payment, *, now: datetime) -> None:
     """The bank has said more of who paid: refunds that wait for an account go as if they were asked for now.
 
     The caller holds the payment's lock.
@@ -95,7 +100,7 @@ def address_waiting(payment: Payment, *, now: datetime) -> None:
         return
     for refund in Refund.objects.awaiting_destination(payment):
         # What cannot be sent there goes on waiting: its merchant names an account or cancels it.
-        with suppress(OnlyWhole, BankNotConfigured):
+        with suppress(PartialRefundNotSupported, BankNotConfigured):
             if (to := destinations.choose(payment, None, refund.amount, now=now)) is not None:
                 _queue(refund, to, now)
 
@@ -103,30 +108,30 @@ def address_waiting(payment: Payment, *, now: datetime) -> None:
 @transaction.atomic
 def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
     """Take back a refund of which no bank was told. Raises RefundNotFound, RefundNotCancelable."""
-    payment, refund = _locked(merchant, refund_id)
-    if refund.status != Status.PENDING:
+    payment, refund = _lock(merchant, refund_id)
+    if refund.status != RefundStatus.PENDING:
         raise RefundNotCancelable(status=refund.status)
     try:
-        canceling.cancel(refund, payment, now=now)
-    except transfers.AlreadyTold:
+        completion.cancel(refund, payment, now=now)
+    except transfers.AlreadySubmitted:
         raise RefundNotCancelable(status=refund.pending_reason) from None
     return refund
 
 
 @transaction.atomic
-def give_up(*, refund_id: str, now: datetime) -> None:
+def cancel_unsent(*, refund_id: str, now: datetime) -> None:
     """End one that surely never reached its bank, and release its money. It is never sent after that.
 
-    Raises transfers.AlreadyTold.
+    Raises transfers.AlreadySubmitted.
     """
     payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
     payment, refund = Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
-    if refund.status != Status.PENDING:
-        raise transfers.AlreadyTold(refund_id)
-    canceling.cancel(refund, payment, now=now)
+    if refund.status != RefundStatus.PENDING:
+        raise transfers.AlreadySubmitted(refund_id)
+    completion.cancel(refund, payment, now=now)
 
 
-def _payment(merchant: Merchant, payment_id: str) -> Payment:
+def _lock_payment(merchant: Merchant, payment_id: str) -> Payment:
     """Under its lock. Raises PaymentNotFound."""
     if not ids.looks_right(payment_id, "pay_"):
         raise PaymentNotFound(id=payment_id)
@@ -134,14 +139,14 @@ def _payment(merchant: Merchant, payment_id: str) -> Payment:
     return payment
 
 
-def _locked(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
+def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
     """Both under their locks, in the order of all locks. Raises RefundNotFound."""
     payment_id = find(merchant=merchant, refund_id=refund_id).payment_id
     return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
 
 
 def _queue(refund: Refund, to: Destination, now: datetime) -> None:
-    order = Order(
+    order = TransferOrder(
         order_id=refund.id,
         purpose="refund",
         amount=refund.amount,
@@ -150,6 +155,6 @@ def _queue(refund: Refund, to: Destination, now: datetime) -> None:
         account_name=to.account_name,
         charge_id=to.charge_id,
     )
-    is_held = not to.is_payers and approving.judge(refund, to, now=now)
+    is_held = not to.is_payers and approval_handler.request_approval(refund, to, now=now)
     transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id, is_held=is_held)
-    refund.note_down(route=to.route, awaiting_approval=is_held, updated_at=now)
+    refund.set_fields(route=to.route, awaiting_approval=is_held, updated_at=now)

@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import api, clock, paging
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
@@ -22,31 +22,33 @@ class RefundViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        asked, merchant, now = api.read_body(REFUND_REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(REFUND_REQUEST, request), merchant_of(request), clock.now()
 
-        def work() -> Answer:
-            return Answer.of(refund_object(services.create(merchant=merchant, now=now, **asked)))
+        def work() -> ApiResponse:
+            return ApiResponse.of(refund_object(services.create(merchant=merchant, now=now, **fields)))
 
         return work
 
     @docs.list_
-    def list(self, request: Request) -> Answer:
+    def list(self, request: Request) -> ApiResponse:
         query = api.read_query(QUERY, request)
         rows = _filtered(Refund.objects.of(merchant_of(request)), query)
         return paging.page(rows, query, "refunds", refund_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, refund_id: str) -> Answer:
-        return Answer.of(refund_object(services.find(merchant=merchant_of(request), refund_id=refund_id)))
+    def retrieve(self, request: Request, refund_id: str) -> ApiResponse:
+        return ApiResponse.of(
+            refund_object(services.find(merchant=merchant_of(request), refund_id=refund_id))
+        )
 
-    @docs.address
+    @docs.set_destination
     @idempotent
     def destination(self, request: Request, refund_id: str) -> Job:
-        asked, merchant, now = api.read_body(DESTINATION_REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(DESTINATION_REQUEST, request), merchant_of(request), clock.now()
 
-        def work() -> Answer:
-            refund = services.address(merchant=merchant, refund_id=refund_id, now=now, **asked)
-            return Answer.of(refund_object(refund))
+        def work() -> ApiResponse:
+            refund = services.set_destination(merchant=merchant, refund_id=refund_id, now=now, **fields)
+            return ApiResponse.of(refund_object(refund))
 
         return work
 
@@ -55,9 +57,9 @@ class RefundViewSet(MerchantViewSet):
     def cancel(self, request: Request, refund_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
 
-        def work() -> Answer:
+        def work() -> ApiResponse:
             refund = services.cancel(merchant=merchant, refund_id=refund_id, now=now)
-            return Answer.of(refund_object(refund))
+            return ApiResponse.of(refund_object(refund))
 
         return work
 
@@ -66,4 +68,4 @@ def _filtered(rows: RefundQuerySet, query: dict[str, Any]) -> RefundQuerySet:
     for name in ("status", "payment_id"):
         if name in query:
             rows = rows.filter(**{name: query[name]})
-    return paging.between(rows, query)
+    return paging.created_between(rows, query)

@@ -3,7 +3,7 @@ from django.contrib import admin
 from core import clock, vault
 from core.admin import ReadOnlyAdmin
 from sandbox.models import (
-    SandboxCall,
+    SandboxCallback,
     SandboxCardRefund,
     SandboxCharge,
     SandboxEntry,
@@ -21,7 +21,7 @@ class SandboxPaymentAdmin(ReadOnlyAdmin):
 
 @admin.register(SandboxEntry)
 class SandboxEntryAdmin(ReadOnlyAdmin):
-    list_display = ["id", "payment", "type", "at", "booked_at"]
+    list_display = ["id", "payment", "type", "occurred_at", "booked_at"]
     list_filter = ["type"]
     search_fields = ["=payment__id"]
 
@@ -42,8 +42,8 @@ class SandboxOrderAdmin(ReadOnlyAdmin):
         return vault.masked(order.account)
 
 
-@admin.register(SandboxCall)
-class SandboxCallAdmin(ReadOnlyAdmin):
+@admin.register(SandboxCallback)
+class SandboxCallbackAdmin(ReadOnlyAdmin):
     list_display = ["id", "payment", "order", "state", "attempts", "due_at", "last_status", "last_error"]
     list_filter = ["state"]
     search_fields = ["=payment__id", "=order__id"]

@@ -9,11 +9,10 @@ from django.db import transaction
 from django.db.models import F
 
 from core import clock, ids, money
-from sandbox.card_models import Authorization
-from sandbox.models import SandboxCardRefund, SandboxCharge
+from sandbox.models import ChargeAuthorization, SandboxCardRefund, SandboxCharge
 
 
-class Refused(Exception):
+class ChargeRefused(Exception):
     """The acquirer does nothing; the argument is its code for why."""
 
 
@@ -50,10 +49,10 @@ def card_of(token: str) -> TestCard:
 
 
 def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: datetime) -> SandboxCharge:
-    """Charge a test card; the same order again is the same charge. Raises Refused."""
+    """Charge a test card; the same order again is the same charge. Raises ChargeRefused."""
     card = card_of(token)
     if card.refusal:
-        raise Refused(card.refusal)
+        raise ChargeRefused(card.refusal)
     draft = SandboxCharge(
         id=ids.new("sbc_", now),
         order_id=order_id,
@@ -61,7 +60,7 @@ def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: date
         brand=card.brand,
         last4=card.last4,
         failure_code=card.failure_code,
-        authorization=Authorization.PENDING if card.is_secured else Authorization.NONE,
+        authorization=ChargeAuthorization.PENDING if card.is_secured else ChargeAuthorization.NONE,
         return_uri=return_uri,
         created_at=now,
     )
@@ -73,8 +72,10 @@ def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: date
 def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxCharge | None:
     """What the payer decides on the bank's page, once and in time; None: no such charge."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id).first()
-    if charge is not None and charge.waits_at(now):
-        charge.authorization = Authorization.AUTHORIZED if is_authorized else Authorization.REFUSED
+    if charge is not None and charge.is_authorizable_at(now):
+        charge.authorization = (
+            ChargeAuthorization.AUTHORIZED if is_authorized else ChargeAuthorization.REFUSED
+        )
         charge.failure_code = "" if is_authorized else "authentication_failed"
         charge.save(update_fields=["authorization", "failure_code"])
     return charge
@@ -82,7 +83,7 @@ def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxC
 
 @transaction.atomic
 def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> SandboxCardRefund:
-    """Give money back; the same order again is the same refund. Raises Refused beyond what was charged."""
+    """Give money back; the same order again is the same refund. Raises ChargeRefused beyond what was charged."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id, failure_code="").first()
     done = SandboxCardRefund.objects.filter(order_id=order_id).first()
     if done is not None:
@@ -92,7 +93,7 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
         or charge.status_at(now) != "succeeded"
         or not 0 < amount <= charge.amount - charge.refunded
     ):
-        raise Refused("not_refundable")
+        raise ChargeRefused("not_refundable")
     SandboxCharge.objects.filter(pk=charge.pk).update(refunded=F("refunded") + amount)
     return SandboxCardRefund.objects.create(
         id=ids.new("sbr_", now), order_id=order_id, charge=charge, amount=amount, created_at=now
@@ -100,7 +101,7 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
 
 
 def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
-    is_abandoned = charge.authorization == Authorization.PENDING and not charge.waits_at(now)
+    is_abandoned = charge.authorization == ChargeAuthorization.PENDING and not charge.is_authorizable_at(now)
     return {
         "id": charge.id,
         "order_id": charge.order_id,
@@ -108,7 +109,7 @@ def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
         "amount": charge.amount,
         "currency": money.CURRENCY,
         "failure_code": "authorization_expired" if is_abandoned else charge.failure_code or None,
-        "authorize_uri": _authorize_uri(charge) if charge.waits_at(now) else None,
+        "authorize_uri": _authorize_uri(charge) if charge.is_authorizable_at(now) else None,
         "card": {"brand": charge.brand, "last4": charge.last4},
         "created_at": clock.iso(charge.created_at),
     }

@@ -1,7 +1,6 @@
 """The sandbox bank's own books: what was paid there, and the calls by which it tells."""
 
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Q
@@ -9,19 +8,96 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.columns import PublicIdKey
-from sandbox.card_models import SandboxCardRefund, SandboxCharge
+
+# Nobody can authorise a charge later than this.
+AUTHORIZATION_LIFETIME = timedelta(minutes=10)
+
+
+class ChargeAuthorization(models.TextChoices):
+    NONE = "", "not asked for"
+    PENDING = "pending"
+    AUTHORIZED = "authorized"
+    REFUSED = "refused"
+
+
+class SandboxCharge(models.Model):
+    """Money taken from a test card, or the attempt; its id is the acquirer's charge id."""
+
+    id = PublicIdKey()
+    order_id = models.CharField(max_length=31, unique=True, help_text="The service's, which charges once.")
+    amount = models.BigIntegerField(help_text="Satang.")
+    brand = models.CharField(max_length=20)
+    last4 = models.CharField(max_length=4)
+    failure_code = models.CharField(max_length=30, blank=True, default="", help_text="Empty: it succeeded.")
+    authorization = models.CharField(
+        max_length=10,
+        blank=True,
+        choices=ChargeAuthorization.choices,
+        default=ChargeAuthorization.NONE,
+        db_default="",
+    )
+    return_uri = models.TextField(
+        blank=True, default="", db_default="", help_text="Where the payer's browser goes after 3-D Secure."
+    )
+    refunded = models.BigIntegerField(default=0, help_text="Satang that went back.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(refunded__gte=0, refunded__lte=models.F("amount")), name="sandboxcharge_refunds"
+            ),
+            models.CheckConstraint(
+                condition=Q(authorization__in=ChargeAuthorization.values),
+                name="sandboxcharge_authorization_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def amount_shown(self) -> str:
+        return money.display(self.amount)
+
+    def is_authorizable_at(self, now: datetime) -> bool:
+        """Whether the payer may still authorise it."""
+        return (
+            self.authorization == ChargeAuthorization.PENDING
+            and now < self.created_at + AUTHORIZATION_LIFETIME
+        )
+
+    def status_at(self, now: datetime) -> str:
+        if self.is_authorizable_at(now):
+            return "pending"
+        is_abandoned = self.authorization == ChargeAuthorization.PENDING
+        return "failed" if self.failure_code or is_abandoned else "succeeded"
+
+
+class SandboxCardRefund(models.Model):
+    """Money that went back to a test card."""
+
+    id = PublicIdKey()
+    order_id = models.CharField(max_length=31, unique=True, help_text="The service's, which refunds once.")
+    charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, related_name="refunds")
+    amount = models.BigIntegerField(help_text="Satang.")
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.id)
+
 
 __all__ = [
-    "CallQuerySet",
-    "EntryType",
-    "OrderStatus",
-    "SandboxCall",
+    "CallbackQuerySet",
+    "CallbackState",
+    "SandboxCallback",
     "SandboxCardRefund",
     "SandboxCharge",
     "SandboxEntry",
+    "SandboxEntryType",
     "SandboxOrder",
+    "SandboxOrderStatus",
     "SandboxPayment",
-    "State",
 ]
 
 
@@ -55,7 +131,7 @@ class SandboxPayment(models.Model):
         return money.display(self.amount)
 
 
-class EntryType(models.TextChoices):
+class SandboxEntryType(models.TextChoices):
     CREDIT = "credit"  # the money came to the biller
     DECLINE = "decline"  # it did not
     REVERSAL = "reversal"  # it went back to the payer
@@ -65,15 +141,17 @@ class SandboxEntry(models.Model):
     """A line of the bank's books about a payment. What a callback, an inquiry or a statement tells is one."""
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="entries")
-    type = models.CharField(max_length=8, choices=EntryType.choices)
-    at = models.DateTimeField(help_text="The bank's time of it.")
+    type = models.CharField(max_length=8, choices=SandboxEntryType.choices)
+    occurred_at = models.DateTimeField(help_text="The bank's time of it.")
     booked_at = models.DateTimeField(help_text="From when on the books show it.")
 
     class Meta:
         verbose_name_plural = "sandbox entries"
-        indexes = [models.Index(fields=["at", "id"], name="sandboxentry_by_time")]
+        indexes = [models.Index(fields=["occurred_at", "id"], name="sandboxentry_by_time")]
         constraints = [
-            models.CheckConstraint(condition=Q(type__in=EntryType.values), name="sandboxentry_type_known"),
+            models.CheckConstraint(
+                condition=Q(type__in=SandboxEntryType.values), name="sandboxentry_type_known"
+            ),
             models.UniqueConstraint(fields=["payment", "type"], name="sandboxentry_once"),
         ]
 
@@ -81,7 +159,7 @@ class SandboxEntry(models.Model):
         return f"{self.payment_id} {self.type}"
 
 
-class OrderStatus(models.TextChoices):
+class SandboxOrderStatus(models.TextChoices):
     PROCESSING = "processing"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -100,7 +178,7 @@ class SandboxOrder(models.Model):
     account_sealed = models.TextField(editable=False)
     account_name = models.CharField(max_length=140)
     reason = models.CharField(max_length=30, blank=True, default="", help_text="Why it fails or comes back.")
-    settles_at = models.DateTimeField()
+    completes_at = models.DateTimeField()
     returns_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
@@ -115,33 +193,33 @@ class SandboxOrder(models.Model):
     def amount_shown(self) -> str:
         return money.display(self.amount)
 
-    def status_at(self, now: datetime) -> OrderStatus:
-        if now < self.settles_at:
-            return OrderStatus.PROCESSING
+    def status_at(self, now: datetime) -> SandboxOrderStatus:
+        if now < self.completes_at:
+            return SandboxOrderStatus.PROCESSING
         if self.returns_at is not None:
-            return OrderStatus.RETURNED if self.returns_at <= now else OrderStatus.SUCCEEDED
-        return OrderStatus.FAILED if self.reason else OrderStatus.SUCCEEDED
+            return SandboxOrderStatus.RETURNED if self.returns_at <= now else SandboxOrderStatus.SUCCEEDED
+        return SandboxOrderStatus.FAILED if self.reason else SandboxOrderStatus.SUCCEEDED
 
 
-class State(models.TextChoices):
+class CallbackState(models.TextChoices):
     WAITING = "waiting"  # to be sent at `due_at`, for the first time or again
     DELIVERED = "delivered"  # the service said 2xx
     GIVEN_UP = "given_up"  # a day of trying
 
 
-class CallQuerySet(models.QuerySet["SandboxCall"]):
-    def due(self) -> "CallQuerySet":
+class CallbackQuerySet(models.QuerySet["SandboxCallback"]):
+    def due(self) -> "CallbackQuerySet":
         """By the database's clock, which all senders share."""
-        return self.filter(state=State.WAITING, due_at__lte=Now()).order_by("due_at", "id")
+        return self.filter(state=CallbackState.WAITING, due_at__lte=Now()).order_by("due_at", "id")
 
 
-class SandboxCall(models.Model):
+class SandboxCallback(models.Model):
     """A callback to the service. The body is fixed at birth; each sending is signed anew."""
 
-    payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, null=True, related_name="calls")
-    order = models.ForeignKey(SandboxOrder, on_delete=models.CASCADE, null=True, related_name="calls")
+    payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, null=True, related_name="callbacks")
+    order = models.ForeignKey(SandboxOrder, on_delete=models.CASCADE, null=True, related_name="callbacks")
     body = models.TextField()
-    state = models.CharField(max_length=9, choices=State.choices, default=State.WAITING)
+    state = models.CharField(max_length=9, choices=CallbackState.choices, default=CallbackState.WAITING)
     due_at = models.DateTimeField(help_text="Next sending; while one runs, the end of its lease.")
     attempts = models.IntegerField(default=0)
     last_status = models.SmallIntegerField(null=True)
@@ -149,18 +227,22 @@ class SandboxCall(models.Model):
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 
-    objects: Any = CallQuerySet.as_manager()
+    objects = CallbackQuerySet.as_manager()
 
     class Meta:
         indexes = [
-            models.Index(fields=["due_at", "id"], condition=Q(state="waiting"), name="sandboxcall_next_due")
+            models.Index(
+                fields=["due_at", "id"], condition=Q(state="waiting"), name="sandboxcallback_next_due"
+            )
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=State.values), name="sandboxcall_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=CallbackState.values), name="sandboxcallback_state_known"
+            ),
             models.CheckConstraint(
                 condition=Q(payment__isnull=True, order__isnull=False)
                 | Q(payment__isnull=False, order__isnull=True),
-                name="sandboxcall_of_one_thing",
+                name="sandboxcallback_has_one_subject",
             ),
         ]
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from core import money
-from core.answers import id_shape
 from core.errors import InvalidParameters, InvalidRequest, PathNotFound, UnsupportedMediaType
-from core.openapi import Operation, Shown, Tag
+from core.openapi import Body, Operation, Tag
+from core.response_fields import id_schema
 from core.scopes import Scope
-from sandbox.books import MOST_FOUND
+from sandbox.entries import MAX_ENTRIES
 from sandbox.errors import (
     InvalidDate,
     InvalidOrder,
@@ -16,14 +16,14 @@ from sandbox.errors import (
     OrderReferenceReused,
     TestModeOnly,
 )
-from sandbox.models import EntryType, OrderStatus
+from sandbox.models import SandboxEntryType, SandboxOrderStatus
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import (
-    BookQuery,
-    FileQuery,
+    EntriesQuery,
     SandboxPaymentObject,
     SandboxPaymentRequest,
     SlipQuery,
+    StatementFormatQuery,
     StatementQuery,
 )
 
@@ -34,9 +34,9 @@ create = Operation(
     summary="Pay a QR code at the sandbox bank",
     description="Plays the customer's banking app for test keys. What the bank then tells the service, and "
     "when, is the scenario's: "
-    + "; ".join(f"`{scenario.name}` ({scenario.english.lower()})" for scenario in SCENARIOS.values())
+    + "; ".join(f"`{scenario.name}` ({scenario.label_en.lower()})" for scenario in SCENARIOS.values())
     + ". What the bank never tells, or not yet, it says when asked, and in its statement.",
-    body=Shown(
+    body=Body(
         SandboxPaymentRequest,
         {
             "qr_data": "00020101021230630016A000000677010112011509940001580400102207K2M9QX4T1B8V5N3C6ZD"
@@ -44,7 +44,7 @@ create = Operation(
             "scenario": "paid",
         },
     ),
-    answer=Shown(
+    response=Body(
         SandboxPaymentObject,
         {
             "bank_transaction_id": "sbp_0oDFPXrTS4spMBBZozkykNHKN2t",
@@ -52,7 +52,7 @@ create = Operation(
             "accepted": True,
         },
     ),
-    refusals=(PathNotFound, TestModeOnly),
+    errors=(PathNotFound, TestModeOnly),
 )
 
 
@@ -74,19 +74,19 @@ own_statement = Operation(
     description="For test keys: what came to the merchant's own biller id and what went back on a day in "
     "Bangkok, also what no callback told. In the banks' cross-bank format (lines of 256 characters in "
     "TIS-620), or as CSV.",
-    query=FileQuery,
-    contents=_FILE,
-    refusals=(PathNotFound, TestModeOnly, InvalidDate),
+    query=StatementFormatQuery,
+    responses=_FILE,
+    errors=(PathNotFound, TestModeOnly, InvalidDate),
 )
 
 _TEXT = {"type": "string"}
 _BAHT = {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."}
 _ORDER: dict[str, Any] = {
     "reference": {"type": "string", "description": "The service's own id of the order."},
-    "bank_reference": id_shape("sbo_"),
+    "bank_reference": id_schema("sbo_"),
     "amount": _BAHT,
     "currency": {"type": "string", "const": money.CURRENCY},
-    "status": {"type": "string", "enum": OrderStatus.values},
+    "status": {"type": "string", "enum": SandboxOrderStatus.values},
     "reason": {"type": "string", "description": "Why it failed or came back; else empty."},
 }
 _STANDING = {"application/json": _closed(_ORDER)}
@@ -96,9 +96,9 @@ order = Operation(
     summary="Order a payment from the sandbox bank",
     description="Here the service orders refunds and withdrawals of test merchants, and signs what it asks "
     "for in `Sandbox-Bank-Signature`. The same order again gets the answer of the first.",
-    accepts={"application/json": {"type": "object"}},
-    contents={200: _STANDING},
-    refusals=(
+    request_contents={"application/json": {"type": "object"}},
+    responses={200: _STANDING},
+    errors=(
         PathNotFound,
         InvalidOrderSignature,
         InvalidRequest,
@@ -112,13 +112,13 @@ inquire = Operation(
     tag=Tag.BANKS,
     summary="Ask the sandbox bank about an order",
     description="By the service's own reference; signed like the order.",
-    contents={200: _STANDING},
-    refusals=(PathNotFound, InvalidOrderSignature, OrderNotFound),
+    responses={200: _STANDING},
+    errors=(PathNotFound, InvalidOrderSignature, OrderNotFound),
 )
 
 _ENTRY: dict[str, Any] = {
-    "transaction_id": id_shape("sbp_"),
-    "type": {"type": "string", "enum": EntryType.values},
+    "transaction_id": id_schema("sbp_"),
+    "type": {"type": "string", "enum": SandboxEntryType.values},
     "biller_id": _TEXT,
     "reference1": _TEXT,
     "reference2": _TEXT,
@@ -131,7 +131,7 @@ _ENTRY: dict[str, Any] = {
     "payer_account": _TEXT,
     "slip_reference": {"type": "string", "description": "What the payer's slip calls it; empty without one."},
 }
-_FOUND = _closed({"transactions": {"type": "array", "maxItems": MOST_FOUND, "items": _closed(_ENTRY)}})
+_FOUND = _closed({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "items": _closed(_ENTRY)}})
 
 transactions = Operation(
     name="list_sandbox_bank_transactions",
@@ -140,9 +140,9 @@ transactions = Operation(
     description="Here the service inquires after codes of test merchants; signed like an order. The answer "
     "holds what a callback would say of each transaction, as soon as it was paid or told of, whichever came "
     "first: so also what no callback tells, or only later.",
-    query=BookQuery,
-    contents={200: {"application/json": _FOUND}},
-    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
+    query=EntriesQuery,
+    responses={200: {"application/json": _FOUND}},
+    errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )
 slip = Operation(
     name="look_up_slip_at_sandbox_bank",
@@ -151,8 +151,8 @@ slip = Operation(
     description="Here staff of the service ask about the transfer that a slip names; signed like an order. "
     "Nothing is found of a transfer that the bank does not know.",
     query=SlipQuery,
-    contents={200: {"application/json": _FOUND}},
-    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
+    responses={200: {"application/json": _FOUND}},
+    errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )
 statement = Operation(
     name="fetch_sandbox_bank_statement",
@@ -160,6 +160,6 @@ statement = Operation(
     summary="Fetch a day's statement from the sandbox bank",
     description="Here the service fetches what came to a biller on a day in Bangkok; signed like an order.",
     query=StatementQuery,
-    contents=_FILE,
-    refusals=(PathNotFound, InvalidOrderSignature, InvalidParameters),
+    responses=_FILE,
+    errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )

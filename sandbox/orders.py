@@ -11,12 +11,12 @@ from django.db import transaction
 from core import ids, money, vault
 from sandbox import shapes
 from sandbox.errors import InvalidOrder, OrderNotFound, OrderReferenceReused
-from sandbox.models import OrderStatus, SandboxCall, SandboxOrder
+from sandbox.models import SandboxCallback, SandboxOrder, SandboxOrderStatus
 
 # A moment, so that whoever ordered has to ask; and long enough for the success to be known before it ends.
 SETTLES_AFTER = timedelta(seconds=0.5)
 RETURNS_AFTER = timedelta(seconds=3)
-_SHAPES = {
+_PATTERNS = {
     "reference": re.compile("[!-~]{1,64}"),
     "type": re.compile("refund|payout"),
     "amount": re.compile("[0-9.]{1,13}"),
@@ -28,26 +28,26 @@ _SHAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class OrderScenario:
     """reason: why it fails, or comes back. is_answer_cut: the service has to ask to learn anything."""
 
     reason: str = ""
     is_returned: bool = False
-    is_answer_cut: bool = False
+    is_response_truncated: bool = False
 
 
-AS_ORDERED = Scenario()
+NORMAL = OrderScenario()
 # By type and the last digits of the account.
 SCENARIOS = {
-    ("refund", "0001"): Scenario(reason="account_closed"),
-    ("payout", "0002"): Scenario(reason="account_not_found"),
-    ("payout", "0003"): Scenario(is_answer_cut=True),
-    ("payout", "0004"): Scenario(reason="account_closed", is_returned=True),
+    ("refund", "0001"): OrderScenario(reason="account_closed"),
+    ("payout", "0002"): OrderScenario(reason="account_not_found"),
+    ("payout", "0003"): OrderScenario(is_response_truncated=True),
+    ("payout", "0004"): OrderScenario(reason="account_closed", is_returned=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OrderRequest:
     """An order as it came. amount: satang."""
 
     reference: str
@@ -58,27 +58,27 @@ class Asked:
     account_name: str
 
     @property
-    def scenario(self) -> Scenario:
-        return SCENARIOS.get((self.type, self.account[-4:]), AS_ORDERED)
+    def scenario(self) -> OrderScenario:
+        return SCENARIOS.get((self.type, self.account[-4:]), NORMAL)
 
 
-def read(told: Mapping[str, Any]) -> Asked:
+def parse(data: Mapping[str, Any]) -> OrderRequest:
     """Raises InvalidOrder, which names the field."""
-    text = {name: _shaped(name, told.get(name)) for name in _SHAPES}
+    text = {name: _matching(name, data.get(name)) for name in _PATTERNS}
     del text["currency"]
-    return Asked(**text | {"amount": _satang(text["amount"])})  # type: ignore[arg-type]
+    return OrderRequest(**text | {"amount": _satang(text["amount"])})  # type: ignore[arg-type]
 
 
-def take(asked: Asked, *, now: datetime) -> SandboxOrder:
+def accept(order_request: OrderRequest, *, now: datetime) -> SandboxOrder:
     """The order with this reference, new or as it was given before. Raises OrderReferenceReused."""
-    draft = _draft(asked, now)
+    draft = _draft(order_request, now)
     with transaction.atomic():
         SandboxOrder.objects.bulk_create([draft], ignore_conflicts=True)
-        order = SandboxOrder.objects.get(reference=asked.reference)
+        order = SandboxOrder.objects.get(reference=order_request.reference)
         if order.pk == draft.pk and order.returns_at is not None:
-            body = shapes.order_notice(order, OrderStatus.RETURNED)
-            SandboxCall.objects.create(order=order, body=body, due_at=order.returns_at, created_at=now)
-    if _asked(order) != asked:
+            body = shapes.order_notification_body(order, SandboxOrderStatus.RETURNED)
+            SandboxCallback.objects.create(order=order, body=body, due_at=order.returns_at, created_at=now)
+    if _request_of(order) != order_request:
         raise OrderReferenceReused()
     return order
 
@@ -86,38 +86,38 @@ def take(asked: Asked, *, now: datetime) -> SandboxOrder:
 def find(reference: str) -> SandboxOrder:
     """Raises OrderNotFound."""
     order = None
-    if _SHAPES["reference"].fullmatch(reference):
+    if _PATTERNS["reference"].fullmatch(reference):
         order = SandboxOrder.objects.filter(reference=reference).first()
     if order is None:
         raise OrderNotFound()
     return order
 
 
-def _draft(asked: Asked, now: datetime) -> SandboxOrder:
-    order_id, scenario = ids.new("sbo_", now), asked.scenario
+def _draft(order_request: OrderRequest, now: datetime) -> SandboxOrder:
+    order_id, scenario = ids.new("sbo_", now), order_request.scenario
     return SandboxOrder(
         id=order_id,
-        reference=asked.reference,
-        type=asked.type,
-        amount=asked.amount,
-        bank_code=asked.bank_code,
-        account_sealed=vault.seal(asked.account, context=order_id),
-        account_name=asked.account_name,
+        reference=order_request.reference,
+        type=order_request.type,
+        amount=order_request.amount,
+        bank_code=order_request.bank_code,
+        account_sealed=vault.seal(order_request.account, context=order_id),
+        account_name=order_request.account_name,
         reason=scenario.reason,
-        settles_at=now + SETTLES_AFTER,
+        completes_at=now + SETTLES_AFTER,
         returns_at=now + RETURNS_AFTER if scenario.is_returned else None,
         created_at=now,
     )
 
 
-def _asked(order: SandboxOrder) -> Asked:
-    return Asked(
+def _request_of(order: SandboxOrder) -> OrderRequest:
+    return OrderRequest(
         order.reference, order.type, order.amount, order.bank_code, order.account, order.account_name
     )
 
 
-def _shaped(name: str, value: object) -> str:
-    if not isinstance(value, str) or not _SHAPES[name].fullmatch(value):
+def _matching(name: str, value: object) -> str:
+    if not isinstance(value, str) or not _PATTERNS[name].fullmatch(value):
         raise InvalidOrder(param=name)
     return value
 

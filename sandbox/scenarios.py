@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 
 from core import references
 from sandbox.errors import InvalidScenario
-from sandbox.models import EntryType
+from sandbox.models import SandboxEntryType
 
 AT_ONCE = timedelta(0)
 # A bank does not know when a code ends; none lives longer than a day.
-AFTER_ANY_CODE = timedelta(days=1, minutes=1)
+AFTER_EXPIRY = timedelta(days=1, minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class SimulatedTransfer:
     """Money to a biller, in satang: what the books say of it, one entry after the other, and how often the
     bank tells of each, from `report_at` on."""
 
@@ -25,13 +25,13 @@ class Transfer:
     amount: int
     paid_at: datetime
     report_at: datetime
-    entries: tuple[EntryType, ...] = (EntryType.CREDIT,)
-    tellings: int = 1
+    entries: tuple[SandboxEntryType, ...] = (SandboxEntryType.CREDIT,)
+    callback_count: int = 1
 
     @property
     def booked_at(self) -> datetime:
         """When the books show it first: a bank that has told of something does not deny it when asked."""
-        return min(self.paid_at, self.report_at) if self.tellings else self.paid_at
+        return min(self.paid_at, self.report_at) if self.callback_count else self.paid_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,63 +43,68 @@ class Scenario:
     """
 
     name: str
-    english: str
-    thai: str
-    play: Callable[[Transfer], list[Transfer]] = lambda told: [told]
+    label_en: str
+    label_th: str
+    apply: Callable[[SimulatedTransfer], list[SimulatedTransfer]] = lambda data: [data]
     needs_key: bool = False
     pays_after: timedelta = AT_ONCE
     reports_after: timedelta = AT_ONCE
 
 
-def _one(**changes: object) -> Callable[[Transfer], list[Transfer]]:
-    return lambda told: [replace(told, **changes)]  # type: ignore[arg-type]
+def _changed(**changes: object) -> Callable[[SimulatedTransfer], list[SimulatedTransfer]]:
+    return lambda data: [replace(data, **changes)]  # type: ignore[arg-type]
 
 
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
         Scenario("paid", "Paid", "จ่ายสำเร็จ"),
-        Scenario("declined", "Declined", "ถูกปฏิเสธ", _one(entries=(EntryType.DECLINE,))),
-        Scenario("late", "Paid after the code's time", "จ่ายหลัง QR หมดอายุ", pays_after=AFTER_ANY_CODE),
+        Scenario("declined", "Declined", "ถูกปฏิเสธ", _changed(entries=(SandboxEntryType.DECLINE,))),
+        Scenario("late", "Paid after the code's time", "จ่ายหลัง QR หมดอายุ", pays_after=AFTER_EXPIRY),
         Scenario(
             "reported_late",
             "Paid in time, told after the code's time",
             "จ่ายทันเวลา แต่แจ้งหลัง QR หมดอายุ",
-            reports_after=AFTER_ANY_CODE,
+            reports_after=AFTER_EXPIRY,
         ),
-        Scenario("twice", "Paid twice", "จ่ายซ้ำสองครั้ง", lambda told: [told, told]),
+        Scenario("twice", "Paid twice", "จ่ายซ้ำสองครั้ง", lambda data: [data, data]),
         Scenario(
             "over",
             "Paid double the amount",
             "จ่ายเกิน เป็นสองเท่า",
-            lambda told: [replace(told, amount=told.amount * 2)],
+            lambda data: [replace(data, amount=data.amount * 2)],
         ),
         Scenario(
             "under",
             "Paid half the amount",
             "จ่ายขาด เพียงครึ่งเดียว",
-            lambda told: [replace(told, amount=max(told.amount // 2, 1))],
+            lambda data: [replace(data, amount=max(data.amount // 2, 1))],
         ),
-        Scenario("callback_lost", "Paid, never told", "จ่ายสำเร็จ แต่ไม่แจ้ง", _one(tellings=0)),
-        Scenario("callback_repeated", "Paid, told three times", "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง", _one(tellings=3)),
+        Scenario("callback_lost", "Paid, never told", "จ่ายสำเร็จ แต่ไม่แจ้ง", _changed(callback_count=0)),
+        Scenario(
+            "callback_repeated",
+            ("Paid, told three times"),
+            "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง",
+            _changed(callback_count=3),
+        ),
         Scenario(
             "unknown_reference",
             "Paid with a reference nobody issued",
             "จ่ายด้วยเลขอ้างอิงที่ไม่มีอยู่",
-            lambda told: [replace(told, reference1=references.new())],
+            lambda data: [replace(data, reference1=references.new())],
             needs_key=True,
         ),
         Scenario(
             "reversed",
             "Paid, and taken back a moment later",
             "จ่ายสำเร็จ แล้วถูกดึงเงินคืน",
-            _one(entries=(EntryType.CREDIT, EntryType.REVERSAL)),
+            _changed(entries=(SandboxEntryType.CREDIT, SandboxEntryType.REVERSAL)),
         ),
     )
 }
 
 
-def named(name: str) -> Scenario:
+def find(name: str) -> Scenario:
     """Raises InvalidScenario."""
     try:
         return SCENARIOS[name]

@@ -5,13 +5,13 @@ from typing import Any
 from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
-from core import answers, clock, fields
-from sandbox.statements import FORMS
+from core import clock, fields, response_fields
+from sandbox.statements import FORMATS
 
 BILLER_ID = "[0-9]{13}|[0-9]{15}"
 
 
-class Instant(fields.QueryInstant):
+class InstantField(fields.QueryInstant):
     """An ISO 8601 time with its offset, as a JSON string."""
 
     default_error_messages = {"date": "Use a time with offset (2026-11-21T10:00:00Z)."}
@@ -22,7 +22,7 @@ class Instant(fields.QueryInstant):
         return clock.to_millisecond(super().to_internal_value(data))
 
 
-class Matching(fields.Text):
+class PatternField(fields.Text):
     """Text that matches a pattern as a whole."""
 
     default_error_messages = {"shape": "Must match {pattern}."}
@@ -39,7 +39,7 @@ class Matching(fields.Text):
         return text
 
 
-class Day(Matching):
+class DateField(PatternField):
     """A date of the calendar, as text."""
 
     default_error_messages = {"date": "Use a date (2026-11-21)."}
@@ -59,12 +59,12 @@ class Day(Matching):
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
     scenario = fields.Text(default="paid")
-    paid_at = Instant(
+    paid_at = InstantField(
         required=False,
         help_text="The bank's time of the payment, within a year of now. Without it: now; for `late` in 24 "
         "hours and 1 minute, longer than any code lives.",
     )
-    report_at = Instant(
+    report_at = InstantField(
         required=False,
         help_text="When the bank tells, within a year of now. Without it: now; for `reported_late` in 24 "
         "hours and 1 minute.",
@@ -72,18 +72,18 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
 
 
 class SandboxPaymentObject(serializers.Serializer[Any]):
-    bank_transaction_id = answers.public_id("sbp_")
+    bank_transaction_id = response_fields.public_id("sbp_")
     scenario = serializers.CharField()
     accepted = serializers.BooleanField()
 
 
-class BookQuery(serializers.Serializer[Any]):
+class EntriesQuery(serializers.Serializer[Any]):
     """Which code, and between which bank times to look."""
 
-    biller_id = Matching(BILLER_ID)
-    reference1 = Matching("[ -~]{1,35}")
-    since = Instant(help_text="The bank's time from which on, inclusive.")
-    until = Instant(help_text="The bank's time up to which, inclusive.")
+    biller_id = PatternField(BILLER_ID)
+    reference1 = PatternField("[ -~]{1,35}")
+    since = InstantField(help_text="The bank's time from which on, inclusive.")
+    until = InstantField(help_text="The bank's time up to which, inclusive.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["since"] > attrs["until"]:
@@ -94,18 +94,18 @@ class BookQuery(serializers.Serializer[Any]):
 class SlipQuery(serializers.Serializer[Any]):
     """What the mini-QR of a slip says."""
 
-    sending_bank = Matching("[0-9]{3}", help_text="The payer's bank.")
-    reference = Matching("[A-Za-z0-9]{1,25}", help_text="What it calls the transfer.")
+    sending_bank = PatternField("[0-9]{3}", help_text="The payer's bank.")
+    reference = PatternField("[A-Za-z0-9]{1,25}", help_text="What it calls the transfer.")
 
 
-class FileQuery(serializers.Serializer[Any]):
+class StatementFormatQuery(serializers.Serializer[Any]):
     """How the file is written."""
 
-    format = fields.Choice(list(FORMS), default="bot", help_text="The banks' own format, or CSV.")
+    format = fields.Choice(list(FORMATS), default="bot", help_text="The banks' own format, or CSV.")
 
 
-class StatementQuery(FileQuery):
+class StatementQuery(StatementFormatQuery):
     """Whose statement, and of which day in Bangkok."""
 
-    biller_id = Matching(BILLER_ID)
-    date = Day()
+    biller_id = PatternField(BILLER_ID)
+    date = DateField()

@@ -12,14 +12,14 @@ from core import clock, ids, references, thaiqr
 from core.thaiqr import Payload
 from sandbox import scenarios, shapes
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
-from sandbox.models import SandboxCall, SandboxEntry, SandboxPayment
-from sandbox.scenarios import Transfer
+from sandbox.models import SandboxCallback, SandboxEntry, SandboxPayment
+from sandbox.scenarios import SimulatedTransfer
 
 YEAR = timedelta(days=366)
 # Between two calls about one payment: a bank tells in order, and a demonstration is not kept waiting.
-SPACING = timedelta(seconds=0.5)
+CALLBACK_INTERVAL = timedelta(seconds=0.5)
 # Between the entries about one payment: long enough that the first is known when the second comes.
-NEXT_ENTRY = timedelta(seconds=3)
+ENTRY_INTERVAL = timedelta(seconds=3)
 # Name, bank code, account. The last digits stay clear of those that choose an outcome of outgoing money.
 PAYERS = (
     ("สมชาย ใจดี", "014", "4051234567"),
@@ -27,20 +27,20 @@ PAYERS = (
     ("MALEE SRISUK", "002", "1963456789"),
 )
 # How often the page lets one code be paid: each time after the first is an exception for staff.
-MOST_WITHOUT_A_KEY = 10
+MAX_PAYMENTS_WITHOUT_KEY = 10
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PaymentPlan:
     """An order that passed every check and only has to be written down."""
 
     qr_data: str
     scenario: str
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[SimulatedTransfer, ...]
 
 
-def read(qr_data: str) -> Payload:
+def parse_qr(qr_data: str) -> Payload:
     """The bill payment in `qr_data`. Raises InvalidQrData."""
     try:
         payload = thaiqr.parse(qr_data)
@@ -51,30 +51,32 @@ def read(qr_data: str) -> Payload:
     return payload
 
 
-def read_known(qr_data: str) -> Payload:
-    """`read` for a payer without a key: only codes of test merchants, and each only so often.
+def parse_known_qr(qr_data: str) -> Payload:
+    """`parse_qr` for a payer without a key: only codes of test merchants, and each only so often.
 
     The bank knows them by the check characters in reference 1. Raises InvalidQrData.
     """
-    payload = read(qr_data)
+    payload = parse_qr(qr_data)
     biller_id, reference1 = payload.biller_id or "", payload.reference1 or ""
     if not references.is_checked(biller_id, reference1, settings.SANDBOX_BANK_SECRET):
         raise InvalidQrData("This bank only pays codes of test merchants.", param="qr_data")
     paid = SandboxPayment.objects.filter(biller_id=biller_id, reference1=reference1)
-    if paid.count() >= MOST_WITHOUT_A_KEY:
-        message = f"This code was paid {MOST_WITHOUT_A_KEY} times. To pay it more often, use a test key."
+    if paid.count() >= MAX_PAYMENTS_WITHOUT_KEY:
+        message = (
+            f"This code was paid {MAX_PAYMENTS_WITHOUT_KEY} times. To pay it more often, use a test key."
+        )
         raise InvalidQrData(message, param="qr_data")
     return payload
 
 
-def order(
+def plan(
     *,
     qr_data: str,
     scenario: str,
     now: datetime,
     paid_at: datetime | None = None,
     report_at: datetime | None = None,
-) -> Order:
+) -> PaymentPlan:
     """Judge an order to pay; nothing is stored.
 
     Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt.
@@ -83,33 +85,35 @@ def order(
         raise InvalidPaidAt(param="paid_at")
     if report_at and abs(report_at - now) > YEAR:
         raise InvalidReportAt(param="report_at")
-    payload, chosen = read(qr_data), scenarios.named(scenario)
-    told = _transfer(
-        payload, paid_at=paid_at or now + chosen.pays_after, report_at=report_at or now + chosen.reports_after
+    payload, scenario_ = parse_qr(qr_data), scenarios.find(scenario)
+    data = _transfer(
+        payload,
+        paid_at=paid_at or now + scenario_.pays_after,
+        report_at=report_at or now + scenario_.reports_after,
     )
-    return Order(qr_data, scenario, tuple(chosen.play(told)))
+    return PaymentPlan(qr_data, scenario, tuple(scenario_.apply(data)))
 
 
-def carry_out(order: Order, *, now: datetime) -> SandboxPayment:
+def execute(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
     """Store the payments of the order, what the books say and when it is told; returns the first payment."""
     payments = [(_payment(order, transfer, now), transfer) for transfer in order.transfers]
     entries = [(_entries(payment, transfer), transfer) for payment, transfer in payments]
-    calls = [call for booked, transfer in entries for call in _calls(booked, transfer, now)]
+    callbacks = [callback for booked, transfer in entries for callback in _callbacks(booked, transfer, now)]
     with transaction.atomic():
         SandboxPayment.objects.bulk_create([payment for payment, _ in payments])
         SandboxEntry.objects.bulk_create([entry for booked, _ in entries for entry in booked])
-        SandboxCall.objects.bulk_create(calls)
+        SandboxCallback.objects.bulk_create(callbacks)
     return payments[0][0]
 
 
-def ordered_with(payment: SandboxPayment) -> list[SandboxPayment]:
+def paid_together(payment: SandboxPayment) -> list[SandboxPayment]:
     """The other payments of the same order."""
     same = SandboxPayment.objects.filter(biller_id=payment.biller_id, reference1=payment.reference1)
     return list(same.filter(created_at=payment.created_at).exclude(pk=payment.pk))
 
 
-def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> Transfer:
-    return Transfer(
+def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> SimulatedTransfer:
+    return SimulatedTransfer(
         biller_id=payload.biller_id or "",
         reference1=payload.reference1 or "",
         reference2=payload.reference2 or "",
@@ -120,7 +124,7 @@ def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> Tr
     )
 
 
-def _payment(order: Order, transfer: Transfer, now: datetime) -> SandboxPayment:
+def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> SandboxPayment:
     name, bank_code, account = secrets.choice(PAYERS)
     return SandboxPayment(
         id=ids.new("sbp_", now),
@@ -145,26 +149,28 @@ def _slip_reference(paid_at: datetime) -> str:
     return f"{paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}"
 
 
-def _entries(payment: SandboxPayment, transfer: Transfer) -> list[SandboxEntry]:
+def _entries(payment: SandboxPayment, transfer: SimulatedTransfer) -> list[SandboxEntry]:
     return [
         SandboxEntry(
             payment=payment,
             type=kind,
-            at=transfer.paid_at + number * NEXT_ENTRY,
-            booked_at=transfer.booked_at + number * NEXT_ENTRY,
+            occurred_at=transfer.paid_at + number * ENTRY_INTERVAL,
+            booked_at=transfer.booked_at + number * ENTRY_INTERVAL,
         )
         for number, kind in enumerate(transfer.entries)
     ]
 
 
-def _calls(entries: list[SandboxEntry], transfer: Transfer, now: datetime) -> list[SandboxCall]:
+def _callbacks(
+    entries: list[SandboxEntry], transfer: SimulatedTransfer, now: datetime
+) -> list[SandboxCallback]:
     return [
-        SandboxCall(
+        SandboxCallback(
             payment=entry.payment,
-            body=shapes.notice(entry),
-            due_at=transfer.report_at + number * NEXT_ENTRY + telling * SPACING,
+            body=shapes.notification_body(entry),
+            due_at=transfer.report_at + number * ENTRY_INTERVAL + repetition * CALLBACK_INTERVAL,
             created_at=now,
         )
         for number, entry in enumerate(entries)
-        for telling in range(transfer.tellings)
+        for repetition in range(transfer.callback_count)
     ]

@@ -7,14 +7,14 @@ import orjson
 
 from core import money
 from core.clock import BANGKOK
-from sandbox.models import EntryType, OrderStatus, SandboxEntry, SandboxOrder, SandboxPayment
+from sandbox.models import SandboxEntry, SandboxEntryType, SandboxOrder, SandboxOrderStatus, SandboxPayment
 
 
-def accepted(payment: SandboxPayment) -> dict[str, Any]:
+def payment_object(payment: SandboxPayment) -> dict[str, Any]:
     return {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
 
 
-def notice(entry: SandboxEntry) -> str:
+def notification_body(entry: SandboxEntry) -> str:
     """The body of a callback."""
     return orjson.dumps(entry_object(entry)).decode()
 
@@ -31,26 +31,26 @@ def entry_object(entry: SandboxEntry) -> dict[str, str]:
         "reference3": payment.reference3,
         "amount": money.baht(payment.amount),
         "currency": money.CURRENCY,
-        "paid_at": entry.at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
+        "paid_at": entry.occurred_at.astimezone(BANGKOK).isoformat(timespec="milliseconds"),
         "payer_name": payment.payer_name,
         "payer_bank_code": payment.payer_bank_code,
         "payer_account": payment.payer_account,
-        "slip_reference": "" if entry.type == EntryType.DECLINE else payment.slip_reference,
+        "slip_reference": "" if entry.type == SandboxEntryType.DECLINE else payment.slip_reference,
     }
 
 
-def order_at(order: SandboxOrder, now: datetime) -> dict[str, Any]:
+def order_object(order: SandboxOrder, now: datetime) -> dict[str, Any]:
     """What the bank says of an order when asked at `now`."""
     return _order(order, order.status_at(now))
 
 
-def order_notice(order: SandboxOrder, status: OrderStatus) -> str:
+def order_notification_body(order: SandboxOrder, status: SandboxOrderStatus) -> str:
     """The body of a callback about an order."""
     return orjson.dumps({"type": "order"} | _order(order, status)).decode()
 
 
-def _order(order: SandboxOrder, status: OrderStatus) -> dict[str, Any]:
-    is_told_why = status in (OrderStatus.FAILED, OrderStatus.RETURNED)
+def _order(order: SandboxOrder, status: SandboxOrderStatus) -> dict[str, Any]:
+    is_told_why = status in (SandboxOrderStatus.FAILED, SandboxOrderStatus.RETURNED)
     return {
         "reference": order.reference,
         "bank_reference": order.id,

@@ -13,8 +13,8 @@ from datetime import date
 
 from core import money
 from core.clock import BANGKOK
-from core.spreadsheets import safe_cell
-from sandbox.models import EntryType, SandboxEntry
+from core.csv_cells import escape_cell
+from sandbox.models import SandboxEntry, SandboxEntryType
 
 BANK_CODE = "998"  # of no bank in Thailand
 WIDTH, ENCODING = 256, "tis-620"
@@ -34,15 +34,15 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StatementFormat:
     """One way to write the statement of a biller's day."""
 
     content_type: str
-    ending: str
+    extension: str
     write: Callable[[str, date, Iterable[SandboxEntry]], Iterator[bytes]]
 
 
-def bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
+def write_bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
     """The file, line by line."""
     amounts, counts, number = Counter[str](), Counter[str](), 1
     yield _line(_start("H", number, biller_id) + f"{biller_id:<40}{_day(day)}{SERVICE}")
@@ -52,26 +52,27 @@ def bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[
         counts[entry.type] += 1
         yield _line(_start("D", number, biller_id) + _detail(entry))
     totals = "".join(
-        f"{amounts[kind]:013d}{counts[kind]:06d}" for kind in (EntryType.REVERSAL, EntryType.CREDIT)
+        f"{amounts[kind]:013d}{counts[kind]:06d}"
+        for kind in (SandboxEntryType.REVERSAL, SandboxEntryType.CREDIT)
     )
     yield _line(_start("T", number + 1, biller_id) + totals)
 
 
-def plain(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
+def write_csv(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
     """The same as CSV in UTF-8: one row for each entry under a row of names."""
-    writer = csv.writer(_Passing())
+    writer = csv.writer(_LineEcho())
     yield writer.writerow(COLUMNS)
     for entry in entries:
-        yield writer.writerow([safe_cell(text) for text in _row(entry)])
+        yield writer.writerow([escape_cell(text) for text in _row(entry)])
 
 
-FORMS = {
-    "bot": Form(f"text/plain; charset={ENCODING}", "txt", bot),
-    "csv": Form("text/csv; charset=utf-8", "csv", plain),
+FORMATS = {
+    "bot": StatementFormat(f"text/plain; charset={ENCODING}", "txt", write_bot),
+    "csv": StatementFormat("text/csv; charset=utf-8", "csv", write_csv),
 }
 
 
-class _Passing:
+class _LineEcho:
     """What a csv writer writes to: hands each line back to who asked for it."""
 
     def write(self, line: str) -> bytes:
@@ -91,8 +92,8 @@ def _day(day: date) -> str:
 
 
 def _detail(entry: SandboxEntry) -> str:
-    payment, at = entry.payment, entry.at.astimezone(BANGKOK)
-    sign = "D" if entry.type == EntryType.REVERSAL else "C"
+    payment, at = entry.payment, entry.occurred_at.astimezone(BANGKOK)
+    sign = "D" if entry.type == SandboxEntryType.REVERSAL else "C"
     references = (payment.reference1, payment.reference2, payment.reference3)
     return "".join(
         (
@@ -105,7 +106,7 @@ def _detail(entry: SandboxEntry) -> str:
 
 
 def _row(entry: SandboxEntry) -> tuple[str, ...]:
-    payment, at = entry.payment, entry.at.astimezone(BANGKOK)
+    payment, at = entry.payment, entry.occurred_at.astimezone(BANGKOK)
     return (
         at.date().isoformat(),
         f"{at:%H:%M:%S}",
@@ -114,7 +115,7 @@ def _row(entry: SandboxEntry) -> tuple[str, ...]:
         payment.reference2,
         payment.reference3,
         money.baht(payment.amount),
-        "debit" if entry.type == EntryType.REVERSAL else "credit",
+        "debit" if entry.type == SandboxEntryType.REVERSAL else "credit",
         payment.payer_name,
         payment.payer_bank_code,
     )

@@ -5,35 +5,35 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
 from rest_framework.request import Request
 
-from core import addresses, clock, ids, money, rates
+from core import addresses, clock, ids, money, rate_limits
 from core.api import read_body
 from core.errors import Invalid
-from core.http import Answer
-from core.rates import Rate
+from core.http import ApiResponse
+from core.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.errors import RateLimitExceeded
 from merchants.models import Mode
+from sandbox import cards, scenarios, services, shapes, slips
 from sandbox import openapi as docs
-from sandbox import scenarios, services, shapes, slips
 from sandbox.errors import InvalidPaidAt, InvalidReportAt, InvalidScenario, TestModeOnly
-from sandbox.models import EntryType, SandboxPayment, State
+from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentRequest
 
 REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
-TIMES = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
+TIME_ERRORS = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
 # How often one address may pay on the page, which asks for no key: a person does not pay faster.
-RATE = Rate(per_second=0.2, burst=20)
+PAGE_RATE = RateLimit(per_second=0.2, burst=20)
 # A page that waits for a call asks again; for one that is due tomorrow it does not.
-SOON = timedelta(minutes=1)
+REFRESH_WITHIN = timedelta(minutes=1)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -44,7 +44,7 @@ class SandboxPaymentViewSet(MerchantViewSet):
     """Pay a QR code at the sandbox bank, well or badly."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check_open()
+        check_enabled()
         super().initial(request, *args, **kwargs)
 
     @docs.create
@@ -52,22 +52,22 @@ class SandboxPaymentViewSet(MerchantViewSet):
     def create(self, request: Request) -> Job:
         check_test_key(request)
         now = clock.now()
-        order = services.order(**read_body(REQUEST, request), now=now)
-        return lambda: Answer.of(shapes.accepted(services.carry_out(order, now=now)))
+        order = services.plan(**read_body(REQUEST, request), now=now)
+        return lambda: ApiResponse.of(shapes.payment_object(services.execute(order, now=now)))
 
 
 class BankPage(View):
     """Paste a code, see what a bank app shows of it, and choose what happens. Open to anybody."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        check_open()
+        check_enabled()
         response = super().dispatch(request, *args, **kwargs)
         response.headers["Content-Security-Policy"] = PAGE_POLICY
         response.headers["Cache-Control"] = "no-store"
         return response
 
 
-class Bank(BankPage):
+class BankHomePage(BankPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         return _bank(request, request.GET.get("qr_data", "").strip())
 
@@ -76,40 +76,46 @@ class Bank(BankPage):
         scenario = "declined" if "decline" in request.POST else request.POST.get("scenario", "paid")
         now = clock.now()
         try:
-            _count(request)
-            services.read_known(qr_data)
-            if scenarios.named(scenario).needs_key:
+            _check_rate(request)
+            services.parse_known_qr(qr_data)
+            if scenarios.find(scenario).needs_key:
                 raise InvalidScenario("This scenario needs a test key.", param="scenario")
-            times = {"paid_at": _time(request, "paid_in", now), "report_at": _time(request, "report_in", now)}
-            order = services.order(qr_data=qr_data, scenario=scenario, now=now, **times)
+            times = {
+                "paid_at": _offset_time(request, "paid_in", now),
+                "report_at": _offset_time(request, "report_in", now),
+            }
+            order = services.plan(qr_data=qr_data, scenario=scenario, now=now, **times)
         except (Invalid, RateLimitExceeded) as error:
             return _bank(request, qr_data, error)
-        return redirect("sandbox-bank-payment", services.carry_out(order, now=now).id)
+        return redirect("sandbox-bank-payment", services.execute(order, now=now).id)
 
 
-class BankPayment(BankPage):
+class BankPaymentPage(BankPage):
     """What became of a payment, its slip, and the calls that tell the service."""
 
     def get(self, request: HttpRequest, payment_id: str) -> HttpResponse:
         if not ids.looks_right(payment_id, "sbp_"):
             raise Http404
         payment, now = get_object_or_404(SandboxPayment, pk=payment_id), clock.now()
-        calls = list(payment.calls.order_by("id"))
+        callbacks = list(payment.callbacks.order_by("id"))
         entries = set(payment.entries.filter(booked_at__lte=now).values_list("type", flat=True))
         is_declined = payment.scenario == "declined"
         context = {
             "payment": payment,
-            "calls": calls,
-            "is_waiting": any(call.state == State.WAITING and call.due_at - now < SOON for call in calls),
+            "callbacks": callbacks,
+            "is_waiting": any(
+                callback.state == CallbackState.WAITING and callback.due_at - now < REFRESH_WITHIN
+                for callback in callbacks
+            ),
             "is_declined": is_declined,
-            "is_reversed": EntryType.REVERSAL in entries,
+            "is_reversed": SandboxEntryType.REVERSAL in entries,
             "slip": None if is_declined else slips.mini_qr(payment),
-            "others": services.ordered_with(payment),
+            "others": services.paid_together(payment),
         }
         return render(request, "sandbox/payment.html", context)
 
 
-def check_open() -> None:
+def check_enabled() -> None:
     """Raises Http404 where this deployment has no sandbox bank."""
     if not settings.SANDBOX_BANK_SECRET:
         raise Http404
@@ -121,21 +127,21 @@ def check_test_key(request: Request) -> None:
         raise TestModeOnly()
 
 
-def _time(request: HttpRequest, name: str, now: datetime) -> datetime | None:
+def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | None:
     """The instant so many minutes from now; None where the page left it to the scenario."""
     text = request.POST.get(name, "").strip()
     if text and not MINUTES.fullmatch(text):
-        raise TIMES[name]("Give whole minutes from now, within a year.")
+        raise TIME_ERRORS[name]("Give whole minutes from now, within a year.")
     return now + timedelta(minutes=int(text)) if text else None
 
 
-def _count(request: HttpRequest) -> None:
+def _check_rate(request: HttpRequest) -> None:
     """Raises RateLimitExceeded. Without Redis the limit of each code remains."""
     network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
-    room = rates.take(f"sandbox-page:{network}", RATE)
-    if room is not None and not room.allowed:
-        message = f"Too many payments from this address. Try again in {room.retry_after} s."
-        raise RateLimitExceeded(message, retry_after=room.retry_after)
+    limit = rate_limits.consume(f"sandbox-page:{network}", PAGE_RATE)
+    if limit is not None and not limit.allowed:
+        message = f"Too many payments from this address. Try again in {limit.retry_after} s."
+        raise RateLimitExceeded(message, retry_after=limit.retry_after)
 
 
 def _bank(
@@ -149,7 +155,7 @@ def _bank(
     }
     if qr_data:
         try:
-            payload = services.read_known(qr_data)
+            payload = services.parse_known_qr(qr_data)
             amount = money.display(payload.amount or 0)
             context |= {"payload": payload, "shop": payload.value("59"), "amount": amount}
         except Invalid as unreadable:
@@ -159,3 +165,27 @@ def _bank(
     if error and error.retry_after:
         response.headers["Retry-After"] = str(error.retry_after)
     return response
+
+
+class CardAuthorizationPage(BankPage):
+    def get(self, request: HttpRequest, charge_id: str) -> HttpResponse:
+        charge = SandboxCharge.objects.filter(pk=_valid_charge_id(charge_id)).first()
+        if charge is None:
+            raise Http404
+        now = clock.now()
+        context = {"charge": charge, "waits": charge.is_authorizable_at(now), "status": charge.status_at(now)}
+        return render(request, "sandbox/card.html", context)
+
+    def post(self, request: HttpRequest, charge_id: str) -> HttpResponse:
+        """Then the browser goes back to the service, which has to ask what became of it."""
+        is_authorized = "refuse" not in request.POST
+        charge = cards.authorize(_valid_charge_id(charge_id), is_authorized=is_authorized, now=clock.now())
+        if charge is None:
+            raise Http404
+        return HttpResponseRedirect(charge.return_uri or request.path)
+
+
+def _valid_charge_id(charge_id: str) -> str:
+    if not ids.looks_right(charge_id, "sbc_"):
+        raise Http404
+    return charge_id

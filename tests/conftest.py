@@ -1,11 +1,12 @@
 """The cast: a shop, its rival, and the bank that knocks."""
 
+import gc
 import hashlib
 import hmac
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,24 +18,31 @@ from django.test import Client, TransactionTestCase, override_settings
 from django.test.client import ClientHandler
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
+from redis.connection import AbstractConnection
 from xdist.scheduler import LoadScopeScheduling
 
-from core import clock, ids, money, origin, redis, thaiqr
+from core import clock, ids, money, redis, request_context, thaiqr
 from core.clock import BANGKOK
 from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
-from tests import tables, threads
+from tests import concurrency, tables
 from tests.audit import differences
-from tests.lock_order import Recorder
+from tests.examples import BY_DEFAULT, examples
+from tests.lock_order import LockOrderRecorder
 
 # How long an example takes is the machine's affair.
-hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.register_profile(
+    "patient",
+    max_examples=examples(BY_DEFAULT),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 hypothesis.load_profile("patient")
 
 # Seconds after which something is given up, which no test waits for that does not set them.
-LIMITS = [
-    "banks.calling.CALL_SECONDS",
+TIMEOUT_SETTINGS = [
+    "banks.parallel.CALL_SECONDS",
     "banks.oauth.CONNECT_SECONDS",
     "banks.oauth.READ_SECONDS",
     "banks.omise.CONNECT_SECONDS",
@@ -46,23 +54,29 @@ LIMITS = [
     "banks.sandbox_inquiries.READ_SECONDS",
     "banks.sandbox_orders.CONNECT_SECONDS",
     "banks.sandbox_orders.READ_SECONDS",
-    "core.redis.PATIENCE",
-    "idempotency.services.PATIENCE_SECONDS",
-    "idempotency.services.SHORT_PATIENCE_SECONDS",
-    "payments.inquiries.PATIENCE_SECONDS",
-    "receipts.enrolment.PATIENCE_SECONDS",
-    "receipts.inquiries.PATIENCE_SECONDS",
-    "receipts.turns.PATIENCE_SECONDS",
-    "sandbox.sending.CONNECT_SECONDS",
-    "sandbox.sending.READ_SECONDS",
-    "transactions.ledger.SWEEP_SECONDS",
-    "transfers.services.PATIENCE_SECONDS",
+    "core.redis.CALL_TIMEOUT_SECONDS",
+    "idempotency.services.WAIT_SECONDS",
+    "idempotency.services.SHORT_WAIT_SECONDS",
+    "payments.card_inquiries.RUN_SECONDS",
+    "reconciliation.inquiries.scan.PATIENCE_SECONDS",
+    "reconciliation.inquiries.services.PATIENCE_SECONDS",
+    "reconciliation.inquiries.rate_limit.PATIENCE_SECONDS",
+    "sandbox.callbacks.CONNECT_SECONDS",
+    "sandbox.callbacks.READ_SECONDS",
+    "ledger.services.ROLL_UP_SECONDS",
+    "transfers.services.RUN_SECONDS",
 ]
 
-SHARE_AN_INSTANCE = {"tests/devstack", "tests/flows", "tests/flows/faults"}
+SHARED_INSTANCE_FOLDERS = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
 # Minutes each: whatever is begun last should be short, or one worker waits for the other.
-LONGEST = ["tests/books/", "tests/flows/", "tests/test_schemathesis.py", "tests/receipts/", "tests/devstack/"]
+SLOWEST_FIRST = [
+    "tests/state_machine/",
+    "tests/flows/",
+    "tests/test_schemathesis.py",
+    "tests/reconciliation/",
+    "tests/devstack/",
+]
 
 
 class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
@@ -71,7 +85,7 @@ class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.rpartition("/")[0]
-        return folder if folder in SHARE_AN_INSTANCE else file
+        return folder if folder in SHARED_INSTANCE_FOLDERS else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
@@ -84,10 +98,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         if item.get_closest_marker("slow") is None:
             return 0
-        places = [at for at, path in enumerate(LONGEST, 1) if item.nodeid.startswith(path)]
-        return places[0] if places else len(LONGEST) + 1
+        places = [at for at, path in enumerate(SLOWEST_FIRST, 1) if item.nodeid.startswith(path)]
+        return places[0] if places else len(SLOWEST_FIRST) + 1
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests and modules, which live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass
@@ -115,9 +135,9 @@ class Shop:
         return self.http.post(path, data, content_type="application/json", headers=self._headers(headers))
 
     def qr_code(self, **fields: Any) -> dict[str, Any]:
-        answer = self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
-        assert answer.status_code == 200, answer.content
-        made: dict[str, Any] = answer.json()
+        response = self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
+        assert response.status_code == 200, response.content
+        made: dict[str, Any] = response.json()
         return made
 
     def payment(self, payment_id: str) -> dict[str, Any]:
@@ -138,9 +158,9 @@ def open_shop(name: str, mode: str = "test") -> Shop:
 
 
 @pytest.fixture(autouse=True)
-def nobody_acts() -> None:
+def no_actor() -> None:
     """Whoever acted in an earlier test acts no more."""
-    origin.begin()
+    request_context.begin()
 
 
 @pytest.fixture
@@ -149,20 +169,20 @@ def shop(db: None) -> Shop:
 
 
 @pytest.fixture
-def rival(db: None) -> Shop:
+def other_shop(db: None) -> Shop:
     return open_shop("Larb Palace")
 
 
 @dataclass
-class BankCaller:
-    """The sandbox bank's side of the door: signed notices about codes."""
+class SandboxBankClient:
+    """The sandbox bank's side of the door: signed notifications about codes."""
 
     http: Client
 
-    def tell(self, qr_code: dict[str, Any], **changes: Any) -> Any:
-        return self.post(self.notice(qr_code, **changes))
+    def notify(self, qr_code: dict[str, Any], **changes: Any) -> Any:
+        return self.post(self.notification(qr_code, **changes))
 
-    def notice(self, qr_code: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    def notification(self, qr_code: dict[str, Any], **changes: Any) -> dict[str, Any]:
         code = thaiqr.parse(qr_code["qr_data"])
         paid_at: datetime = changes.pop("paid_at", clock.now())
         return {
@@ -180,8 +200,8 @@ class BankCaller:
             "payer_account": "1234567890",
         } | changes
 
-    def post(self, notice: dict[str, Any] | bytes, signature: str | None = None) -> Any:
-        body = notice if isinstance(notice, bytes) else json.dumps(notice).encode()
+    def post(self, notification: dict[str, Any] | bytes, signature: str | None = None) -> Any:
+        body = notification if isinstance(notification, bytes) else json.dumps(notification).encode()
         return self.http.post(
             "/banks/sandbox/notices",
             body,
@@ -196,12 +216,12 @@ class BankCaller:
 
 
 @pytest.fixture
-def bank(db: None) -> BankCaller:
-    return BankCaller(new_client())
+def bank(db: None) -> SandboxBankClient:
+    return SandboxBankClient(new_client())
 
 
 @pytest.fixture
-def books_are_right(db: None) -> Iterator[None]:
+def audit_is_clean(db: None) -> Iterator[None]:
     """The audit finds nothing when the test is over."""
     yield
     assert not differences()
@@ -217,26 +237,26 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience() -> Iterator[None]:
+def long_timeouts() -> Iterator[None]:
     """On a busy machine anything may take longer than a shop, a bank or beat should wait for it."""
     with pytest.MonkeyPatch.context() as patch:
-        for limit in LIMITS:
+        for limit in TIMEOUT_SETTINGS:
             patch.setattr(limit, 60.0)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def tables_that_can_be_emptied() -> Iterator[None]:
+def fast_table_cleanup() -> Iterator[None]:
     """Django empties them by TRUNCATE, which histories refuse, and writes all permissions anew."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.empty())
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.delete_all_rows())
         # Nothing here is set for a session and lost by a rollback, for which Django would connect anew.
         patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_chain_of_middleware() -> Iterator[None]:
+def shared_middleware() -> Iterator[None]:
     """Each client would make its own, which looks for static files anew."""
     handler: Any = ClientHandler()
     handler.load_middleware()
@@ -246,30 +266,48 @@ def one_chain_of_middleware() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_passwords() -> Iterator[None]:
+def fast_password_hasher() -> Iterator[None]:
     """One that is slow to guess takes a fifth of a second to set."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 
+@pytest.fixture(scope="session")
+def redis_commands() -> Iterator[list[str]]:
+    """What this process has sent to Redis since the last test ended."""
+    sent: list[str] = []
+    send: Callable[..., None] = AbstractConnection.send_packed_command
+
+    def recording(connection: AbstractConnection, command: Any, *args: Any, **kwargs: Any) -> None:
+        sent.append("command")
+        send(connection, command, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AbstractConnection, "send_packed_command", recording)
+        yield sent
+
+
 @pytest.fixture(autouse=True)
-def fresh_limits() -> Iterator[None]:
+def reset_rate_limits(request: pytest.FixtureRequest, redis_commands: list[str]) -> Iterator[None]:
     """Counters of one test are no business of the next, and neither is a Redis that it could not reach."""
     yield
-    redis._breaker = redis.Breaker()
+    redis._breaker = redis.RedisBreaker()
     refused_keys.forget()
-    redis.attempt(lambda client: client.flushdb())
+    # Slow tests start processes, which use Redis too.
+    if redis_commands or request.node.get_closest_marker("slow"):
+        redis.try_call(lambda client: client.flushdb())
+        redis_commands.clear()
 
 
 @pytest.fixture(scope="session")
-def lock_recorder() -> Iterator[Recorder]:
-    recorder = Recorder()
+def lock_recorder() -> Iterator[LockOrderRecorder]:
+    recorder = LockOrderRecorder()
     with recorder.watching():
         yield recorder
 
 
 @pytest.fixture(autouse=True)
-def locks_are_taken_in_order(lock_recorder: Recorder) -> Iterator[None]:
+def locks_are_taken_in_order(lock_recorder: LockOrderRecorder) -> Iterator[None]:
     """A transaction that takes locks in another order than the declared one fails the test that ran it."""
     lock_recorder.inversions.clear()
     yield
@@ -277,9 +315,9 @@ def locks_are_taken_in_order(lock_recorder: Recorder) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_crew_left() -> Iterator[None]:
+def shut_down_threads() -> Iterator[None]:
     yield
-    threads.dismiss()
+    concurrency.shut_down()
 
 
 @pytest.fixture

@@ -19,57 +19,59 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.transaction import Atomic
 
 from approvals import services as approvals
-from transactions import accounts, postings
+from ledger import accounts, postings
 
 # Locks of one transaction come in this order. A table in brackets is not waited for by anybody who does not
 # hold the lock of a table named with it, so it may come at any time while one of those is held.
-MOVEMENT = "advisory lock of a bank transaction"
-LIMITS = "advisory lock of a merchant's approval limits"
-ORDER: dict[str, tuple[str, ...]] = {
+BANK_TRANSACTION_LOCK = "advisory lock of a bank transaction"
+APPROVAL_LIMITS_LOCK = "advisory lock of a merchant's approval limits"
+LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "idempotency_idempotencykey": (),
-    MOVEMENT: (),
+    BANK_TRANSACTION_LOCK: (),
     "payments_payment": (),
     "payments_cardcharge": ("payments_payment",),
     "qrcodes_qrcode": ("payments_payment",),
-    "receipts_receipt": (),
-    "receipts_notice": (),
-    "receipts_return": ("receipts_receipt",),
+    "reconciliation_banktransaction": (),
+    "reconciliation_banknotification": (),
+    "reconciliation_return": ("reconciliation_banktransaction",),
     "refunds_refund": ("payments_payment",),
-    "refunds_takeback": ("payments_payment",),
+    "refunds_refundreversal": ("payments_payment",),
     "withdrawals_withdrawal": (),
     "approvals_approval": (
-        "receipts_receipt",
-        "receipts_return",
+        "reconciliation_banktransaction",
+        "reconciliation_return",
         "refunds_refund",
         "withdrawals_withdrawal",
     ),
-    "transfers_transfer": ("receipts_return", "refunds_refund", "withdrawals_withdrawal"),
+    "transfers_transfer": ("reconciliation_return", "refunds_refund", "withdrawals_withdrawal"),
     "transactions_transaction": ("payments_payment",),
-    LIMITS: (),
-    "transactions_account": (),
-    "transfers_contradiction": (),
+    APPROVAL_LIMITS_LOCK: (),
+    "ledger_account": (),
+    "transfers_transfercontradiction": (),
 }
-PLACE = {table: place for place, table in enumerate(ORDER)}
+LOCK_POSITION = {table: place for place, table in enumerate(LOCK_ORDER)}
 # Rows of these belong to machinery that has its own order, or are only ever added.
-NOT_MONEY = re.compile(
-    r"(auth|console|django|merchants|sandbox|webhooks)_|receipts_(act|enrolment|inquiry|rest|statement|turn)"
+UNORDERED_TABLES = re.compile(
+    r"(auth|console|operations|django|merchants|sandbox|webhooks)_|reconciliation_(resolution|scancursor|inquiry|backoff|statement|bankratelimit)"
 )
 # By which ids a statement names the rows that it locks.
-NAMES: dict[str, tuple[str, ...]] = {
+ID_PREFIXES: dict[str, tuple[str, ...]] = {
     "payments_payment": ("pay_",),
     "payments_cardcharge": ("pay_",),
-    "receipts_receipt": ("rcp_",),
-    "receipts_notice": ("ntc_",),
-    "receipts_return": ("rtn_",),
+    "reconciliation_banktransaction": ("rcp_",),
+    "reconciliation_banknotification": ("ntc_",),
+    "reconciliation_return": ("rtn_",),
     "refunds_refund": ("ref_",),
     "withdrawals_withdrawal": ("wd_",),
     "approvals_approval": ("rcp_", "rtn_", "ref_", "wd_"),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
-    "transfers_contradiction": ("ctr_",),
-    LIMITS: ("outgoing ",),
+    "transfers_transfercontradiction": ("ctr_",),
+    APPROVAL_LIMITS_LOCK: ("outgoing ",),
 }
-FOLDING = (postings.FOLD_ENTRIES, postings.FOLD_NEWEST)
-CODE = re.compile(r"(available|reserved|owed|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|losses")
+ROLL_UPS = (postings.ROLL_UP_ENTRIES, postings.ROLL_UP_NEWEST)
+ACCOUNT_CODE = re.compile(
+    r"(available|reserved|debt|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|write_offs"
+)
 WRITES = re.compile(r'(?<!FOR )(?<!KEY )(?<!DO )\b(?:UPDATE|DELETE FROM)\s+"?(\w+)')
 LOCKS = re.compile(
     r'\bFROM\s+"?(\w+)"?.*\bFOR (?:NO KEY )?UPDATE(?: OF "?(\w+)"?)?\s*(SKIP LOCKED|NOWAIT)?', re.DOTALL
@@ -93,7 +95,7 @@ class Transaction:
     savepoints: list[int] = field(default_factory=list)
 
 
-class Recorder:
+class LockOrderRecorder:
     """Watches every connection of this process."""
 
     def __init__(self) -> None:
@@ -160,78 +162,82 @@ def _transaction() -> Transaction:
 @lru_cache(maxsize=4096)
 def _read(sql: str) -> Statement | None:
     if "pg_advisory_xact_lock(name)" in sql:
-        return Statement((MOVEMENT,), waits=True)
-    if sql == approvals.LOCK:
-        return Statement((LIMITS,), waits=True)
-    if sql in FOLDING:
-        return Statement(("transactions_account",), waits=True)
+        return Statement((BANK_TRANSACTION_LOCK,), waits=True)
+    if sql == approvals.LOCK_LIMITS:
+        return Statement((APPROVAL_LIMITS_LOCK,), waits=True)
+    if sql in ROLL_UPS:
+        return Statement(("ledger_account",), waits=True)
     if not sql.lstrip().startswith(("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")):
         return None
     tables: list[str] = WRITES.findall(sql)
     waits = bool(tables)
     if locking := LOCKS.search(sql):
         table, of, how = locking.groups()
-        named = of if of and of in PLACE else "transactions_account" if of == "account" else table
+        named = of if of and of in LOCK_POSITION else "ledger_account" if of == "account" else table
         tables.append(named)
         waits = waits or how is None
     if "ON CONFLICT" in sql and "DO UPDATE" in sql:
         tables += re.findall(r'INSERT INTO\s+"?(\w+)', sql)
         waits = True
-    found = tuple(dict.fromkeys(table for table in tables if not NOT_MONEY.match(table)))
+    found = tuple(dict.fromkeys(table for table in tables if not UNORDERED_TABLES.match(table)))
     return Statement(found, waits) if found else None
 
 
 def _lock(now: Transaction, table: str, waits: bool, sql: Any, params: Any) -> Iterator[str]:
-    strangers = [held for held, _ in now.held if (held in PLACE) != (table in PLACE)]
+    strangers = [held for held, _ in now.held if (held in LOCK_POSITION) != (table in LOCK_POSITION)]
     if strangers:
         yield f"{table} and {strangers[-1]} are locked together, and one has no place in tests/lock_order.py"
-    if table not in PLACE:
+    if table not in LOCK_POSITION:
         now.held.append((table, ""))
         return
-    if table == "transactions_account":
+    if table == "ledger_account":
         yield from _lock_accounts(now, waits, sql, params)
         return
-    named = {text for text in _texts(params) if text.startswith(NAMES.get(table, ()))}
+    named = {text for text in _texts(params) if text.startswith(ID_PREFIXES.get(table, ()))}
     rows = {(table, name) for name in named} or {(table, "")}
     # A lock without an id may have been that of any row of its table.
     fresh = set() if (table, "") in now.held else rows.difference(now.held)
-    if fresh and waits and not any(gate == held for held, _ in now.held for gate in ORDER[table]):
+    if fresh and waits and not any(gate == held for held, _ in now.held for gate in LOCK_ORDER[table]):
         later = [
-            held for held, _ in now.held if PLACE.get(held, 0) > PLACE[table] and not _is_behind(now, held)
+            held
+            for held, _ in now.held
+            if LOCK_POSITION.get(held, 0) > LOCK_POSITION[table] and not _is_guarded(now, held)
         ]
         if later:
             yield f"{table} locked after {later[-1]}"
     now.held += sorted(fresh)
 
 
-def _is_behind(now: Transaction, table: str) -> bool:
+def _is_guarded(now: Transaction, table: str) -> bool:
     """Whether nobody waits for this lock who does not hold another one of ours."""
-    return any(gate == held for held, _ in now.held for gate in ORDER.get(table, ()))
+    return any(gate == held for held, _ in now.held for gate in LOCK_ORDER.get(table, ()))
 
 
 def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iterator[str]:
     """The statements of the ledger take the locks they are given, in that order, and then change accounts."""
     codes, changed = _accounts_of(sql, params)
-    held = [name for table, name in now.held if table == "transactions_account"]
+    held = [name for table, name in now.held if table == "ledger_account"]
     for code in codes:
         if code in held:
             continue
         if waits and held and accounts.in_lock_order([held[-1], code]) != [held[-1], code]:
             yield f"{code} locked after {held[-1]}"
         held.append(code)
-        now.held.append(("transactions_account", code))
+        now.held.append(("ledger_account", code))
     yield from (
-        f"{code} changed without {lock}" for code in changed if (lock := accounts.lock_of(code)) not in held
+        f"{code} changed without {lock}"
+        for code in changed
+        if (lock := accounts.lock_account_of(code)) not in held
     )
 
 
 def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
     """Which accounts a statement locks, in its order, and which it changes."""
-    if sql == postings.POST:
+    if sql == postings.POST_JOURNAL:
         lines, at_once, locks = params[3], params[5], params[-1]
         return locks, [code for code, is_at_once in zip(lines, at_once, strict=True) if is_at_once]
-    named = [text for text in _texts(params) if CODE.fullmatch(text)]
-    return ([], named) if sql in FOLDING else (named, [])
+    named = [text for text in _texts(params) if ACCOUNT_CODE.fullmatch(text)]
+    return ([], named) if sql in ROLL_UPS else (named, [])
 
 
 def _texts(params: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ import socket
 import time
 from dataclasses import dataclass, field
 
-from tests.devstack.wire import Reply
+from tests.devstack.raw_requests import Reply
 
 PATIENCE = 60.0  # the server ends a stalled request after 10 s; beyond this it hangs
 QUIET = 0.2  # how long to listen for an answer that nobody asked for

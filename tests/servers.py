@@ -21,21 +21,22 @@ import pytest
 from cryptography.fernet import Fernet
 
 from config.devstack import ports
-from config.devstack.console import tell
+from config.devstack.output import print_text
 from config.devstack.postgres import Cluster
 from config.devstack.programs import Program
 from config.devstack.supervisor import StopRequestedError, Supervisor
 from config.devstack.valkey import Valkey
-from tests import template
+from tests import database_template
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = Path("/dev/shm")
 # Nothing here outlives the run, so nothing needs to survive a crash. Races open many connections.
 OPTIONS = [
     *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
-    *("-c", "max_connections=200", "-c", "max_wal_size=4GB"),
+    *("-c", "max_connections=400", "-c", "max_wal_size=4GB"),
 ]
 READY_SECONDS = 120.0
+MOST_WORKERS = 8  # their threads share the connections
 
 keepers: "list[subprocess.Popen[str]]" = []
 
@@ -50,6 +51,12 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
         os.environ.update(_start_keeper())
     _choose_redis_database(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
     return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a worker often waits for PostgreSQL."""
+    return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
 
 
 def pytest_unconfigure() -> None:
@@ -86,10 +93,10 @@ def _start_keeper() -> dict[str, str]:
     keepers.append(keeper)
     if keeper.stdout is None:
         raise AssertionError("the keeper writes to a pipe")
-    answer = keeper.stdout.readline()
-    if not answer:
+    response = keeper.stdout.readline()
+    if not response:
         pytest.exit("The test servers did not start; see above.", returncode=1)
-    addresses: dict[str, str] = json.loads(answer)
+    addresses: dict[str, str] = json.loads(response)
     return addresses
 
 
@@ -110,9 +117,9 @@ def keep() -> None:
     home.chmod(0o711)
     supervisor = Supervisor(home / "pids.json")
     try:
-        tell(json.dumps(_start(supervisor, home)))
+        print_text(json.dumps(_start(supervisor, home)))
         while not select.select([sys.stdin], [], [], 0)[0]:
-            supervisor.tend()
+            supervisor.run_once()
     except StopRequestedError:
         pass
     finally:
@@ -129,7 +136,7 @@ def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:
     supervisor.wait_until(valkey.is_ready, READY_SECONDS, "Valkey")
     found = {"DATABASE_URL": cluster.url, "REDIS_URL": valkey.url}
     os.environ.update(found)  # the migrations read the settings
-    return {**found, "TEST_TEMPLATE": template.make(cluster.url)}
+    return {**found, "TEST_TEMPLATE": database_template.create(cluster.url)}
 
 
 def _silent(program: Program) -> Program:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from config.urls import API, PLAIN, THAI
+from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from core import api
-from tests.conftest import BankCaller, Shop
+from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
 
 CODES = "/Thai/v1/qr-codes"
@@ -27,9 +27,9 @@ NOWHERE = [
 ]
 
 
-def error_of(answer: Any) -> tuple[int, str, str, str | None]:
-    error = answer.json()["error"]
-    return answer.status_code, error["code"], error["type"], error.get("param")
+def error_of(response: Any) -> tuple[int, str, str, str | None]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], error["type"], error.get("param")
 
 
 # --- every answer -------------------------------------------------------------------------------------
@@ -55,71 +55,71 @@ def various(shop: Shop, **headers: str) -> list[Any]:
 
 @pytest.mark.parametrize("given", ["order-17", "A.b_c-9", "x" * 64])
 def test_a_safe_request_id_is_kept(shop: Shop, given: str) -> None:
-    assert {answer["X-Request-Id"] for answer in various(shop, **{"X-Request-Id": given})} == {given}
+    assert {response["X-Request-Id"] for response in various(shop, **{"X-Request-Id": given})} == {given}
 
 
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\nb", "a\0", "{}", '"', "é", "../x"])
 def test_any_other_request_id_is_replaced(shop: Shop, given: str) -> None:
-    made = {answer["X-Request-Id"] for answer in various(shop, **{"X-Request-Id": given})}
+    made = {response["X-Request-Id"] for response in various(shop, **{"X-Request-Id": given})}
     assert len(made) == 11
     assert all(each.startswith("req_") and len(each) == 28 for each in made)
 
 
-def test_every_answer_is_hardened(shop: Shop) -> None:
-    for answer in various(shop, Origin="https://evil.example"):
-        assert answer["X-Content-Type-Options"] == "nosniff"
-        assert answer["Cache-Control"] in {"no-store", "no-cache"}
-        assert answer["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
-        assert not answer.cookies
-        names = {name.lower() for name in answer.headers}
+def test_every_response_has_security_headers(shop: Shop) -> None:
+    for response in various(shop, Origin="https://evil.example"):
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert response["Cache-Control"] in {"no-store", "no-cache"}
+        assert response["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert not response.cookies
+        names = {name.lower() for name in response.headers}
         assert not {name for name in names if name.startswith(("access-control-", "server", "x-powered"))}
 
 
-def test_a_fault_shows_its_request_id_and_nothing_else() -> None:
+def test_internal_error_shows_only_request_id() -> None:
     request = RequestFactory().get("/v1/payments")
     request.request_id = "req_1"  # type: ignore[attr-defined]
-    answer = api.refusal(ValueError("SELECT secret"), request)
-    assert (answer.status_code, b"SELECT" in answer.content) == (500, False)
-    assert b'"type":"api_error"' in answer.content
-    assert b'"request_id":"req_1"' in answer.content
+    response = api.error_response(ValueError("SELECT secret"), request)
+    assert (response.status_code, b"SELECT" in response.content) == (500, False)
+    assert b'"type":"api_error"' in response.content
+    assert b'"request_id":"req_1"' in response.content
 
 
 # --- paths and methods --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", NOWHERE)
-def test_an_unknown_path_is_answered_in_json(shop: Shop, path: str) -> None:
-    for answer in (shop.get(path), shop.post(path, {}), shop.http.get(path)):
-        assert error_of(answer) == (404, "not_found", "not_found", None)
-        assert answer["Content-Type"] == "application/json"
+def test_unknown_path_is_404_in_json(shop: Shop, path: str) -> None:
+    for response in (shop.get(path), shop.post(path, {}), shop.http.get(path)):
+        assert error_of(response) == (404, "not_found", "not_found", None)
+        assert response["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("tail", ["image", "no-image"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "FOO"])
-def test_a_method_that_a_path_does_not_know_is_answered_in_json(shop: Shop, method: str, tail: str) -> None:
+def test_unknown_method_is_405_in_json(shop: Shop, method: str, tail: str) -> None:
     code = shop.qr_code()["qr_code_id"]
     path = f"/Thai/qr-codes/{code}/image" if tail == "image" else f"{CODES}/{code}"
-    answer = shop.http.generic(method, path, headers={"Authorization": f"Bearer {shop.secret_key}"})
-    assert error_of(answer) == (405, "method_not_allowed", "not_found", None)
-    assert method in answer.json()["error"]["message"]
-    assert {"GET", "HEAD"} == set(answer["Allow"].split(", "))
+    response = shop.http.generic(method, path, headers={"Authorization": f"Bearer {shop.secret_key}"})
+    assert error_of(response) == (405, "method_not_allowed", "not_found", None)
+    assert method in response.json()["error"]["message"]
+    assert {"GET", "HEAD"} == set(response["Allow"].split(", "))
 
 
-@pytest.mark.parametrize("prefix", [THAI, PLAIN])
-@pytest.mark.parametrize("row", API, ids=lambda row: row[0])
-def test_every_path_says_which_methods_it_knows(shop: Shop, prefix: str, row: Any) -> None:
+@pytest.mark.parametrize("prefix", [THAI_PREFIX, PLAIN_PREFIX])
+@pytest.mark.parametrize("row", API_ROUTES, ids=lambda row: row[0])
+def test_every_path_lists_allowed_methods(shop: Shop, prefix: str, row: Any) -> None:
     tail, _, actions = row
-    answer = shop.http.generic(
+    response = shop.http.generic(
         "FOO", f"/{prefix}{tail}", headers={"Authorization": f"Bearer {shop.secret_key}"}
     )
     known = {method.upper() for method in actions} | ({"HEAD"} if "get" in actions else set())
-    assert (answer.status_code, set(answer["Allow"].split(", "))) == (405, known)
+    assert (response.status_code, set(response["Allow"].split(", "))) == (405, known)
 
 
 def test_head_is_get_without_a_body(shop: Shop) -> None:
     for path in [*LISTS, f"{CODES}/{shop.qr_code()['qr_code_id']}"]:
-        answer = shop.http.head(path, headers={"Authorization": f"Bearer {shop.secret_key}"})
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = shop.http.head(path, headers={"Authorization": f"Bearer {shop.secret_key}"})
+        assert (response.status_code, response.content) == (200, b"")
 
 
 # --- lists --------------------------------------------------------------------------------------------
@@ -130,24 +130,24 @@ def test_head_is_get_without_a_body(shop: Shop) -> None:
     "query",
     ["limit=0", "limit=101", "limit=-1", "limit=", "limit=x", "offset=-1", "offset=", "limit=1&limit=2"],
 )
-def test_a_page_is_refused_never_clamped(shop: Shop, path: str, query: str) -> None:
-    answer = shop.get(f"{path}?{query}")
-    assert error_of(answer) == (400, "invalid_parameters", "validation_error", query.partition("=")[0])
+def test_invalid_page_parameters_are_refused(shop: Shop, path: str, query: str) -> None:
+    response = shop.get(f"{path}?{query}")
+    assert error_of(response) == (400, "invalid_parameters", "validation_error", query.partition("=")[0])
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_page_says_what_was_applied(shop: Shop, path: str) -> None:
+def test_page_shows_applied_limit_and_offset(shop: Shop, path: str) -> None:
     for query, limit, offset in [("", 20, 0), ("?limit=1&offset=3", 1, 3), ("?limit=100&whatever=1", 100, 0)]:
-        answer = shop.get(path + query).json()
-        assert (answer["total"], answer["limit"], answer["offset"]) == (0, limit, offset)
+        response = shop.get(path + query).json()
+        assert (response["total"], response["limit"], response["offset"]) == (0, limit, offset)
 
 
 # --- the two forms of a path --------------------------------------------------------------------------
 
 
-def test_both_forms_of_a_path_answer_the_same(shop: Shop, bank: BankCaller) -> None:
+def test_both_path_forms_return_the_same(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code(reference="order 17")
-    bank.tell(code)
+    bank.notify(code)
     for tail in (
         f"qr-codes/{code['qr_code_id']}",
         "transactions",
@@ -160,20 +160,22 @@ def test_both_forms_of_a_path_answer_the_same(shop: Shop, bank: BankCaller) -> N
         "refunds/ref_x",
         "withdrawals/wd_x",
     ):
-        thai, plain = (shop.get(f"/{prefix}{tail}") for prefix in (THAI, PLAIN))
+        thai, plain = (shop.get(f"/{prefix}{tail}") for prefix in (THAI_PREFIX, PLAIN_PREFIX))
         assert (thai.status_code, thai.content) == (plain.status_code, plain.content)
 
 
 def test_a_code_is_made_under_each_form_and_without_a_version(shop: Shop) -> None:
     paths = ["/Thai/v1/qr-codes", "/v1/qr-codes", "/Thai/qr-codes"]
     made = [shop.post(path, qr_request(), key="order 17") for path in paths]
-    assert {answer.content for answer in made} == {made[0].content}
-    assert [answer.get("Idempotent-Replayed") for answer in made] == [None, "true", "true"]
+    assert {response.content for response in made} == {made[0].content}
+    assert [response.get("Idempotent-Replayed") for response in made] == [None, "true", "true"]
 
 
-def test_only_the_payment_differs(shop: Shop) -> None:
+def test_only_payment_object_differs_by_path_form(shop: Shop) -> None:
     payment_id = shop.qr_code()["payment_id"]
-    thai, plain = (shop.get(f"/{prefix}payments/{payment_id}").json() for prefix in (THAI, PLAIN))
+    thai, plain = (
+        shop.get(f"/{prefix}payments/{payment_id}").json() for prefix in (THAI_PREFIX, PLAIN_PREFIX)
+    )
     assert {"qr_code_id", "reference", "completed_at"} == thai.keys() - plain.keys()
     assert {"description", "updated_at", "card"} == plain.keys() - thai.keys()
     assert {name: thai[name] for name in thai.keys() & plain.keys()}.items() <= plain.items()

@@ -13,9 +13,9 @@ from tests.factories import qr_request
 CODES = "/Thai/v1/qr-codes"
 
 
-def refused(answer: Any, code: str, param: str | None = None, status: int = 400) -> bool:
-    error = answer.json().get("error", {})
-    shown = (answer.status_code, error.get("code"), error.get("type"), error.get("param"))
+def refused(response: Any, code: str, param: str | None = None, status: int = 400) -> bool:
+    error = response.json().get("error", {})
+    shown = (response.status_code, error.get("code"), error.get("type"), error.get("param"))
     return shown == (status, code, "validation_error", param)
 
 
@@ -28,7 +28,7 @@ def make(shop: Shop, **changes: Any) -> Any:
     return shop.post(CODES, qr_request(**changes))
 
 
-def test_64_kb_are_judged_and_a_byte_more_is_not(shop: Shop) -> None:
+def test_body_over_64_kb_is_413(shop: Shop) -> None:
     assert refused(shop.post(CODES, b"x" * 65_536), "invalid_request")
     assert refused(shop.post(CODES, b"x" * 65_537), "request_too_large", status=413)
 
@@ -38,8 +38,8 @@ def test_a_content_type_is_judged_only_where_there_is_a_body(shop: Shop, given: 
     authorized = {"Authorization": f"Bearer {shop.secret_key}"}
     expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     for path in (CODES, expire):
-        answer = shop.http.post(path, b"{}", content_type=given, headers=authorized)
-        assert refused(answer, "unsupported_media_type", status=415)
+        response = shop.http.post(path, b"{}", content_type=given, headers=authorized)
+        assert refused(response, "unsupported_media_type", status=415)
     assert shop.http.generic("GET", "/v1/payments", CONTENT_TYPE=given, headers=authorized).status_code == 200
     assert shop.http.generic("POST", expire, CONTENT_TYPE=given, headers=authorized).status_code == 200
 
@@ -64,10 +64,10 @@ def test_plain_body_may_say_that_it_is_not_compressed(shop: Shop, encoding: str)
 def test_bidirectional_control_character_is_an_error_of_its_field(
     shop: Shop, field: str, control: str
 ) -> None:
-    answer = make(shop, **{field: f"order {control}71"})
-    assert refused(answer, f"invalid_{field}", field)
-    assert "bidirectional" in answer.json()["error"]["message"]
-    assert control not in answer.content.decode()
+    response = make(shop, **{field: f"order {control}71"})
+    assert refused(response, f"invalid_{field}", field)
+    assert "bidirectional" in response.json()["error"]["message"]
+    assert control not in response.content.decode()
 
 
 def test_a_body_where_none_is_needed_must_still_be_json(shop: Shop) -> None:
@@ -78,10 +78,10 @@ def test_a_body_where_none_is_needed_must_still_be_json(shop: Shop) -> None:
 
 
 def test_unknown_fields_are_ignored(shop: Shop) -> None:
-    answer = make(shop, merchant="mch_x", status="succeeded", payment_id="pay_x", id=1, expires_at="now")
-    assert answer.status_code == 200
-    assert answer.json()["status"] == "pending"
-    assert answer.json().keys() == shop.qr_code().keys()
+    response = make(shop, merchant="mch_x", status="succeeded", payment_id="pay_x", id=1, expires_at="now")
+    assert response.status_code == 200
+    assert response.json()["status"] == "pending"
+    assert response.json().keys() == shop.qr_code().keys()
 
 
 @pytest.mark.parametrize("amount", [100, 101, 150_000, 200_000_000])
@@ -92,18 +92,18 @@ def test_an_amount_is_1_to_2_000_000_baht_in_satang(shop: Shop, amount: int) -> 
 @pytest.mark.parametrize(
     "amount", [99, 200_000_001, 0, -100, "100", 100.0, 1e2, True, None, [], {}, 2**63 - 1]
 )
-def test_any_other_amount_gets_the_one_message(shop: Shop, amount: Any) -> None:
+def test_invalid_amount_has_fixed_message(shop: Shop, amount: Any) -> None:
     assert_amount_refused(make(shop, amount=amount))
 
 
-def test_a_missing_amount_gets_the_one_message(shop: Shop) -> None:
+def test_missing_amount_has_fixed_message(shop: Shop) -> None:
     assert_amount_refused(shop.post(CODES, {"currency": "THB"}))
     assert_amount_refused(shop.post(CODES, {}))
 
 
-def assert_amount_refused(answer: Any) -> None:
-    assert refused(answer, "invalid_amount", "amount")
-    assert answer.json()["error"]["message"] == "Amount must be between 1 and 2000000 THB"
+def assert_amount_refused(response: Any) -> None:
+    assert refused(response, "invalid_amount", "amount")
+    assert response.json()["error"]["message"] == "Amount must be between 1 and 2000000 THB"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def assert_amount_refused(answer: Any) -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_wrong_field_is_named(shop: Shop, field: str, value: Any) -> None:
+def test_invalid_field_is_named_in_error(shop: Shop, field: str, value: Any) -> None:
     assert refused(make(shop, **{field: value}), f"invalid_{field}", field)
 
 
@@ -139,18 +139,18 @@ def test_a_missing_currency_is_refused(shop: Shop) -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_right_field_comes_back_as_it_was(shop: Shop, field: str, value: Any) -> None:
+def test_valid_field_is_returned_unchanged(shop: Shop, field: str, value: Any) -> None:
     made = make(shop, **{field: value}).json()
     assert made[field] == value
     assert list(made[field]) == list(value)
 
 
 @pytest.mark.parametrize(
-    ("asked", "minutes"), [({}, 15), ({"expiry_minutes": 1}, 1), ({"expiry_minutes": 1440}, 1440)]
+    ("request_body", "minutes"), [({}, 15), ({"expiry_minutes": 1}, 1), ({"expiry_minutes": 1440}, 1440)]
 )
 def test_a_code_ends_after_its_minutes(
-    shop: Shop, noon: datetime, asked: dict[str, int], minutes: int
+    shop: Shop, noon: datetime, request_body: dict[str, int], minutes: int
 ) -> None:
     with time_machine.travel(noon, tick=False):
-        ends = make(shop, **asked).json()["expires_at"]
+        ends = make(shop, **request_body).json()["expires_at"]
     assert ends == (noon + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -12,7 +12,7 @@ CHECK = ROOT / ".ci" / "commit_subjects.py"
 
 
 @pytest.mark.parametrize(
-    ("subject", "complaint"),
+    ("subject", "error_output"),
     [
         ("banks: Treat 404 with a code as unpaid", ""),
         ("core: Address two defects", ""),
@@ -28,10 +28,10 @@ CHECK = ROOT / ".ci" / "commit_subjects.py"
     ],
 )
 def test_commit_subject_is_an_imperative_under_sixty_characters(
-    tmp_path: Path, subject: str, complaint: str
+    tmp_path: Path, subject: str, error_output: str
 ) -> None:
     message = tmp_path / "message"
     message.write_text(f"{subject}\n\nA body of any length.\n")
     done = subprocess.run([sys.executable, CHECK, message], capture_output=True, text=True, check=False)
-    assert done.returncode == (1 if complaint else 0), done.stdout
-    assert complaint in done.stdout
+    assert done.returncode == (1 if error_output else 0), done.stdout
+    assert error_output in done.stdout

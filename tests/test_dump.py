@@ -16,11 +16,11 @@ from django.db import connection
 from pytest_django import Settings
 from redis import Redis
 
-from config.devstack.pginstall import find_programs
-from tests.conftest import BankCaller, Shop, new_client, open_shop
+from config.devstack.postgres_programs import find_programs
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.secret_search import leaks
 from tests.stack import wait_until
-from tests.writings import leaks
-from webhooks.doorbell import QUEUE
+from webhooks.delivery.wakeup import QUEUE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +33,7 @@ TOKEN_START = b"gAAAAA"
 HOOK = {"url": "https://shop.example/hook", "events": ["payment.pending", "payment.succeeded"]}
 
 
-def test_a_writing_is_found_wherever_it_stands() -> None:
+def test_leak_search_finds_encoded_secrets() -> None:
     """The search itself: plain, in base64 however it falls, in hexadecimal, and one in the other."""
     for before in ("", "a", "ab", "abc"):
         text = f"{before}{CLIENT}?>".encode()
@@ -43,7 +43,7 @@ def test_a_writing_is_found_wherever_it_stands() -> None:
     assert leaks({"account": CLIENT.encode()}, f"{CLIENT[:-1]}x".encode()) == []
 
 
-def test_a_stolen_dump_holds_no_secret(settings: Settings) -> None:
+def test_database_dump_contains_no_secret(settings: Settings) -> None:
     shop = open_shop("Somtam House")
     secrets = lived(shop, settings)
     stolen = dump()
@@ -54,7 +54,7 @@ def test_a_stolen_dump_holds_no_secret(settings: Settings) -> None:
     assert leaks(secrets, stolen) == []
 
 
-def test_redis_holds_no_secret(settings: Settings) -> None:
+def test_redis_contains_no_secret(settings: Settings) -> None:
     settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = 0.01, 100  # what it counts stays until it is looked at
     with Redis.from_url(loaded.REDIS_URL) as client:
         client.delete(QUEUE)
@@ -69,22 +69,27 @@ def test_redis_holds_no_secret(settings: Settings) -> None:
 def lived(shop: Shop, settings: Settings) -> dict[str, bytes]:
     """A day of a shop, and a new encryption key at the end of it; returns what nobody may read."""
     settings.WEBHOOK_PROBE = "off"
-    bank = BankCaller(new_client())
+    bank = SandboxBankClient(new_client())
     made = shop.post("/v1/webhooks", HOOK | {"secret": FIRST_SECRET}, key="hook").json()
     shop.post(f"/v1/webhooks/{made['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET}, key="new")
     shop.post("/v1/webhooks", HOOK | {"secret": PLAIN_SECRET})
     settings.FIELD_ENCRYPTION_KEYS = [Fernet.generate_key().decode(), *settings.FIELD_ENCRYPTION_KEYS]
-    asked = {"amount": 150_000, "currency": "THB", "client_bank_account": CLIENT, "reference": REFERENCE}
-    code = shop.post("/v1/qr-codes", asked, key="order").json()
-    notice = bank.notice(code, payer_account=PAYER)
-    words: list[Any] = [
-        notice,
-        notice | {"payer_account": OTHER_PAYER, "amount": "9.00"},
+    request_body = {
+        "amount": 150_000,
+        "currency": "THB",
+        "client_bank_account": CLIENT,
+        "reference": REFERENCE,
+    }
+    code = shop.post("/v1/qr-codes", request_body, key="order").json()
+    notification = bank.notification(code, payer_account=PAYER)
+    messages: list[Any] = [
+        notification,
+        notification | {"payer_account": OTHER_PAYER, "amount": "9.00"},
         json.dumps({"from": LOST_PAYER}).encode(),
     ]
-    told = [bank.post(word).status_code for word in words]
+    shown = [bank.post(result).status_code for result in messages]
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
-    assert told[0] == 200
+    assert shown[0] == 200
     call_command("reseal", stdout=io.StringIO())
     return known(shop, settings)
 

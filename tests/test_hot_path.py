@@ -64,9 +64,9 @@ class Caller:
             started.append(status)
             return lambda chunk: None
 
-        answer = self.application(environ, start_response)
-        body = b"".join(answer)
-        answer.close()
+        response = self.application(environ, start_response)
+        body = b"".join(response)
+        response.close()
         assert started == ["200 OK"], body
         found: dict[str, Any] = json.loads(body)
         return found
@@ -86,7 +86,7 @@ def named(sql: str) -> str:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """All that is asked of PostgreSQL and Redis, in order."""
     seen: list[str] = []
 
@@ -99,7 +99,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     this_thread = threading.get_ident()
 
     def note_command(self: Connection, *args: Any, **kwargs: Any) -> None:
-        if threading.get_ident() == this_thread:  # the doorbell is nobody's round trip
+        if threading.get_ident() == this_thread:  # a wakeup is sent by a thread of its own
             seen.append(str(args[0]))
         send_command(self, *args, **kwargs)
 
@@ -125,22 +125,23 @@ def round_trips(trace: str) -> int:
     return len(re.findall(r"^.*\tF\t\d+\t(?:Sync|Query)\b", trace, re.MULTILINE))
 
 
-def test_creating_a_code_takes_these_statements(caller: Caller, asked: list[str]) -> None:
-    asked.clear()
+@pytest.mark.slow
+def test_qr_code_creation_takes_these_statements(caller: Caller, statements: list[str]) -> None:
+    statements.clear()
     caller.create()
-    assert asked == CREATE
-    assert len(asked) <= MOST_ROUND_TRIPS
+    assert statements == CREATE
+    assert len(statements) <= MOST_ROUND_TRIPS
 
 
-def test_polling_a_payment_takes_these_statements(caller: Caller, asked: list[str]) -> None:
+def test_polling_a_payment_takes_these_statements(caller: Caller, statements: list[str]) -> None:
     payment_id = caller.create()["payment_id"]
-    asked.clear()
+    statements.clear()
     caller.poll(payment_id)
-    assert asked == POLL
+    assert statements == POLL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libpq traces on Linux only")
-def test_nothing_else_goes_to_the_database(caller: Caller, tmp_path: Path) -> None:
+def test_hot_path_makes_no_other_round_trips(caller: Caller, tmp_path: Path) -> None:
     # No transaction around the one statement, no question whether the connection lives, no planning.
     payment_id = caller.create()["payment_id"]
     trace = tmp_path / "trace"

@@ -14,12 +14,12 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from config.urls import API, PLAIN, THAI
+from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from core import clock, ids
-from merchants import secrets, services
-from tests.conftest import BankCaller, Shop, new_client
-from tests.refunds.cast import NOBODY, PAYEE, Counter
-from tests.withdrawals.cast import fund, withdrawn
+from merchants import secret_keys, services
+from tests.conftest import SandboxBankClient, Shop, new_client
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop
+from tests.withdrawals.builders import fund, withdrawn
 
 ID = re.compile(rb"[0-9A-Za-z]{27}")
 
@@ -49,8 +49,8 @@ class Route:
 
 ROUTES = [
     Route(method.upper(), prefix + tail)
-    for prefix in (THAI, PLAIN)
-    for tail, _, actions in API
+    for prefix in (THAI_PREFIX, PLAIN_PREFIX)
+    for tail, _, actions in API_ROUTES
     for method in actions
 ] + [Route("POST", "Thai/qr-codes")]
 OF_ONE = [route for route in ROUTES if route.parameters]
@@ -64,8 +64,8 @@ BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}, "/desti
 
 
 def a_webhook(shop: Shop) -> str:
-    asked = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
-    return str(shop.post("/Thai/v1/webhooks", asked).json()["webhook_id"])
+    request_body = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
+    return str(shop.post("/Thai/v1/webhooks", request_body).json()["webhook_id"])
 
 
 def a_delivery(shop: Shop) -> str:
@@ -81,12 +81,12 @@ def an_event(shop: Shop) -> str:
 
 def a_refund(shop: Shop) -> str:
     """One that waits for its destination, and that can be canceled."""
-    counter = Counter(shop, BankCaller(shop.http))
+    counter = RefundShop(shop, SandboxBankClient(shop.http))
     return str(counter.refund(counter.paid(payer=NOBODY))["refund_id"])
 
 
 def a_withdrawal(shop: Shop) -> str:
-    fund(shop, BankCaller(new_client()))
+    fund(shop, SandboxBankClient(new_client()))
     return str(withdrawn(shop)["withdrawal_id"])
 
 
@@ -124,53 +124,53 @@ def bearer(shop: Shop) -> str:
     return f"Bearer {shop.secret_key}"
 
 
-def test_every_parameter_of_a_path_can_be_made() -> None:
+def test_every_path_parameter_has_a_builder() -> None:
     assert {name for route in ROUTES for name in route.parameters} <= OWNED.keys()
 
 
 @pytest.mark.parametrize("route", OF_ONE, ids=str)
-def test_anothers_object_answers_like_one_that_never_was(route: Route, shop: Shop, rival: Shop) -> None:
+def test_object_of_other_merchant_is_404_like_unknown(route: Route, shop: Shop, other_shop: Shop) -> None:
     owned = {name: OWNED[name](shop) for name in route.parameters}
     unknown = {name: ids.new(f"{found.partition('_')[0]}_", clock.now()) for name, found in owned.items()}
-    theirs = ask(rival.http, route, route.at(owned), bearer(rival))
-    nobodys = ask(rival.http, route, route.at(unknown), bearer(rival))
-    assert theirs.status_code == nobodys.status_code == 404
-    assert ID.sub(b"", theirs.content) == ID.sub(b"", nobodys.content)
-    assert _names(theirs) == _names(nobodys)
+    other = ask(other_shop.http, route, route.at(owned), bearer(other_shop))
+    nobodys = ask(other_shop.http, route, route.at(unknown), bearer(other_shop))
+    assert other.status_code == nobodys.status_code == 404
+    assert ID.sub(b"", other.content) == ID.sub(b"", nobodys.content)
+    assert _names(other) == _names(nobodys)
     assert ask(shop.http, route, route.at(owned), bearer(shop)).status_code in {200, 204}
 
 
-def _names(answer: Any) -> set[str]:
-    return set(answer.headers)
+def _names(response: Any) -> set[str]:
+    return set(response.headers)
 
 
 @pytest.mark.parametrize("route", LISTS, ids=str)
-def test_no_list_or_total_shows_what_is_anothers(
-    route: Route, shop: Shop, rival: Shop, bank: BankCaller
+def test_lists_and_totals_exclude_other_merchants(
+    route: Route, shop: Shop, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
-    bank.tell(shop.qr_code())
+    bank.notify(shop.qr_code())
     a_refund(shop)
     a_webhook(shop)
     withdrawn(shop)
-    mine, theirs = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, rival))
+    mine, other = (ask(each.http, route, route.at({}), bearer(each)).json() for each in (shop, other_shop))
     (plural,) = mine.keys() - {"total", "limit", "offset"}
     assert mine["total"] == len(mine[plural]) > 0
-    assert theirs == {plural: [], "total": 0, "limit": 20, "offset": 0}
+    assert other == {plural: [], "total": 0, "limit": 20, "offset": 0}
 
 
 @pytest.mark.parametrize("name", ["reference", "qr_code_id"])
-def test_no_filter_reaches_across(name: str, shop: Shop, rival: Shop) -> None:
+def test_filters_do_not_reach_other_merchants(name: str, shop: Shop, other_shop: Shop) -> None:
     code = shop.qr_code(reference="order 17")
     path = f"/v1/payments?{name}={code[name].replace(' ', '%20')}"
-    assert (shop.get(path).json()["total"], rival.get(path).json()["total"]) == (1, 0)
+    assert (shop.get(path).json()["total"], other_shop.get(path).json()["total"]) == (1, 0)
 
 
-def test_an_idempotency_key_belongs_to_its_merchant(shop: Shop, rival: Shop) -> None:
-    asked = {"amount": 150_000, "currency": "THB"}
-    mine, theirs = (each.post("/v1/qr-codes", asked, key="order-1") for each in (shop, rival))
-    assert (mine.status_code, theirs.status_code) == (200, 200)
-    assert mine.json()["qr_code_id"] != theirs.json()["qr_code_id"]
-    assert "Idempotent-Replayed" not in theirs.headers
+def test_an_idempotency_key_belongs_to_its_merchant(shop: Shop, other_shop: Shop) -> None:
+    request_body = {"amount": 150_000, "currency": "THB"}
+    mine, other = (each.post("/v1/qr-codes", request_body, key="order-1") for each in (shop, other_shop))
+    assert (mine.status_code, other.status_code) == (200, 200)
+    assert mine.json()["qr_code_id"] != other.json()["qr_code_id"]
+    assert "Idempotent-Replayed" not in other.headers
 
 
 def bad_keys(shop: Shop) -> dict[str, str | None]:
@@ -184,8 +184,8 @@ def bad_keys(shop: Shop) -> dict[str, str | None]:
         "missing": None,
         "empty": "",
         "malformed": "Bearer sesame",
-        "unknown": f"Bearer {secrets.new('test')}",
-        "of live mode": f"Bearer {secrets.new('live')}",
+        "unknown": f"Bearer {secret_keys.generate('test')}",
+        "of live mode": f"Bearer {secret_keys.generate('live')}",
         "wrong checksum": f"Bearer {shop.secret_key[:-1]}{other_end}",
         "other scheme": f"Basic {shop.secret_key}",
         "twice": f"Bearer {shop.secret_key} {shop.secret_key}",
@@ -197,8 +197,8 @@ def bad_keys(shop: Shop) -> dict[str, str | None]:
 @pytest.mark.parametrize("route", ROUTES, ids=str)
 def test_every_bad_key_is_refused_alike(route: Route, shop: Shop) -> None:
     path = route.at({name: OWNED[name](shop) for name in route.parameters})
-    answers = {why: ask(shop.http, route, path, given) for why, given in bad_keys(shop).items()}
-    assert {why: answer.status_code for why, answer in answers.items()} == dict.fromkeys(answers, 401)
-    assert {answer.content for answer in answers.values()} == {REFUSED}
-    assert {answer["WWW-Authenticate"] for answer in answers.values()} == {"Bearer"}
-    assert len({frozenset(_names(answer)) for answer in answers.values()}) == 1
+    responses = {why: ask(shop.http, route, path, given) for why, given in bad_keys(shop).items()}
+    assert {why: response.status_code for why, response in responses.items()} == dict.fromkeys(responses, 401)
+    assert {response.content for response in responses.values()} == {REFUSED}
+    assert {response["WWW-Authenticate"] for response in responses.values()} == {"Bearer"}
+    assert len({frozenset(_names(response)) for response in responses.values()}) == 1

@@ -1,8 +1,8 @@
 """How many rows of the history match, and where the row of a certain number is, without counting them all.
 
-The answer is the sum of the tallies of whole spans, of what is not yet in a tally, and of the rows that the
+The answer is the sum of the counts of whole buckets, of the deltas that are not rolled up yet, and of the rows that the
 ends of the stretch cut out of a minute. All is SQL text for one statement, so that one snapshot answers and
-`fold`, which moves changes into the tallies meanwhile, is not seen.
+`roll_up`, which moves changes into the counts meanwhile, is not seen.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from core import rows
-from transactions.spans import BEGINNING, END, SPANS, Piece, pieces
+from transactions.buckets import BEGINNING, BUCKETS, END, TimeRange, split
 
-FOLD_BATCH = 10_000
+ROLL_UP_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TransactionFilter:
     """Which rows: of one merchant, of one type or status where given, from `start` until before `end`."""
 
     merchant_id: str
@@ -42,58 +42,58 @@ class Wanted:
             "end": self.end,
             "beginning": BEGINNING,
             "forever": END,
-            **_stretch("within", pieces(self.start, self.end)),
-            **_stretch("newer", pieces(self.end, END)),
+            **_range_parameters("within", split(self.start, self.end)),
+            **_range_parameters("newer", split(self.end, END)),
         }
 
 
-def total_sql(wanted: Wanted) -> str:
+def total_sql(criteria: TransactionFilter) -> str:
     """The SQL of the number of rows: `SELECT ... AS count`."""
-    return _count_sql("within", wanted.condition)
+    return _count_sql("within", criteria.condition)
 
 
-def place_sql(wanted: Wanted) -> str:
+def position_sql(criteria: TransactionFilter) -> str:
     """The SQL of where row `%(offset)s` is, from 0, newest first: `SELECT ... AS before, rest`.
 
     It is the one after `rest` rows of those created before `before`, and within a minute of it. No row where
-    there are not so many. From the widest spans to a minute, each step looks only into the span found.
+    there are not so many. From the widest buckets to a minute, each step looks only into the bucket found.
     """
     return f"""
         WITH RECURSIVE place (depth, start, before, rest) AS (
             SELECT 0, %(beginning)s::timestamptz, %(forever)s::timestamptz,
-                %(offset)s::bigint + ({_count_sql("newer", wanted.condition)})
+                %(offset)s::bigint + ({_count_sql("newer", criteria.condition)})
             UNION ALL
-            SELECT depth + 1, found.begins_at, found.begins_at + ('1 ' || found.span)::interval,
+            SELECT depth + 1, found.starts_at, found.starts_at + ('1 ' || found.bucket)::interval,
                 place.rest - found.newer
             FROM place, LATERAL (
-                SELECT span, begins_at, count,
-                    (sum(count) OVER (ORDER BY begins_at DESC) - count)::bigint AS newer
-                FROM ({_buckets_sql(wanted.condition)}) AS bucket
+                SELECT bucket, starts_at, count,
+                    (sum(count) OVER (ORDER BY starts_at DESC) - count)::bigint AS newer
+                FROM ({_buckets_sql(criteria.condition)}) AS candidate
             ) AS found
             WHERE found.newer <= place.rest AND place.rest < found.newer + found.count
         )
-        SELECT before, rest FROM place WHERE depth = {len(SPANS)}
+        SELECT before, rest FROM place WHERE depth = {len(BUCKETS)}
     """  # noqa: S608
 
 
-def fold(*, batch: int = FOLD_BATCH) -> int:
-    """Move what is uncounted into the tallies, `batch` changes a commit. Returns how many there were.
+def roll_up(*, batch: int = ROLL_UP_BATCH) -> int:
+    """Roll count deltas up, `batch` a commit. Returns how many there were.
 
-    Folds may run at once: each takes what no other holds.
+    Runs may overlap: each skips the rows that another has locked.
     """
-    folded = found = _fold_batch(batch)
+    folded = found = _roll_up_batch(batch)
     while found == batch:
-        found = _fold_batch(batch)
+        found = _roll_up_batch(batch)
         folded += found
     return folded
 
 
-def _fold_batch(batch: int) -> int:
-    # A trigger adds to the tallies what is deleted.
+def _roll_up_batch(batch: int) -> int:
+    # A trigger adds the deleted deltas to the counts.
     gone = rows.run(
         """
-        DELETE FROM transactions_uncounted WHERE id = ANY(ARRAY(
-            SELECT id FROM transactions_uncounted ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
+        DELETE FROM transactions_countdelta WHERE id = ANY(ARRAY(
+            SELECT id FROM transactions_countdelta ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
         ))
         """,
         [batch],
@@ -104,18 +104,18 @@ def _fold_batch(batch: int) -> int:
 def _count_sql(stretch: str, condition: str) -> str:
     return f"""
         SELECT coalesce(sum(count), 0)::bigint AS count FROM (
-            SELECT tally.count
+            SELECT counted.count
             FROM unnest(
-                %({stretch}_spans)s::text[],
+                %({stretch}_buckets)s::text[],
                 %({stretch}_starts)s::timestamptz[],
                 %({stretch}_ends)s::timestamptz[]
-            ) AS piece (span, start, before),
+            ) AS piece (bucket, start, before),
             LATERAL (
-                SELECT sum(count) AS count FROM transactions_tally
-                WHERE {condition} AND span = piece.span AND begins_at >= start AND begins_at < before
-            ) AS tally
+                SELECT sum(count) AS count FROM transactions_transactioncount
+                WHERE {condition} AND bucket = piece.bucket AND starts_at >= start AND starts_at < before
+            ) AS counted
             UNION ALL
-            SELECT change FROM transactions_uncounted
+            SELECT delta FROM transactions_countdelta
             WHERE {condition} AND minute >= %({stretch}_first)s AND minute < %({stretch}_last)s
             UNION ALL
             SELECT cut.count
@@ -130,28 +130,28 @@ def _count_sql(stretch: str, condition: str) -> str:
 
 
 def _buckets_sql(condition: str) -> str:
-    """The spans of the depth that `place` comes to next, within the span that it has found."""
-    spans = ", ".join(f"'{span}'" for span in SPANS)
+    """The buckets of the depth that `place` comes to next, within the bucket that it has found."""
+    buckets = ", ".join(f"'{bucket}'" for bucket in BUCKETS)
     return f"""
-        SELECT span, begins_at, sum(count)::bigint AS count
-        FROM (SELECT (ARRAY[{spans}])[place.depth + 1] AS span) AS next,
+        SELECT bucket, starts_at, sum(count)::bigint AS count
+        FROM (SELECT (ARRAY[{buckets}])[place.depth + 1] AS bucket) AS next,
         LATERAL (
-            SELECT begins_at, count FROM transactions_tally AS tally
-            WHERE {condition} AND tally.span = next.span AND begins_at >= start AND begins_at < before
+            SELECT starts_at, count FROM transactions_transactioncount AS counted
+            WHERE {condition} AND counted.bucket = next.bucket AND starts_at >= start AND starts_at < before
             UNION ALL
-            SELECT date_trunc(next.span, minute, 'UTC'), change FROM transactions_uncounted
+            SELECT date_trunc(next.bucket, minute, 'UTC'), delta FROM transactions_countdelta
             WHERE {condition} AND minute >= start AND minute < before
         ) AS part
-        GROUP BY span, begins_at
+        GROUP BY bucket, starts_at
     """  # noqa: S608
 
 
-def _stretch(name: str, found: list[Piece]) -> dict[str, Any]:
+def _range_parameters(name: str, found: list[TimeRange]) -> dict[str, Any]:
     """The pieces of a stretch of time by the names of `_count_sql`."""
-    whole = [piece for piece in found if piece.span]
-    cut = [piece for piece in found if not piece.span]
+    whole = [piece for piece in found if piece.bucket]
+    cut = [piece for piece in found if not piece.bucket]
     return {
-        f"{name}_spans": [piece.span for piece in whole],
+        f"{name}_buckets": [piece.bucket for piece in whole],
         f"{name}_starts": [piece.start for piece in whole],
         f"{name}_ends": [piece.end for piece in whole],
         f"{name}_first": whole[0].start if whole else BEGINNING,

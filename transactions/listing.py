@@ -5,34 +5,34 @@ from itertools import product
 
 from core import rows
 from transactions import counting
-from transactions.counting import Wanted
-from transactions.models import Status, Transaction, Type
+from transactions.counting import TransactionFilter
+from transactions.models import Transaction, TransactionStatus, TransactionType
 
 # Up to here, passing over entries of an index costs less than looking where the page begins.
-NEAR = 1_000
+MAX_PLAIN_OFFSET = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TransactionPage:
     """A page and the number of all rows that match."""
 
     transactions: list[Transaction]
     total: int
 
 
-def page(wanted: Wanted, *, limit: int, offset: int) -> Listed:
+def page(criteria: TransactionFilter, *, limit: int, offset: int) -> TransactionPage:
     """Up to `limit` rows after the newest `offset`."""
-    sql = _page_sql(wanted, is_near=offset <= NEAR)
-    found = rows.run(sql, {**wanted.values, "limit": limit, "offset": offset}).fetchall()
+    sql = _page_sql(criteria, is_near=offset <= MAX_PLAIN_OFFSET)
+    found = rows.run(sql, {**criteria.values, "limit": limit, "offset": offset}).fetchall()
     # The total comes with each row, and with one of nothing where the page is empty.
     listed = [rows.instance(Transaction, values) for _, *values in found if values[0] is not None]
-    return Listed(listed, found[0][0])
+    return TransactionPage(listed, found[0][0])
 
 
-def _page_sql(wanted: Wanted, *, is_near: bool) -> str:
+def _page_sql(criteria: TransactionFilter, *, is_near: bool) -> str:
     place, before, rest = "", "%(end)s", "%(offset)s::bigint"
     if not is_near:
-        place = f"place AS ({counting.place_sql(wanted)}),"
+        place = f"place AS ({counting.position_sql(criteria)}),"
         before, rest = "(SELECT before FROM place)", "(SELECT rest FROM place)"
     order = "ORDER BY created_at DESC, id DESC"
     # An index has each condition's rows in order, of which the page can only be among the first.
@@ -42,11 +42,11 @@ def _page_sql(wanted: Wanted, *, is_near: bool) -> str:
             WHERE {condition} AND created_at >= %(start)s AND created_at < {before}
             {order} LIMIT {rest} + %(limit)s
         )"""  # noqa: S608
-        for condition in _conditions(wanted)
+        for condition in _conditions(criteria)
     )
     return f"""
         WITH {place}
-        total AS ({counting.total_sql(wanted)}),
+        total AS ({counting.total_sql(criteria)}),
         key AS (SELECT id FROM ({matching}) AS matching {order} LIMIT %(limit)s OFFSET {rest})
         SELECT total.count, {rows.columns(Transaction, "row")}
         FROM total LEFT JOIN (key JOIN transactions_transaction AS row USING (id)) ON true
@@ -54,13 +54,13 @@ def _page_sql(wanted: Wanted, *, is_near: bool) -> str:
     """  # noqa: S608
 
 
-def _conditions(wanted: Wanted) -> list[str]:
+def _conditions(criteria: TransactionFilter) -> list[str]:
     """Each type and status for itself where there is a filter."""
-    if wanted.type is None and wanted.status is None:
-        return [wanted.condition]
-    types = [] if wanted.type else [f"type = '{kind}'" for kind in Type]
-    statuses = [] if wanted.status else [f"status = '{status}'" for status in Status]
+    if criteria.type is None and criteria.status is None:
+        return [criteria.condition]
+    types = [] if criteria.type else [f"type = '{kind}'" for kind in TransactionType]
+    statuses = [] if criteria.status else [f"status = '{status}'" for status in TransactionStatus]
     return [
-        " AND ".join([wanted.condition, *others])
+        " AND ".join([criteria.condition, *others])
         for others in product(*(each for each in (types, statuses) if each))
     ]

@@ -3,31 +3,41 @@
 from django.db import models
 from django.db.models import Q
 
+from core import triggers
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
-from transactions.ledger_models import Account, Entry, Fact, Journal, Kind, Unfolded
-from transactions.tally_models import Span, Tally, Uncounted
 
 __all__ = [
-    "Account", "Entry", "Fact", "IllegalMove", "Journal", "Kind", "Span", "Status", "Tally", "Transaction",
-    "Type", "Uncounted", "Unfolded",
-]  # fmt: skip
+    "CountBucket",
+    "CountDelta",
+    "IllegalTransition",
+    "Transaction",
+    "TransactionCount",
+    "TransactionStatus",
+    "TransactionType",
+]
 
 
-class Type(models.TextChoices):
+class TransactionType(models.TextChoices):
     PAYMENT = "payment"
     REFUND = "refund"
     FAILED = "failed"
 
 
-class Status(models.TextChoices):
+class TransactionStatus(models.TextChoices):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     PENDING = "pending"
     REFUNDED = "refunded"
 
 
-class IllegalMove(Exception):
+TRANSITIONS = {
+    TransactionStatus.PENDING: {TransactionStatus.SUCCEEDED, TransactionStatus.FAILED},
+    TransactionStatus.SUCCEEDED: {TransactionStatus.REFUNDED},
+}
+
+
+class IllegalTransition(Exception):
     """There is no row of the history that could become what it was asked to become."""
 
 
@@ -38,13 +48,18 @@ class Transaction(models.Model):
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     payment_id = PublicId()
     refund_id = PublicId(null=True, unique=True)
-    type = models.CharField(max_length=7, choices=Type.choices)
-    status = models.CharField(max_length=9, choices=Status.choices)
+    type = models.CharField(max_length=7, choices=TransactionType.choices)
+    status = models.CharField(max_length=9, choices=TransactionStatus.choices)
     amount = models.BigIntegerField(help_text="Satang; negative for refunds.")
     currency = models.CharField(max_length=3)
     created_at = models.DateTimeField()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("a transaction is never deleted"),
+            triggers.ReadOnly("a transaction changes only its status", exclude=["status"], is_forbidden=True),
+            triggers.Transitions("status", TRANSITIONS, noun="a transaction"),
+        ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="transaction_newest_first"),
             models.Index(
@@ -58,8 +73,12 @@ class Transaction(models.Model):
                 condition=Q(type__in=["payment", "failed"]),
                 name="transaction_once_per_payment",
             ),
-            models.CheckConstraint(condition=Q(type__in=Type.values), name="transaction_type_known"),
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="transaction_status_known"),
+            models.CheckConstraint(
+                condition=Q(type__in=TransactionType.values), name="transaction_type_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=TransactionStatus.values), name="transaction_status_known"
+            ),
             models.CheckConstraint(
                 condition=Q(type="refund", amount__lt=0, refund_id__isnull=False)
                 | Q(type__in=["payment", "failed"], amount__gt=0, refund_id__isnull=True),
@@ -76,3 +95,58 @@ class Transaction(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class CountBucket(models.TextChoices):
+    """UTC time is cut into these; each cuts the one before without a rest."""
+
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
+
+
+class TransactionCount(models.Model):
+    """Rows of one merchant, type and status created within one bucket, without what is still a pending delta."""
+
+    merchant_id = PublicId()
+    bucket = models.CharField(max_length=6, choices=CountBucket.choices)
+    starts_at = models.DateTimeField()
+    type = models.CharField(max_length=7)
+    status = models.CharField(max_length=9)
+    count = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "tallies"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["merchant_id", "bucket", "starts_at", "type", "status"], name="transactioncount_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(bucket__in=CountBucket.values), name="transactioncount_bucket_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.bucket} {self.starts_at:%Y-%m-%d %H:%M}"
+
+
+class CountDelta(models.Model):
+    """Rows that came to a minute, or left one type and status for another, and are not in a count yet.
+
+    Appended in the commit of the delta itself, so that rows of a busy merchant never queue for a count.
+    Deleting it adds it to the counts.
+    """
+
+    merchant_id = PublicId()
+    minute = models.DateTimeField()
+    type = models.CharField(max_length=7)
+    status = models.CharField(max_length=9)
+    delta = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "uncounted"
+        indexes = [models.Index(fields=["merchant_id", "minute"], name="countdelta_of_merchant")]
+
+    def __str__(self) -> str:
+        return f"{self.delta:+} at {self.minute:%Y-%m-%d %H:%M}"

@@ -1,6 +1,6 @@
 """The transaction history and the balance, as the OpenAPI document tells it."""
 
-from core.openapi import Operation, Shown, Tag
+from core.openapi import Body, Operation, Tag
 from core.scopes import Scope
 from transactions.serializers import BalanceObject, BalanceQuery, TransactionList, TransactionQuery
 
@@ -22,7 +22,7 @@ list_ = Operation(
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
     query=TransactionQuery,
-    answer=Shown(TransactionList, {"transactions": [TRANSACTION], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(TransactionList, {"transactions": [TRANSACTION], "total": 1, "limit": 20, "offset": 0}),
 )
 
 balance = Operation(
@@ -33,5 +33,5 @@ balance = Operation(
     description="What the merchant has now, or had at some time: `available` for refunds and withdrawals, "
     "`reserved` for those under way.",
     query=BalanceQuery,
-    answer=Shown(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
+    response=Body(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
 )

@@ -2,19 +2,19 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields
+from core import fields, response_fields
 from core.paging import PageQuery
-from transactions.models import Status, Type
+from transactions.models import TransactionStatus, TransactionType
 
 MOST_HELD = 2**53 - 1
 """Satang: the largest integer that every JSON reader keeps exact."""
-LISTED_TYPES = [Type.PAYMENT, Type.REFUND]  # failed attempts are found by status
+LISTED_TYPES = [TransactionType.PAYMENT, TransactionType.REFUND]  # failed attempts are found by status
 
 
 class TransactionQuery(PageQuery):
     """Filters of the transaction history."""
 
-    status = fields.Choice(Status.values, required=False, help_text="Only this status.")
+    status = fields.Choice(TransactionStatus.values, required=False, help_text="Only this status.")
     type = fields.Choice([kind.value for kind in LISTED_TYPES], required=False, help_text="Only this type.")
     start_date = fields.QueryInstant(
         required=False, help_text="From this date (UTC) or instant on, inclusive."
@@ -28,16 +28,18 @@ class TransactionQuery(PageQuery):
 
 
 class TransactionObject(serializers.Serializer[Any]):
-    transaction_id = answers.public_id("txn_")
-    payment_id = answers.public_id("pay_")
-    type = serializers.ChoiceField(Type.choices)
-    status = serializers.ChoiceField(Status.choices)
-    amount = answers.satang(-answers.LARGEST, answers.LARGEST, "Satang; negative for refunds.")
-    currency = answers.currency()
-    created_at = answers.instant()
+    transaction_id = response_fields.public_id("txn_")
+    payment_id = response_fields.public_id("pay_")
+    type = serializers.ChoiceField(TransactionType.choices)
+    status = serializers.ChoiceField(TransactionStatus.choices)
+    amount = response_fields.satang(
+        -response_fields.MAX_SATANG, response_fields.MAX_SATANG, "Satang; negative for refunds."
+    )
+    currency = response_fields.currency()
+    created_at = response_fields.instant()
 
 
-class TransactionList(answers.Page):
+class TransactionList(response_fields.Page):
     """A page of transactions."""
 
     transactions = TransactionObject(many=True)
@@ -56,8 +58,8 @@ class BalanceQuery(serializers.Serializer[Any]):
 class BalanceObject(serializers.Serializer[Any]):
     """What a merchant has."""
 
-    available = answers.satang(0, MOST_HELD, "Satang that can be refunded or withdrawn.")
-    reserved = answers.satang(0, MOST_HELD, "Satang set aside for refunds and withdrawals under way.")
+    available = response_fields.satang(0, MOST_HELD, "Satang that can be refunded or withdrawn.")
+    reserved = response_fields.satang(0, MOST_HELD, "Satang set aside for refunds and withdrawals under way.")
     owed = serializers.IntegerField(
         min_value=1,
         max_value=MOST_HELD,
@@ -72,4 +74,4 @@ class BalanceObject(serializers.Serializer[Any]):
         help_text="Satang that only a statement file reports. They become available when the bank or a "
         "second person confirms them. Absent where there are none.",
     )
-    currency = answers.currency()
+    currency = response_fields.currency()

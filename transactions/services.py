@@ -6,8 +6,10 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from core import ids, rows
-from transactions import bulk, ledger
-from transactions.models import Fact, IllegalMove, Status, Transaction, Type
+from ledger import bulk
+from ledger import services as ledger
+from ledger.models import JournalType
+from transactions.models import IllegalTransition, Transaction, TransactionStatus, TransactionType
 
 
 def record_payment(
@@ -17,7 +19,7 @@ def record_payment(
     amount: int,
     currency: str,
     source: str,
-    at: datetime,
+    now: datetime,
     is_confirmed: bool = True,
 ) -> Transaction:
     """A payment that succeeded: `amount` (satang) is what was received, from the account `source`.
@@ -26,64 +28,95 @@ def record_payment(
     """
     ledger.credit(
         merchant_id=merchant_id,
-        fact=Fact.PAYMENT,
+        type=JournalType.PAYMENT,
         subject_id=payment_id,
         amount=amount,
         source=source,
-        at=at,
+        now=now,
         is_confirmed=is_confirmed,
     )
-    return _record(_row(Type.PAYMENT, Status.SUCCEEDED, payment_id, merchant_id, amount, currency, at))
+    return _record(
+        _row(
+            TransactionType.PAYMENT,
+            TransactionStatus.SUCCEEDED,
+            payment_id,
+            merchant_id,
+            amount,
+            currency,
+            now,
+        )
+    )
 
 
-def record_payments(credits: Sequence[bulk.Credit], *, currency: str, source: str, at: datetime) -> None:
+def record_payments(credits: Sequence[bulk.Credit], *, currency: str, source: str, now: datetime) -> None:
     """What `record_payment` does for each, by a few statements; the source is a bank."""
-    bulk.credit_all(Fact.PAYMENT, credits, source=source, at=at)
+    bulk.credit_all(JournalType.PAYMENT, credits, source=source, now=now)
     rows.copy_in(
         [
-            _row(Type.PAYMENT, Status.SUCCEEDED, each.subject_id, each.merchant_id, each.amount, currency, at)
+            _row(
+                TransactionType.PAYMENT,
+                TransactionStatus.SUCCEEDED,
+                each.subject_id,
+                each.merchant_id,
+                each.amount,
+                currency,
+                now,
+            )
             for each in credits
         ]
     )
 
 
 def record_failure(
-    *, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
+    *, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
 ) -> Transaction:
     """The row of an attempt that failed."""
-    return _record(_row(Type.FAILED, Status.FAILED, payment_id, merchant_id, amount, currency, at))
+    return _record(
+        _row(TransactionType.FAILED, TransactionStatus.FAILED, payment_id, merchant_id, amount, currency, now)
+    )
 
 
 def record_refund(
-    *, refund_id: str, payment_id: str, merchant_id: str, amount: int, currency: str, at: datetime
+    *, refund_id: str, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
 ) -> Transaction:
     """The row of a refund that begins; `amount` (satang) is positive here and negative in the history.
 
-    Its money moves by `transactions.ledger`, step by step.
+    Its money moves by `ledger.services`, step by step.
     """
     row = _row(
-        Type.REFUND, Status.PENDING, payment_id, merchant_id, -amount, currency, at, refund_id=refund_id
+        TransactionType.REFUND,
+        TransactionStatus.PENDING,
+        payment_id,
+        merchant_id,
+        -amount,
+        currency,
+        now,
+        refund_id=refund_id,
     )
     return _record(row)
 
 
-def settle_refund(*, refund_id: str, status: Status) -> None:
+def complete_refund(*, refund_id: str, status: TransactionStatus) -> None:
     """How the refund ended: `succeeded`, or `failed`, also where it was canceled.
 
-    Raises IllegalMove where it ended before, or never began.
+    Raises IllegalTransition where it ended before, or never began.
     """
-    _move(refund_id, Transaction.objects.filter(refund_id=refund_id, status=Status.PENDING), status)
+    _set_status(
+        refund_id, Transaction.objects.filter(refund_id=refund_id, status=TransactionStatus.PENDING), status
+    )
 
 
 def mark_refunded(*, payment_id: str) -> None:
-    """All of the payment went back. Raises IllegalMove where it had, or where nothing was paid."""
-    paid = Transaction.objects.filter(payment_id=payment_id, type=Type.PAYMENT, status=Status.SUCCEEDED)
-    _move(payment_id, paid, Status.REFUNDED)
+    """All of the payment went back. Raises IllegalTransition where it had, or where nothing was paid."""
+    paid = Transaction.objects.filter(
+        payment_id=payment_id, type=TransactionType.PAYMENT, status=TransactionStatus.SUCCEEDED
+    )
+    _set_status(payment_id, paid, TransactionStatus.REFUNDED)
 
 
-def _move(subject_id: str, row: QuerySet[Transaction], status: Status) -> None:
+def _set_status(subject_id: str, row: QuerySet[Transaction], status: TransactionStatus) -> None:
     if row.update(status=status) != 1:
-        raise IllegalMove(f"{subject_id}: no row that becomes {status}")
+        raise IllegalTransition(f"{subject_id}: no row that becomes {status}")
 
 
 def _record(row: Transaction) -> Transaction:
@@ -92,19 +125,19 @@ def _record(row: Transaction) -> Transaction:
 
 
 def _row(
-    kind: Type,
-    status: Status,
+    kind: TransactionType,
+    status: TransactionStatus,
     payment_id: str,
     merchant_id: str,
     amount: int,
     currency: str,
-    at: datetime,
+    now: datetime,
     refund_id: str | None = None,
 ) -> Transaction:
     """Not stored yet."""
     return rows.new(
         Transaction,
-        id=ids.new("txn_", at),
+        id=ids.new("txn_", now),
         merchant_id=merchant_id,
         payment_id=payment_id,
         refund_id=refund_id,
@@ -112,5 +145,5 @@ def _row(
         status=status,
         amount=amount,
         currency=currency,
-        created_at=at,
+        created_at=now,
     )

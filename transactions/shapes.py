@@ -2,7 +2,7 @@ from typing import Any
 
 from core import money
 from core.clock import iso
-from transactions.ledger import Balance
+from ledger.services import Balance
 from transactions.models import Transaction
 
 
@@ -19,7 +19,7 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
 
 
 def balance_object(balance: Balance) -> dict[str, Any]:
-    owed = {"owed": balance.owed} if balance.owed else {}
+    owed = {"owed": balance.debt} if balance.debt else {}
     unconfirmed = {"unconfirmed": balance.unconfirmed} if balance.unconfirmed else {}
     return {
         "available": balance.available,

@@ -1,14 +1,8 @@
 from celery import shared_task
 
-from core import clock
-from transactions import counting, ledger
+from transactions import counting
 
 
-@shared_task(name="transactions.fold_due")
-def fold_due() -> None:
-    ledger.fold_due(now=clock.now())
-
-
-@shared_task(name="transactions.count_due")
-def count_due() -> None:
-    counting.fold()
+@shared_task(name="transactions.roll_up_counts")
+def roll_up_counts() -> None:
+    counting.roll_up()

@@ -9,13 +9,13 @@ from django.utils.timezone import localtime
 
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
-from transfers.models import OPEN, CircuitBreaker, Step, Transfer
-from transfers.schedule import OVERDUE
+from transfers.models import OPEN_STATES, CircuitBreaker, Transfer, TransferEvent
+from transfers.schedule import OVERDUE_AFTER
 
-STEPS_SHOWN = 50
+MAX_EVENTS_SHOWN = 50
 
 
-class Overdue(admin.SimpleListFilter):
+class OverdueFilter(admin.SimpleListFilter):
     """Those that take so long that somebody has to ask the bank."""
 
     title, parameter_name = "end", "end"
@@ -24,16 +24,16 @@ class Overdue(admin.SimpleListFilter):
         return [("overdue", "overdue")]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
-        return queryset.open_since(clock.now() - OVERDUE) if self.value() else queryset
+        return queryset.open_since(clock.now() - OVERDUE_AFTER) if self.value() else queryset
 
 
 class TransferAdmin(ReadOnlyAdmin):
-    """How to read them; `receipts`, which knows whose each is, adds what staff may do and registers it."""
+    """How to read them; `movements`, which knows whose each is, adds what staff may do and registers it."""
 
     shows_personal_data = True
 
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
-    list_filter = [Overdue, "state", "purpose", "route"]
+    list_filter = [OverdueFilter, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
     indexed_filters = frozenset({"end"})
 
@@ -43,38 +43,44 @@ class TransferAdmin(ReadOnlyAdmin):
 
     @admin.display(description="open for")
     def open_for(self, transfer: Transfer) -> str | None:
-        return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN else None
+        return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN_STATES else None
 
     @admin.display(description="account")
     def account_masked(self, transfer: Transfer) -> str | None:
         return vault.masked(transfer.account or None)
 
-    @admin.display(description="what happened")
-    def happened(self, transfer: Transfer) -> SafeString:
-        told = (
-            (f"{localtime(step.at):%Y-%m-%d %H:%M:%S}", step.what, step.said, step.actor, step.request_id)
-            for step in _steps(transfer)
+    @admin.display(description="history")
+    def history(self, transfer: Transfer) -> SafeString:
+        lines = (
+            (
+                f"{localtime(event.created_at):%Y-%m-%d %H:%M:%S}",
+                event.type,
+                event.answer,
+                event.actor,
+                event.request_id,
+            )
+            for event in _newest_events(transfer)
         )
-        return format_html_join("", "<div>{} {} {} {} {}</div>", told)
+        return format_html_join("", "<div>{} {} {} {} {}</div>", lines)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = [field.name for field in Transfer._meta.concrete_fields if field.name != "account_sealed"]
-        return [*plain, "account_masked", "happened"]
+        return [*plain, "account_masked", "history"]
 
 
-@admin.register(Step)
-class StepAdmin(ReadOnlyAdmin):
-    list_display = ["transfer_id", "what", "said", "actor", "request_id", "at"]
-    list_filter = ["what"]
+@admin.register(TransferEvent)
+class TransferEventAdmin(ReadOnlyAdmin):
+    list_display = ["transfer_id", "type", "answer", "actor", "request_id", "created_at"]
+    list_filter = ["type"]
     search_fields = ["=transfer__id"]
     ordering = ["-id"]
 
 
 @admin.register(CircuitBreaker)
 class CircuitBreakerAdmin(ReadOnlyAdmin):
-    list_display = ["route", "merchant_id", "silences", "openings", "since", "open_until"]
+    list_display = ["route", "merchant_id", "failures", "openings", "first_failed_at", "open_until"]
 
 
-def _steps(transfer: Transfer) -> QuerySet[Step]:
+def _newest_events(transfer: Transfer) -> QuerySet[TransferEvent]:
     """The last, the newest first."""
-    return transfer.steps.order_by("-at", "-pk")[:STEPS_SHOWN]
+    return transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]

@@ -3,8 +3,8 @@
 import logging
 from datetime import datetime
 
-from core import ids, origin
-from transfers.models import Contradiction
+from core import ids, request_context
+from transfers.models import TransferContradiction
 
 log = logging.getLogger("transfers")
 
@@ -28,8 +28,8 @@ def record(
 
     The same contradiction again changes nothing, also after staff have ended it.
     """
-    cause = origin.current()
-    found = Contradiction(
+    cause = request_context.current()
+    contradiction = TransferContradiction(
         id=ids.new("ctr_", now),
         subject_id=subject_id,
         merchant_id=merchant_id,
@@ -42,7 +42,7 @@ def record(
         bank_reference=bank_reference,
         actor=cause.actor,
         request_id=cause.request_id,
-        at=now,
+        created_at=now,
     )
-    Contradiction.objects.bulk_create([found], ignore_conflicts=True)
+    TransferContradiction.objects.bulk_create([contradiction], ignore_conflicts=True)
     log.error("%s is %s here, and %s says %s", subject_id, state, route, answer)

@@ -5,7 +5,7 @@ InvalidBankAccount = invalid_field("bank_account", "bank_account is an account n
 InvalidAccountName = invalid_field("account_name", "account_name has 1 to 140 characters.")
 
 
-class AlreadyTold(Exception):
+class AlreadySubmitted(Exception):
     """The bank was told of the order, or may have been: it cannot be canceled."""
 
 
@@ -13,5 +13,5 @@ class NotOverdue(Exception):
     """Staff cannot end this transfer: the bank was not told of it, may still answer, or has answered."""
 
 
-class NotBookedAsSent(Exception):
+class NotSucceeded(Exception):
     """Staff cannot book this transfer as returned: it did not succeed here, or came back already."""

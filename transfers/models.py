@@ -6,61 +6,63 @@ from typing import Any
 from django.db import connection, models
 from django.db.models import OuterRef, Q, Subquery
 
-from banks import Order, Purpose
-from core import vault
+from banks import TransferOrder, TransferPurpose
+from core import triggers, vault
 from core.columns import PublicId, PublicIdKey
 
 
-class State(models.TextChoices):
+class TransferState(models.TextChoices):
     HELD = "held"  # waits for approval: it is neither sent nor due
     QUEUED = "queued"  # may be sent, or canceled
-    TOLD = "told"  # the call is or was under way: from here on the bank is only asked
+    SUBMITTED = "submitted"  # the call is or was under way: from here on the bank is only asked
     SUCCEEDED = "succeeded"  # the money arrived
     FAILED = "failed"  # it never left
     RETURNED = "returned"  # it arrived and came back
     CANCELED = "canceled"  # before anybody was told
 
 
-OPEN = (State.QUEUED, State.TOLD)
-CANCELABLE = (State.HELD, State.QUEUED)
-UNTOLD = (*CANCELABLE, State.CANCELED)
-NOT_ENDED = (State.HELD, *OPEN)
+OPEN_STATES = (TransferState.QUEUED, TransferState.SUBMITTED)
+CANCELABLE_STATES = (TransferState.HELD, TransferState.QUEUED)
+UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
+UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
 # Kept by the database too. Back to queued only if the bank surely never heard of it and was never asked.
-MOVES = {
-    State.HELD: {State.QUEUED, State.CANCELED},
-    State.QUEUED: {State.TOLD, State.CANCELED},
-    State.TOLD: {State.SUCCEEDED, State.FAILED, State.QUEUED},
-    State.SUCCEEDED: {State.RETURNED},
+TRANSITIONS = {
+    TransferState.HELD: {TransferState.QUEUED, TransferState.CANCELED},
+    TransferState.QUEUED: {TransferState.SUBMITTED, TransferState.CANCELED},
+    TransferState.SUBMITTED: {TransferState.SUCCEEDED, TransferState.FAILED, TransferState.QUEUED},
+    TransferState.SUCCEEDED: {TransferState.RETURNED},
 }
 
 
 _DUE_ROUTES = """
 WITH RECURSIVE known (route) AS (
     (SELECT route FROM transfers_transfer
-     WHERE purpose = %(purpose)s AND state IN ('queued', 'told') ORDER BY route LIMIT 1)
+     WHERE purpose = %(purpose)s AND state IN ('queued', 'submitted') ORDER BY route LIMIT 1)
     UNION ALL
     SELECT (SELECT t.route FROM transfers_transfer t
-            WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'told') AND t.route > known.route
+            WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'submitted') AND t.route > known.route
             ORDER BY t.route LIMIT 1)
     FROM known WHERE known.route IS NOT NULL
 )
 SELECT route FROM known WHERE EXISTS (
     SELECT 1 FROM transfers_transfer t
-    WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'told') AND t.route = known.route
+    WHERE t.purpose = %(purpose)s AND t.state IN ('queued', 'submitted') AND t.route = known.route
       AND t.due_at <= %(now)s
 )
 """
 
 
-class IllegalMove(Exception):
+class IllegalTransition(Exception):
     """A transfer cannot go from where it is to where it was sent."""
 
 
 class TransferQuerySet(models.QuerySet["Transfer"]):
-    def due(self, purpose: Purpose, route: str, now: datetime) -> "TransferQuerySet":
-        return self.filter(purpose=purpose, route=route, state__in=OPEN, due_at__lte=now).order_by("due_at")
+    def due(self, purpose: TransferPurpose, route: str, now: datetime) -> "TransferQuerySet":
+        return self.filter(purpose=purpose, route=route, state__in=OPEN_STATES, due_at__lte=now).order_by(
+            "due_at"
+        )
 
-    def due_routes(self, purpose: Purpose, now: datetime) -> list[str]:
+    def due_routes(self, purpose: TransferPurpose, now: datetime) -> list[str]:
         """The routes by which something is due. Reads one index entry for each route, not each transfer."""
         with connection.cursor() as cursor:
             cursor.execute(_DUE_ROUTES, {"purpose": purpose, "now": now})
@@ -71,9 +73,9 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
 
         Without those that are held because their merchant owes: no bank can say anything about them.
         """
-        newest = Step.objects.filter(transfer=OuterRef("pk")).order_by("-pk").values("what")[:1]
-        open_orders = self.filter(state__in=OPEN, created_at__lt=at).annotate(newest=Subquery(newest))
-        return open_orders.exclude(state=State.QUEUED, newest=What.HELD)
+        newest = TransferEvent.objects.filter(transfer=OuterRef("pk")).order_by("-pk").values("type")[:1]
+        open_orders = self.filter(state__in=OPEN_STATES, created_at__lt=at).annotate(newest=Subquery(newest))
+        return open_orders.exclude(state=TransferState.QUEUED, newest=TransferEventType.HELD)
 
     def locked(self, order_id: str) -> "Transfer":
         """The row under its lock. Owners lock the payment and their own row before."""
@@ -97,31 +99,67 @@ class Transfer(models.Model):
     charge_id = models.CharField(
         max_length=64, blank=True, default="", help_text="Of what is taken back, such as a card's charge."
     )
-    state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
+    state = models.CharField(max_length=9, choices=TransferState.choices, default=TransferState.QUEUED)
     due_at = models.DateTimeField(help_text="When it is sent or inquired next.")
     lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
     inquiries = models.IntegerField(default=0)
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     failure_code = models.CharField(max_length=40, blank=True, default="")
     created_at = models.DateTimeField()
-    told_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
-    settled_by = models.CharField(
+    submitted_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    completed_by = models.CharField(
         max_length=150, blank=True, default="", help_text="Who of staff ended it, after asking the bank."
     )
 
-    objects: Any = TransferQuerySet.as_manager()
+    objects = TransferQuerySet.as_manager()
 
     class Meta:
-        permissions = [("settle_transfer", "Can end transfers on which the bank is silent")]
+        triggers = [
+            triggers.keep_rows("a transfer is never deleted"),
+            triggers.initial("state", [TransferState.HELD, TransferState.QUEUED], noun="a transfer"),
+            triggers.ReadOnly(
+                "what was ordered never changes",
+                fields=[
+                    "id",
+                    "purpose",
+                    "route",
+                    "amount",
+                    "bank_code",
+                    "account_name",
+                    "account_sealed",
+                    "charge_id",
+                    "created_at",
+                    "merchant_id",
+                ],
+            ),
+            triggers.Transitions("state", TRANSITIONS, noun="a transfer"),
+            # An inquiry means that the bank may have the order.
+            triggers.Refuse(
+                "inquired_is_not_sent_again",
+                triggers.UPDATE,
+                "an order that was inquired is not sent again",
+                condition="OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0",
+            ),
+            triggers.Refuse(
+                "completed_by_person_once",
+                triggers.UPDATE,
+                "only the change that ends a transfer names who ended it",
+                condition="NEW.completed_by <> OLD.completed_by "
+                "AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed'))",
+            ),
+        ]
+        permissions = [("complete_transfer", "Can end transfers on which the bank is silent")]
         indexes = [
             models.Index(
                 fields=["purpose", "route", "due_at"],
-                condition=Q(state__in=["queued", "told"]),
+                condition=Q(state__in=["queued", "submitted"]),
                 name="transfer_due_by_route",
             ),
             models.Index(
-                fields=["created_at"], condition=Q(state__in=["queued", "told"]), name="transfer_open_oldest"
+                fields=["created_at"],
+                condition=Q(state__in=["queued", "submitted"]),
+                name="transfer_open_oldest",
             ),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
@@ -130,7 +168,7 @@ class Transfer(models.Model):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=State.values), name="transfer_state_known"),
+            models.CheckConstraint(condition=Q(state__in=TransferState.values), name="transfer_state_known"),
             models.CheckConstraint(
                 condition=Q(purpose__in=["refund", "withdrawal", "return"]), name="transfer_purpose_known"
             ),
@@ -141,12 +179,13 @@ class Transfer(models.Model):
                 name="transfer_goes_to_an_account_or_a_card",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=UNTOLD) | Q(told_at__isnull=False), name="transfer_told_has_time"
+                condition=Q(state__in=UNSUBMITTED_STATES) | Q(submitted_at__isnull=False),
+                name="transfer_submitted_has_time",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=NOT_ENDED, ended_at__isnull=True)
-                | ~Q(state__in=NOT_ENDED) & Q(ended_at__isnull=False, lease_until__isnull=True),
-                name="transfer_ended_iff_over",
+                condition=Q(state__in=UNFINISHED_STATES, completed_at__isnull=True)
+                | ~Q(state__in=UNFINISHED_STATES) & Q(completed_at__isnull=False, lease_until__isnull=True),
+                name="transfer_completed_iff_finished",
             ),
             models.CheckConstraint(
                 condition=Q(state__in=["failed", "returned"]) & ~Q(failure_code="")
@@ -154,18 +193,18 @@ class Transfer(models.Model):
                 name="transfer_reason_iff_failed",
             ),
             models.CheckConstraint(
-                condition=Q(settled_by="") | Q(state__in=["succeeded", "failed", "returned"]),
-                name="transfer_settled_by_hand_is_over",
+                condition=Q(completed_by="") | Q(state__in=["succeeded", "failed", "returned"]),
+                name="transfer_completed_by_staff_is_finished",
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.id} {self.state}"
 
-    def become(self, target: State, **fields: Any) -> None:
-        """Change state and end the lease, or raise IllegalMove. The caller holds the row lock."""
-        if target not in MOVES.get(State(self.state), set()):
-            raise IllegalMove(f"{self.id}: {self.state} to {target}")
+    def transition(self, target: TransferState, **fields: Any) -> None:
+        """Change state and end the lease, or raise IllegalTransition. The caller holds the row lock."""
+        if target not in TRANSITIONS.get(TransferState(self.state), set()):
+            raise IllegalTransition(f"{self.id}: {self.state} to {target}")
         fields = {"lease_until": None} | fields | {"state": target}
         for name, value in fields.items():
             setattr(self, name, value)
@@ -177,9 +216,9 @@ class Transfer(models.Model):
         return vault.open_sealed(sealed, context=self.id) if sealed else ""
 
     @property
-    def order(self) -> Order:
+    def order(self) -> TransferOrder:
         """As the bank is told."""
-        return Order(
+        return TransferOrder(
             order_id=self.id,
             purpose=self.purpose,  # type: ignore[arg-type]  # the database knows no other
             amount=self.amount,
@@ -190,10 +229,10 @@ class Transfer(models.Model):
         )
 
 
-class Contradiction(models.Model):
+class TransferContradiction(models.Model):
     """What a bank or an acquirer says of an order or a card charge that ended otherwise here. Append-only.
 
-    It is an exception until staff end it (`receipts.acts`).
+    It is an exception until staff end it (`reconciliation.exceptions.resolutions`).
     """
 
     id = PublicIdKey()
@@ -208,28 +247,31 @@ class Contradiction(models.Model):
     )
     answer_currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     bank_reference = models.CharField(max_length=64, blank=True, default="")
-    actor = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    actor = models.CharField(
+        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+    )
     request_id = models.CharField(max_length=64, blank=True, default="")
-    at = models.DateTimeField()
-
-    objects: Any = models.Manager()
+    created_at = models.DateTimeField()
 
     class Meta:
+        triggers = [triggers.append_only("what a bank reported is never changed")]
         constraints = [
-            models.UniqueConstraint(fields=["subject_id", "state", "answer"], name="contradiction_once")
+            models.UniqueConstraint(
+                fields=["subject_id", "state", "answer"], name="transfercontradiction_once"
+            )
         ]
 
     def __str__(self) -> str:
         return f"{self.subject_id}: {self.state} here, {self.answer} there"
 
 
-class What(models.TextChoices):
+class TransferEventType(models.TextChoices):
     """A step of a transfer: a state that it came to, or what else happened on its way."""
 
     HELD = "held"  # it waits for approval, or its merchant owes
     QUEUED = "queued"  # at once, or when it was approved
-    TOLD = "told"
-    UNREACHED = "unreached"  # the bank surely never heard of it: it is told again
+    SUBMITTED = "submitted"
+    NOT_SENT = "not_sent"  # the bank surely never heard of it: it is told again
     INQUIRY = "inquiry"  # the bank was asked what became of it
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -237,40 +279,45 @@ class What(models.TextChoices):
     CANCELED = "canceled"
 
 
-class Step(models.Model):
+class TransferEvent(models.Model):
     """What happened to a transfer and who caused it, in the commit of what it tells of. Append-only."""
 
-    transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="steps", db_index=False)
-    what = models.CharField(max_length=9, choices=What.choices)
-    said = models.CharField(
+    transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="events", db_index=False)
+    type = models.CharField(max_length=9, choices=TransferEventType.choices)
+    answer = models.CharField(
         max_length=10, blank=True, default="", help_text="By the bank that was asked, such as processing."
     )
-    actor = models.CharField(max_length=160, blank=True, default="", help_text="As core.origin has it.")
+    actor = models.CharField(
+        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+    )
     request_id = models.CharField(max_length=64, blank=True, default="")
-    at = models.DateTimeField()
+    created_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["transfer", "what", "at"], name="step_of_transfer")]
+        triggers = [triggers.append_only("the history of a transfer is never changed")]
+        indexes = [models.Index(fields=["transfer", "type", "created_at"], name="transferevent_of_transfer")]
         constraints = [
-            models.CheckConstraint(condition=Q(what__in=What.values), name="step_known"),
             models.CheckConstraint(
-                condition=Q(what="inquiry") & ~Q(said="") | ~Q(what="inquiry") & Q(said=""),
-                name="step_said_iff_asked",
+                condition=Q(type__in=TransferEventType.values), name="transferevent_type_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(type="inquiry") & ~Q(answer="") | ~Q(type="inquiry") & Q(answer=""),
+                name="transferevent_answer_iff_inquiry",
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.transfer_id} {self.what}"
+        return f"{self.transfer_id} {self.type}"
 
 
 class CircuitBreaker(models.Model):
-    """A counterparty that does not answer. An answer deletes the row. Only `transfers.breakers` writes it."""
+    """A counterparty that does not answer. An answer deletes the row. Only `transfers.circuit_breakers` writes it."""
 
     route = models.CharField(max_length=30, help_text="Such as acquirer:omise.")
     merchant_id = PublicId(blank=True, default="", help_text="For whom it is silent; empty for everybody.")
-    silences = models.IntegerField(default=0, help_text="Calls in a row without an answer.")
+    failures = models.IntegerField(default=0, help_text="Calls in a row without an answer.")
     openings = models.IntegerField(default=0, help_text="Rests in a row.")
-    since = models.DateTimeField(help_text="The first silence.")
+    first_failed_at = models.DateTimeField(help_text="The first silence.")
     open_until = models.DateTimeField(null=True, help_text="Nobody calls it before.")
 
     class Meta:

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from core import fields, thaibanks
 
-LONGEST_NAME = 140
+MAX_NAME_LENGTH = 140
 
 
 class Payee(serializers.Serializer[Any]):
@@ -17,9 +17,9 @@ class Payee(serializers.Serializer[Any]):
         min_length=2, max_length=10, help_text="The bank's 3-digit code, or its short name such as SCB."
     )
     bank_account = fields.Text(
-        min_length=thaibanks.SHORTEST, max_length=thaibanks.LONGEST, help_text="Digits and nothing else."
+        min_length=thaibanks.MIN_DIGITS, max_length=thaibanks.MAX_DIGITS, help_text="Digits and nothing else."
     )
-    account_name = fields.Text(max_length=LONGEST_NAME, help_text="The holder, as the bank knows them.")
+    account_name = fields.Text(max_length=MAX_NAME_LENGTH, help_text="The holder, as the bank knows them.")
 
     def validate_bank_code(self, given: str) -> str:
         bank = thaibanks.find(given)

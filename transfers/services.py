@@ -9,46 +9,64 @@ from datetime import datetime
 from typing import Literal
 
 import banks
-from banks import Order, OrderNotice, Purpose, Word, calling
+from banks import ReportedTransfer, TransferOrder, TransferPurpose, TransferResult, parallel
 from core import vault
-from core.slots import NoFreeSlot, Slots
-from merchants import links
-from transfers import breakers, settling, steps
-from transfers.breakers import Party
-from transfers.errors import AlreadyTold, NotBookedAsSent, NotOverdue
-from transfers.models import CANCELABLE, OPEN, State, Transfer, What
-from transfers.settling import (
+from core.bulkhead import Bulkhead, BulkheadFull
+from merchants import bank_connections
+from transfers import circuit_breakers, completion, history
+from transfers.circuit_breakers import Counterparty
+from transfers.completion import (
     ARRIVED,
     NEVER_ARRIVED,
-    Owner,
-    book_as_returned,
-    conclude,
-    overdue,
-    settle_by_hand,
+    TransferHandler,
+    complete_by_reversal,
+    complete_manually,
+    lock_overdue,
+    mark_returned,
 )
+from transfers.errors import AlreadySubmitted, NotOverdue, NotSucceeded
+from transfers.models import CANCELABLE_STATES, OPEN_STATES, Transfer, TransferEventType, TransferState
 
 __all__ = [
-    "ARRIVED", "NEVER_ARRIVED", "AlreadyTold", "NotBookedAsSent", "NotOverdue", "Owner",
-    "book_as_returned", "cancel", "conclude", "exists", "hear", "is_unsent", "overdue", "queue",
-    "release", "settle_by_hand", "taking_back", "weigh", "work",
+    "ARRIVED",
+    "NEVER_ARRIVED",
+    "AlreadySubmitted",
+    "NotOverdue",
+    "NotSucceeded",
+    "TransferHandler",
+    "apply_notification",
+    "cancel",
+    "classify_notification",
+    "complete_by_reversal",
+    "complete_manually",
+    "exists",
+    "is_queued",
+    "lock_overdue",
+    "mark_returned",
+    "matching_voids",
+    "queue",
+    "release",
+    "run_due",
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
 # Calls side by side in one worker.
-LINES = 8
+MAX_CALLS = 8
 # No new round after so many seconds: a bank that hangs must not hold up what else the worker has to do.
-PATIENCE_SECONDS = 5.0
+RUN_SECONDS = 5.0
 # Runs at once in one worker, and for one purpose by one route: the others go by where a bank is silent.
-RUNS, RUNS_OF_ROUTE = 8, 2
-_runs = Slots()
+MAX_RUNS, MAX_RUNS_OF_ROUTE = 8, 2
+_runs = Bulkhead()
 
 
-def queue(order: Order, *, route: str, at: datetime, merchant_id: str, is_held: bool = False) -> Transfer:
+def queue(
+    order: TransferOrder, *, route: str, at: datetime, merchant_id: str, is_held: bool = False
+) -> Transfer:
     """Store an order to be carried out from `at` on, at that merchant's bank. In the caller's transaction.
 
     is_held: it waits for approval; `release` queues it.
     """
-    state = State.HELD if is_held else State.QUEUED
+    state = TransferState.HELD if is_held else TransferState.QUEUED
     transfer: Transfer = Transfer.objects.create(
         id=order.order_id,
         purpose=order.purpose,
@@ -63,75 +81,86 @@ def queue(order: Order, *, route: str, at: datetime, merchant_id: str, is_held: 
         due_at=at,
         created_at=at,
     )
-    steps.note(transfer.id, What(state), at=at)
+    history.record_event(transfer.id, TransferEventType(state), at=at)
     return transfer
 
 
 def release(order_id: str, *, now: datetime) -> None:
-    """Held becomes queued, in the caller's transaction: it is approved. Raises IllegalMove."""
-    steps.move(Transfer.objects.locked(order_id), State.QUEUED, at=now, due_at=now)
+    """Held becomes queued, in the caller's transaction: it is approved. Raises IllegalTransition."""
+    history.transition(Transfer.objects.locked(order_id), TransferState.QUEUED, at=now, due_at=now)
 
 
 def cancel(order_id: str, *, now: datetime) -> None:
-    """Held or queued becomes canceled, in the caller's transaction. Raises AlreadyTold."""
+    """Held or queued becomes canceled, in the caller's transaction. Raises AlreadySubmitted."""
     transfer = Transfer.objects.locked(order_id)
-    if transfer.state not in CANCELABLE:
-        raise AlreadyTold(order_id)
-    steps.move(transfer, State.CANCELED, at=now, ended_at=now)
+    if transfer.state not in CANCELABLE_STATES:
+        raise AlreadySubmitted(order_id)
+    history.transition(transfer, TransferState.CANCELED, at=now, completed_at=now)
 
 
-def taking_back(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:
+def matching_voids(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:
     """Our orders to take back a payment of `amount` satang, carried out or not yet: its bank answers them by
     telling so. None where they are for less."""
-    if not banks.voids(route):
+    if not banks.is_void_only(route):
         return []
     made = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
-    orders = dict(made.filter(state__in=[*OPEN, State.SUCCEEDED]).values_list("pk", "amount"))
+    orders = dict(made.filter(state__in=[*OPEN_STATES, TransferState.SUCCEEDED]).values_list("pk", "amount"))
     return list(orders) if sum(orders.values()) == amount else []
 
 
-def work(purpose: Purpose, owner: Owner, *, now: Callable[[], datetime], limit: int = 50) -> int:
+def run_due(
+    purpose: TransferPurpose, handler: TransferHandler, *, now: Callable[[], datetime], limit: int = 50
+) -> int:
     """Send and inquire what is due, up to `limit`; returns how many were taken up.
 
     May run many times at once. A crash anywhere ends in an inquiry, never in a second sending.
     """
     taken = 0
     for route in Transfer.objects.due_routes(purpose, now()):
-        with suppress(NoFreeSlot), _runs.held(f"{purpose} {route}", total=RUNS, share=RUNS_OF_ROUTE):
-            taken += _work_by(route, purpose, owner, now, limit - taken)
+        with (
+            suppress(BulkheadFull),
+            _runs.hold(f"{purpose} {route}", total=MAX_RUNS, share=MAX_RUNS_OF_ROUTE),
+        ):
+            taken += _run_route(route, purpose, handler, now, limit - taken)
     return taken
 
 
-def _work_by(route: str, purpose: Purpose, owner: Owner, now: Callable[[], datetime], limit: int) -> int:
-    taken, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
+def _run_route(
+    route: str, purpose: TransferPurpose, handler: TransferHandler, now: Callable[[], datetime], limit: int
+) -> int:
+    taken, ends_at = 0, time.monotonic() + RUN_SECONDS
     while taken < limit and time.monotonic() < ends_at:
-        claimed = settling.claim(purpose, route, now=now(), limit=min(LINES, limit - taken))
+        claimed = completion.claim(purpose, route, now=now(), limit=min(MAX_CALLS, limit - taken))
         if not claimed:
             break
         taken += len(claimed)
-        _carry_out(claimed, owner, now)
+        _make_calls(claimed, handler, now)
     return taken
 
 
-def hear(notice: OrderNotice, owner: Owner, *, now: datetime) -> None:
+def apply_notification(notice: ReportedTransfer, handler: TransferHandler, *, now: datetime) -> None:
     """The bank's word of its own accord settles a transfer as an inquiry would; the same again is nothing."""
-    word = Word(notice.fate, notice.reference, notice.failure_code)
-    settling.settle(notice.order_id, word, owner, now=now)
+    result = TransferResult(notice.status, notice.reference, notice.failure_code)
+    completion.complete(notice.order_id, result, handler, now=now)
 
 
-def weigh(notice: OrderNotice, *, bank: str) -> Literal["new", "repeat", "conflict"]:
+def classify_notification(notice: ReportedTransfer, *, bank: str) -> Literal["new", "repeat", "conflict"]:
     """What a notice of `bank` would change. An order that this bank was not told of is a conflict."""
     told = Transfer.objects.filter(pk=notice.order_id, route__in=[f"bank:{bank}", f"acquirer:{bank}"])
     transfer = told.first()
-    fates = None if transfer is None else settling.FATES.get((State(transfer.state), notice.fate))
-    if fates is None:
+    states = (
+        None
+        if transfer is None
+        else completion.STEPS_TO_RESULT.get((TransferState(transfer.state), notice.status))
+    )
+    if states is None:
         return "conflict"
-    return "new" if fates else "repeat"
+    return "new" if states else "repeat"
 
 
-def is_unsent(order_id: str) -> bool:
+def is_queued(order_id: str) -> bool:
     """Whether it waits to be sent: no bank was told of it, or it surely never arrived there."""
-    return bool(Transfer.objects.filter(pk=order_id, state=State.QUEUED).exists())
+    return bool(Transfer.objects.filter(pk=order_id, state=TransferState.QUEUED).exists())
 
 
 def exists(order_id: str) -> bool:
@@ -140,40 +169,43 @@ def exists(order_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Errand:
+class _Call:
     """One call to be made: the first about its order, or an inquiry."""
 
     transfer: Transfer
     is_sending: bool
-    call: Callable[[], Word]
+    call: Callable[[], TransferResult]
 
 
-def _carry_out(claimed: list[Transfer], owner: Owner, now: Callable[[], datetime]) -> None:
-    prepared = [_prepared(transfer, owner, now()) for transfer in claimed]
-    errands = [errand for errand in prepared if errand is not None]
-    words = calling.timed_at_once([errand.call for errand in errands], silence=Word("unknown"))
-    for errand, word in zip(errands, words, strict=True):
-        _note(errand, word.said, owner, now())
-    parties = [Party.of(errand.transfer.route, errand.transfer.merchant_id) for errand in errands]
-    silences = [breakers.is_silence(word.said.fate, word.seconds) for word in words]
-    breakers.record(zip(parties, silences, strict=True), now=now())
+def _make_calls(claimed: list[Transfer], handler: TransferHandler, now: Callable[[], datetime]) -> None:
+    prepared = [_prepare(transfer, handler, now()) for transfer in claimed]
+    calls = [call for call in prepared if call is not None]
+    results = parallel.run_all_timed([call.call for call in calls], default=TransferResult("unknown"))
+    for call, result in zip(calls, results, strict=True):
+        _record(call, result.result, handler, now())
+    parties = [Counterparty.of(call.transfer.route, call.transfer.merchant_id) for call in calls]
+    silences = [circuit_breakers.is_failure(result.result.status, result.seconds) for result in results]
+    circuit_breakers.record_calls(zip(parties, silences, strict=True), now=now())
 
 
-def _prepared(transfer: Transfer, owner: Owner, now: datetime) -> _Errand | None:
+def _prepare(transfer: Transfer, handler: TransferHandler, now: datetime) -> _Call | None:
     """None if there is nothing to do for us; what fails is logged and comes due again by its lease."""
     try:
-        sender, order = banks.sender(transfer.route, links.of(transfer.merchant_id)), transfer.order
-        if transfer.state == State.TOLD:
-            return _Errand(transfer, False, lambda: sender.inquire(order))
-        if settling.begin(transfer.id, owner, now=now):
-            return _Errand(transfer, True, lambda: sender.send(order))
+        sender, order = (
+            banks.sender(transfer.route, bank_connections.credentials_of(transfer.merchant_id)),
+            transfer.order,
+        )
+        if transfer.state == TransferState.SUBMITTED:
+            return _Call(transfer, False, lambda: sender.inquire(order))
+        if completion.submit(transfer.id, handler, now=now):
+            return _Call(transfer, True, lambda: sender.send(order))
     except Exception:
         log.exception("transfer %s could not be taken up", transfer.id)
     return None
 
 
-def _note(errand: _Errand, word: Word, owner: Owner, now: datetime) -> None:
+def _record(call: _Call, result: TransferResult, handler: TransferHandler, now: datetime) -> None:
     try:
-        settling.note(errand.transfer, word, owner, was_sent=errand.is_sending, now=now)
+        completion.record_answer(call.transfer, result, handler, was_sent=call.is_sending, now=now)
     except Exception:
-        log.exception("the bank's word on transfer %s could not be noted", errand.transfer.id)
+        log.exception("the bank's word on transfer %s could not be noted", call.transfer.id)

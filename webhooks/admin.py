@@ -15,45 +15,55 @@ from django.utils.timezone import localtime
 from core import clock
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
-from webhooks import acts, endpoints, replays
-from webhooks.models import Attempt, Delivery, DisabledReason, Endpoint, EndpointAct, Event, Health, Tally
+from webhooks import endpoint_actions, endpoints, redelivery
+from webhooks.models import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryCounter,
+    DisabledReason,
+    Endpoint,
+    EndpointAction,
+    EndpointHealth,
+    Event,
+)
 
-SHOWN = 20
+MAX_SHOWN = 20
 # Failures are looked for among so many of an endpoint's newest deliveries, or the page would read them all.
-LOOKED_AT = 200
+MAX_SEARCHED = 200
 
 
-def in_words(health: Health | None, now: datetime) -> str:
+def describe_health(health: EndpointHealth | None, now: datetime) -> str:
     """How an endpoint does, for a person; times are of the console's time zone."""
     if health is None or health.verified_at is None:
-        return "unverified, " + _lately(health, now)
-    return _lately(health, now)
+        return "unverified, " + _recent_health(health, now)
+    return _recent_health(health, now)
 
 
-def _lately(health: Health | None, now: datetime) -> str:
+def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
     if health is None:
-        return "never asked"
+        return "no requests yet"
     if health.paused_until is not None:
-        return _pause(health, health.paused_until, now) + (
-            f", after {_failures(health)}" if health.failures else ""
+        return _pause_text(health, health.paused_until, now) + (
+            f", after {_failures_text(health)}" if health.consecutive_failures else ""
         )
-    if health.failures:
-        return _failures(health)
+    if health.consecutive_failures:
+        return _failures_text(health)
     answers = health.latency_ms is not None
-    return f"healthy, answers within {health.latency_ms} ms or so" if answers else "never asked"
+    return f"healthy, answers in about {health.latency_ms} ms" if answers else "no requests yet"
 
 
-def _pause(health: Health, until: datetime, now: datetime) -> str:
+def _pause_text(health: EndpointHealth, until: datetime, now: datetime) -> str:
     if until > now:
         return f"paused until {localtime(until):%H:%M:%S}, {health.pause_seconds:g} s"
-    return f"asked one delivery at a time since {localtime(until):%Y-%m-%d %H:%M:%S}"
+    return f"sends one delivery at a time since {localtime(until):%Y-%m-%d %H:%M:%S}"
 
 
-def _failures(health: Health) -> str:
-    return f"{health.failures} failure{pluralize(health.failures)} in a row, last: {health.last_error}"
+def _failures_text(health: EndpointHealth) -> str:
+    count = health.consecutive_failures
+    return f"{count} failure{pluralize(count)} in a row, last: {health.last_error}"
 
 
-def _listed(lines: Iterable[str]) -> str:
+def _html_list(lines: Iterable[str]) -> str:
     return format_html("<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((line,) for line in lines)))
 
 
@@ -65,7 +75,7 @@ class EndpointAdmin(ReadOnlyAdmin):
         "url",
         "status",
         "disabled_reason",
-        "health_now",
+        "current_health",
         "created_at",
         "deleted_at",
     ]
@@ -77,18 +87,19 @@ class EndpointAdmin(ReadOnlyAdmin):
     ]
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url"]
-    readonly_fields = ["health_now", "recent_acts", "latest_failures"]
-    actions = ["disable", "enable", "try_now", "replay_held"]
+    readonly_fields = ["current_health", "recent_actions", "latest_failures"]
+    actions = ["disable", "enable", "skip_pause", "replay_held"]
 
     @admin.display(description="health")
-    def health_now(self, endpoint: Endpoint) -> str:
-        return in_words(getattr(endpoint, "health", None), clock.now())
+    def current_health(self, endpoint: Endpoint) -> str:
+        return describe_health(getattr(endpoint, "health", None), clock.now())
 
-    @admin.display(description="what happened")
-    def recent_acts(self, endpoint: Endpoint) -> str:
-        recent = EndpointAct.objects.filter(endpoint=endpoint).order_by("-id")[:SHOWN]
-        return _listed(
-            f"{localtime(each.at):%Y-%m-%d %H:%M:%S} {each.get_act_display().lower()} by {each.actor}"
+    @admin.display(description="history")
+    def recent_actions(self, endpoint: Endpoint) -> str:
+        recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
+        return _html_list(
+            f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S} "
+            f"{each.get_type_display().lower()} by {each.initiator}"
             + (f": {each.detail}" if each.detail else "")
             for each in recent
         )
@@ -96,53 +107,55 @@ class EndpointAdmin(ReadOnlyAdmin):
     @admin.display(description="latest failures")
     def latest_failures(self, endpoint: Endpoint) -> str:
         newest = Delivery.objects.filter(endpoint=endpoint).order_by("-created_at", "-id")
-        attempts = Attempt.objects.filter(delivery__in=list(newest.values_list("pk", flat=True)[:LOOKED_AT]))
+        attempts = DeliveryAttempt.objects.filter(
+            delivery__in=list(newest.values_list("pk", flat=True)[:MAX_SEARCHED])
+        )
         failures = attempts.exclude(error="").order_by("-started_at")
-        return _listed(
+        return _html_list(
             f"{localtime(each.started_at):%Y-%m-%d %H:%M:%S} {each.delivery_id} #{each.number}: {each.error}"
             + (f", HTTP {each.status}" if each.status else "")
-            for each in failures[:SHOWN]
+            for each in failures[:MAX_SHOWN]
         )
 
-    @admin.action(description="Disable: hold what it should be told", permissions=["manage"])
-    def disable(self, request: HttpRequest, chosen: "QuerySet[Endpoint]") -> None:
-        self._each(request, chosen, "disabled", partial(endpoints.disable, reason=DisabledReason.STAFF))
+    @admin.action(description="Disable: hold its events for a replay", permissions=["manage"])
+    def disable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
+        self._for_each(request, selected, "disabled", partial(endpoints.disable, reason=DisabledReason.STAFF))
 
-    @admin.action(description="Enable, and forget how it failed", permissions=["manage"])
-    def enable(self, request: HttpRequest, chosen: "QuerySet[Endpoint]") -> None:
-        self._each(request, chosen, "enabled", endpoints.enable)
+    @admin.action(description="Enable and reset its health", permissions=["manage"])
+    def enable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
+        self._for_each(request, selected, "enabled", endpoints.enable)
 
-    @admin.action(description="Try now: do not wait for the end of a pause", permissions=["manage"])
-    def try_now(self, request: HttpRequest, chosen: "QuerySet[Endpoint]") -> None:
-        self._each(request, chosen, "tried", endpoints.try_now)
+    @admin.action(description="Skip the pause: send one delivery now", permissions=["manage"])
+    def skip_pause(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
+        self._for_each(request, selected, "pause skipped", endpoints.skip_pause)
 
-    @admin.action(description="Replay what was held while it was disabled", permissions=["manage"])
-    def replay_held(self, request: HttpRequest, chosen: "QuerySet[Endpoint]") -> None:
-        self._each(request, chosen, "replayed", replays.replay_held)
+    @admin.action(description="Replay held deliveries", permissions=["manage"])
+    def replay_held(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
+        self._for_each(request, selected, "replayed", redelivery.replay_held)
 
     def has_manage_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("webhooks.change_endpoint")
 
-    def _each(
-        self, request: HttpRequest, chosen: "QuerySet[Endpoint]", said: str, act: Callable[..., Any]
+    def _for_each(
+        self, request: HttpRequest, selected: "QuerySet[Endpoint]", done: str, service: Callable[..., Any]
     ) -> None:
-        actor = acts.staff(request.user.get_username())
-        for endpoint in chosen:
+        initiator = endpoint_actions.staff_initiator(request.user.get_username())
+        for endpoint in selected:
             try:
-                act(endpoint_id=endpoint.id, actor=actor, now=clock.now())
+                service(endpoint_id=endpoint.id, initiator=initiator, now=clock.now())
             except ApiError as refusal:
                 messages.error(request, f"{endpoint.id}: {refusal}")
             else:
-                self.log_change(request, endpoint, said)
-                messages.success(request, f"{endpoint.id}: {said}.")
+                self.log_change(request, endpoint, done)
+                messages.success(request, f"{endpoint.id}: {done}.")
 
 
-@admin.register(Health)
-class HealthAdmin(ReadOnlyAdmin):
+@admin.register(EndpointHealth)
+class EndpointHealthAdmin(ReadOnlyAdmin):
     list_display = [
         "endpoint",
         "verified_at",
-        "failures",
+        "consecutive_failures",
         "failing_since",
         "last_error",
         "paused_until",
@@ -155,19 +168,19 @@ class HealthAdmin(ReadOnlyAdmin):
     ]
     list_select_related = ["endpoint"]
     search_fields = ["=endpoint__id", "=endpoint__merchant__id"]
-    readonly_fields = ["in_words"]
+    readonly_fields = ["description"]
 
     @admin.display(description="in words")
-    def in_words(self, health: Health) -> str:
-        return in_words(health, clock.now())
+    def description(self, health: EndpointHealth) -> str:
+        return describe_health(health, clock.now())
 
 
-@admin.register(EndpointAct)
-class EndpointActAdmin(ReadOnlyAdmin):
-    list_display = ["id", "at", "endpoint", "act", "actor", "detail"]
-    list_filter = ["act"]
+@admin.register(EndpointAction)
+class EndpointActionAdmin(ReadOnlyAdmin):
+    list_display = ["id", "created_at", "endpoint", "type", "initiator", "detail"]
+    list_filter = ["type"]
     list_select_related = ["endpoint"]
-    search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=actor"]
+    search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=initiator"]
 
 
 @admin.register(Event)
@@ -184,8 +197,8 @@ class EventAdmin(ReadOnlyAdmin):
         return bytes(event.body).decode()
 
 
-class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    model = Attempt
+class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
+    model = DeliveryAttempt
     extra = 0
     can_delete = False
 
@@ -197,27 +210,27 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "event",
         "endpoint",
         "state",
-        "resend",
-        "asked_by",
-        "attempts",
+        "manual_number",
+        "actor",
+        "attempt_count",
         "due_at",
         "finished_at",
     ]
     list_filter = ["state"]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
-    inlines = [AttemptInline]
+    inlines = [DeliveryAttemptInline]
 
 
-@admin.register(Attempt)
-class AttemptAdmin(ReadOnlyAdmin):
+@admin.register(DeliveryAttempt)
+class DeliveryAttemptAdmin(ReadOnlyAdmin):
     list_display = ["id", "delivery", "number", "trigger", "started_at", "duration_ms", "status", "error"]
     list_filter = ["trigger", "error"]
     list_select_related = ["delivery"]
     search_fields = ["=delivery__id", "=delivery__event__id"]
 
 
-@admin.register(Tally)
-class TallyAdmin(ReadOnlyAdmin):
-    list_display = ["what", "outcome", "within_ms", "count", "total_ms"]
-    list_filter = ["what", "outcome"]
+@admin.register(DeliveryCounter)
+class DeliveryCounterAdmin(ReadOnlyAdmin):
+    list_display = ["type", "outcome", "bucket_ms", "count", "total_ms"]
+    list_filter = ["type", "outcome"]

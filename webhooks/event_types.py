@@ -1,4 +1,4 @@
-"""Everything a merchant can be told about."""
+"""The catalogue of event types."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Write down that something happened, and who is to be told, in the commit of what happened."""
+"""Publish events: store the event and its deliveries in the commit of the change itself."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,27 +7,28 @@ from typing import Any
 
 from django.db.models import Model
 
-from core import ids, origin, rows
+from core import ids, request_context, rows
 from merchants.models import Merchant
-from webhooks import doorbell, shapes
+from webhooks import shapes
+from webhooks.delivery import wakeup
 from webhooks.errors import EventNotFound
 from webhooks.event_types import EventType
 from webhooks.models import Delivery, Event
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """What merchants are to be told: `data` is the `data` of the notification."""
+class NewEvent:
+    """An event to publish: `data` is the `data` of the notification."""
 
     merchant_id: str
     type: str
     subject_id: str
     data: dict[str, Any]
-    at: datetime
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
+class _Subscriber:
     endpoint_id: str
     types: Sequence[str]
 
@@ -42,83 +43,93 @@ def find(*, merchant: Merchant, event_id: str) -> Event:
     return found
 
 
-def draft(happening: Happening) -> list[Model]:
+def prepare(new_event: NewEvent) -> list[Model]:
     """The event and a delivery for each endpoint that subscribes to it, in the order of insertion.
 
-    Costs one query. Whoever inserts them rings the doorbell after the commit if `rings(...)` says so.
+    Costs one query. The caller inserts the rows and wakes the workers after the commit.
     """
-    return _told(happening, _listeners([happening.merchant_id]).get(happening.merchant_id, []))
+    return _event_and_deliveries(
+        new_event, _subscribers([new_event.merchant_id]).get(new_event.merchant_id, [])
+    )
 
 
-def publish(happening: Happening) -> None:
-    """Tell of it in the caller's transaction: if that is rolled back, nothing happened."""
-    told = draft(happening)
-    rows.insert_together(told)
-    _ring_for(told)
+def publish(new_event: NewEvent) -> None:
+    """Publish an event in the caller's transaction."""
+    prepared = prepare(new_event)
+    rows.insert_together(prepared)
+    _wake_for(prepared)
 
 
-def publish_many(happenings: Sequence[Happening]) -> None:
-    """`publish` for sweeps: a few statements, however many happenings."""
-    listeners = _listeners({happening.merchant_id for happening in happenings})
-    told = [row for each in happenings for row in _told(each, listeners.get(each.merchant_id, []))]
-    happened = [row for row in told if isinstance(row, Event)]
-    waiting = [row for row in told if isinstance(row, Delivery)]
-    rows.copy_in(happened)
-    rows.copy_in(waiting)
-    _ring_for(told)
+def publish_many(new_events: Sequence[NewEvent]) -> None:
+    """Publish many events with three statements."""
+    subscribers = _subscribers({new_event.merchant_id for new_event in new_events})
+    prepared = [
+        row
+        for each in new_events
+        for row in _event_and_deliveries(each, subscribers.get(each.merchant_id, []))
+    ]
+    events = [row for row in prepared if isinstance(row, Event)]
+    deliveries = [row for row in prepared if isinstance(row, Delivery)]
+    rows.copy_in(events)
+    rows.copy_in(deliveries)
+    _wake_for(prepared)
 
 
-def rings(told: Iterable[Model]) -> bool:
-    """Whether somebody is to be told of it."""
-    return any(isinstance(row, Delivery) for row in told)
+def has_deliveries(prepared: Iterable[Model]) -> bool:
+    """Whether the prepared rows include a delivery."""
+    return any(isinstance(row, Delivery) for row in prepared)
 
 
-def _ring_for(told: Iterable[Model]) -> None:
-    if rings(told):
-        doorbell.ring_on_commit()
+def _wake_for(prepared: Iterable[Model]) -> None:
+    if has_deliveries(prepared):
+        wakeup.wake_on_commit()
 
 
-def _listeners(merchant_ids: Iterable[str]) -> dict[str, list[_Listener]]:
-    found: dict[str, list[_Listener]] = {}
+def _subscribers(merchant_ids: Iterable[str]) -> dict[str, list[_Subscriber]]:
+    found: dict[str, list[_Subscriber]] = {}
     known = rows.run(
         "SELECT merchant_id, id, events FROM webhooks_endpoint"
         " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
         [list(merchant_ids)],
     )
-    for merchant_id, *listener in known.fetchall():
-        found.setdefault(merchant_id, []).append(_Listener(*listener))
+    for merchant_id, *subscriber in known.fetchall():
+        found.setdefault(merchant_id, []).append(_Subscriber(*subscriber))
     return found
 
 
-def _told(happening: Happening, listeners: Iterable[_Listener]) -> list[Model]:
-    event = _event(happening)
-    interested = (listener for listener in listeners if event.type in listener.types)
-    return [event, *(_delivery(event, listener) for listener in interested)]
+def _event_and_deliveries(new_event: NewEvent, subscribers: Iterable[_Subscriber]) -> list[Model]:
+    event = _event(new_event)
+    interested = (subscriber for subscriber in subscribers if event.type in subscriber.types)
+    return [event, *(_delivery(event, subscriber) for subscriber in interested)]
 
 
-def _event(happening: Happening) -> Event:
-    kind, event_id, at = EventType(happening.type), ids.new("evt_", happening.at), happening.at
-    cause = origin.current()
+def _event(new_event: NewEvent) -> Event:
+    event_type, event_id, at = (
+        EventType(new_event.type),
+        ids.new("evt_", new_event.created_at),
+        new_event.created_at,
+    )
+    cause = request_context.current()
     return rows.new(
         Event,
         id=event_id,
-        merchant_id=happening.merchant_id,
-        type=kind.value,
-        subject_id=happening.subject_id,
-        body=shapes.message(type=kind.value, event_id=event_id, data=happening.data, at=at),
+        merchant_id=new_event.merchant_id,
+        type=event_type.value,
+        subject_id=new_event.subject_id,
+        body=shapes.event_body(type=event_type.value, event_id=event_id, data=new_event.data, at=at),
         actor=cause.actor,
         request_id=cause.request_id,
         created_at=at,
     )
 
 
-def _delivery(event: Event, listener: _Listener) -> Delivery:
+def _delivery(event: Event, subscriber: _Subscriber) -> Delivery:
     # Pending even where the endpoint is disabled: it may be enabled in this moment, and workers hold it else.
     return rows.new(
         Delivery,
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
-        endpoint_id=listener.endpoint_id,
+        endpoint_id=subscriber.endpoint_id,
         due_at=event.created_at,
         created_at=event.created_at,
     )

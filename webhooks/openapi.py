@@ -1,10 +1,29 @@
 """The operations on webhooks, as the OpenAPI document tells them."""
 
-from core.openapi import Link, Operation, Shown, Tag
+from typing import Any
+
+from core.openapi import Body, Link, Operation, Tag
 from core.paging import PageQuery
 from core.scopes import Scope
-from webhooks.errors import TooManyWebhooks, WebhookNotFound
+from webhooks.errors import (
+    DeliveryNotFound,
+    DeliveryNotRedeliverable,
+    EventNotFound,
+    TooManyWebhooks,
+    WebhookNotFound,
+    WebhookNotReplayable,
+    WebhookNotTestable,
+)
+from webhooks.event_types import PING
 from webhooks.serializers import (
+    DeliveryList,
+    DeliveryObject,
+    DeliveryQuery,
+    EventList,
+    EventObject,
+    EventQuery,
+    ReplayRequest,
+    ReplayResultObject,
     SecretRequest,
     WebhookChangeRequest,
     WebhookList,
@@ -45,9 +64,9 @@ create = Operation(
     summary="Configure a webhook",
     description="The URL is asked once, by a signed `webhook.ping`, before it is accepted; any HTTP answer "
     "will do. The secret is never part of the object.",
-    body=Shown(WebhookRequest, _GIVEN),
-    answer=Shown(WebhookObject, WEBHOOK),
-    refusals=(TooManyWebhooks,),
+    body=Body(WebhookRequest, _GIVEN),
+    response=Body(WebhookObject, WEBHOOK),
+    errors=(TooManyWebhooks,),
     links=(
         Link("get_webhook", _BY_ID),
         Link("get_webhook_secret", _BY_ID),
@@ -62,7 +81,7 @@ list_ = Operation(
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
-    answer=Shown(
+    response=Body(
         WebhookList,
         {"webhooks": [WEBHOOK | {"health": _PAUSED}], "total": 1, "limit": 20, "offset": 0},
     ),
@@ -74,8 +93,8 @@ retrieve = Operation(
     summary="Retrieve a webhook",
     description="A webhook that fails many times in a row is paused for a while: `health` says until when "
     "and why. One that failed for days, or answered 410, is `disabled`: `disabled_reason` says which.",
-    answer=Shown(WebhookObject, WEBHOOK),
-    refusals=(WebhookNotFound,),
+    response=Body(WebhookObject, WEBHOOK),
+    errors=(WebhookNotFound,),
 )
 change = Operation(
     name="change_webhook",
@@ -84,9 +103,9 @@ change = Operation(
     summary="Change a webhook",
     description="What is not named stays. A new URL is asked as at creation. While it is `disabled` its "
     "events are held; enabling it again sends nothing by itself: ask for a replay.",
-    body=Shown(WebhookChangeRequest, {"status": "disabled"}),
-    answer=Shown(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
-    refusals=(WebhookNotFound,),
+    body=Body(WebhookChangeRequest, {"status": "disabled"}),
+    response=Body(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
+    errors=(WebhookNotFound,),
 )
 destroy = Operation(
     name="delete_webhook",
@@ -94,7 +113,7 @@ destroy = Operation(
     scope=Scope.WEBHOOKS_WRITE,
     summary="Delete a webhook",
     description="Nothing more is sent to it.",
-    refusals=(WebhookNotFound,),
+    errors=(WebhookNotFound,),
 )
 secret = Operation(
     name="get_webhook_secret",
@@ -102,18 +121,121 @@ secret = Operation(
     scope=Scope.WEBHOOKS_WRITE,
     summary="Reveal the secret of a webhook",
     description="The one place that shows it.",
-    answer=Shown(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
-    refusals=(WebhookNotFound,),
+    response=Body(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
+    errors=(WebhookNotFound,),
 )
-renew_secret = Operation(
+rotate_secret = Operation(
     name="rotate_webhook_secret",
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Renew the secret of a webhook",
     description="For 24 hours messages carry two signatures, one by the secret before. Given the secret that "
     "signs already, nothing changes. The answer does not show the secret.",
-    body=Shown(SecretRequest, {}),
-    answer=Shown(WebhookObject, WEBHOOK),
-    refusals=(WebhookNotFound,),
+    body=Body(SecretRequest, {}),
+    response=Body(WebhookObject, WEBHOOK),
+    errors=(WebhookNotFound,),
     links=(Link("get_webhook_secret", _BY_ID),),
+)
+
+
+_PAGE = {"total": 1, "limit": 20, "offset": 0}
+EVENT: dict[str, Any] = {
+    "event": "payment.succeeded",
+    "event_id": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
+    "data": {"payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt", "status": "succeeded", "amount": 150_000},
+    "timestamp": "2026-11-21T03:05:42.310Z",
+}
+MANUAL_DELIVERY = {
+    "delivery_id": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
+    "webhook_id": WEBHOOK["webhook_id"],
+    "event_id": EVENT["event_id"],
+    "event": EVENT["event"],
+    "state": "pending",
+    "trigger": "manual",
+    "created_at": "2026-11-21T04:00:00.000Z",
+    "next_attempt_at": "2026-11-21T04:00:00.000Z",
+    "finished_at": None,
+    "attempts": [],
+}
+_ATTEMPT = {
+    "number": 1,
+    "started_at": "2026-11-21T03:05:42.318Z",
+    "duration_ms": 87,
+    "http_status": 200,
+    "error": None,
+    "response": "ok",
+}
+DELIVERY = MANUAL_DELIVERY | {
+    "state": "succeeded",
+    "trigger": "auto",
+    "created_at": EVENT["timestamp"],
+    "next_attempt_at": None,
+    "finished_at": "2026-11-21T03:05:42.405Z",
+    "attempts": [_ATTEMPT],
+}
+_EVENT_LINK = Link("get_event", {"event_id": "$response.body#/event_id"})
+_DELIVERIES_LINK = Link("list_webhook_deliveries", {"webhook_id": "$response.body#/webhook_id"})
+
+list_events = Operation(
+    name="list_events",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
+    summary="List events",
+    description="Everything that happened, newest first, whether anybody was told or not.",
+    query=EventQuery,
+    response=Body(EventList, {"events": [EVENT], **_PAGE}),
+)
+get_event = Operation(
+    name="get_event",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
+    summary="Retrieve an event",
+    description="Byte for byte the body of its message.",
+    response=Body(EventObject, EVENT),
+    errors=(EventNotFound,),
+)
+list_deliveries = Operation(
+    name="list_webhook_deliveries",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.PAYMENTS_READ,
+    summary="List the deliveries of a webhook",
+    description="Newest first, each with its attempts, the oldest first.",
+    query=DeliveryQuery,
+    response=Body(DeliveryList, {"deliveries": [DELIVERY], **_PAGE}),
+    errors=(WebhookNotFound,),
+)
+test = Operation(
+    name="test_webhook",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
+    summary="Test a webhook",
+    description="Sends a signed `webhook.ping` the way every message goes, once. How it went is found among "
+    "the deliveries.",
+    response=Body(DeliveryObject, MANUAL_DELIVERY | {"event": PING}),
+    errors=(WebhookNotFound, WebhookNotTestable),
+    links=(_EVENT_LINK, _DELIVERIES_LINK),
+)
+redeliver = Operation(
+    name="redeliver_webhook_delivery",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
+    summary="Deliver an event once more",
+    description="One more attempt under the same event id, as a delivery of its own. What the schedule does "
+    "with the first one stays as it is.",
+    response=Body(DeliveryObject, MANUAL_DELIVERY),
+    errors=(WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable),
+    links=(_EVENT_LINK, _DELIVERIES_LINK),
+)
+replay = Operation(
+    name="replay_webhook",
+    tag=Tag.WEBHOOKS,
+    scope=Scope.WEBHOOKS_WRITE,
+    summary="Send again what was missed",
+    description="Every event from `since` on that the webhook has not taken: what failed, what was held "
+    "while it was disabled, and events of its types that it was never to be told of. Each starts its "
+    "schedule anew. What still waits for its next attempt keeps its own. The oldest come first, 10,000 at "
+    "once.",
+    body=Body(ReplayRequest, {"since": "2026-11-20T17:00:00Z"}),
+    response=Body(ReplayResultObject, {"replayed": 42, "has_more": False}),
+    errors=(WebhookNotFound, WebhookNotReplayable),
 )

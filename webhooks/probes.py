@@ -7,23 +7,24 @@ from datetime import datetime
 
 from django.conf import settings
 
-from core import ids, rates
+from core import ids, rate_limits
 from core.errors import ServiceUnavailable
-from core.rates import Rate
+from core.rate_limits import RateLimit
 from merchants.errors import RateLimitExceeded
-from webhooks import client, posting, shapes, targets
+from webhooks import sending, shapes
 from webhooks.errors import InvalidUrl
 from webhooks.event_types import PING
+from webhooks.http import client, url_check
 from webhooks.models import Endpoint
-from webhooks.policy import policy_for
+from webhooks.sending import url_policy
 
 TIMEOUTS = client.Timeouts(connect=2.0, total=5.0)
 # Of the four threads of a web process two stay free, however slowly endpoints answer.
-AT_ONCE = 2
-PATIENCE_SECONDS = 0.5
+MAX_CONCURRENT_PROBES = 2
+WAIT_SECONDS = 0.5
 # Per merchant. More than anybody needs, and far too slow to look for open ports.
-RATE = Rate(per_second=0.5, burst=10)
-_places = threading.BoundedSemaphore(AT_ONCE)
+RATE_PER_MERCHANT = RateLimit(per_second=0.5, burst=10)
+_slots = threading.BoundedSemaphore(MAX_CONCURRENT_PROBES)
 _merchants: set[str] = set()
 _lock = threading.Lock()
 
@@ -34,15 +35,15 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     Raises InvalidUrl when it may not or cannot be reached, RateLimitExceeded when its merchant asks for too
     many, ServiceUnavailable when all merchants together do.
     """
-    with _one_of(endpoint.merchant_id):
-        _count(endpoint.merchant_id)
-        with _place():
+    with _slot_of_merchant(endpoint.merchant_id):
+        _check_rate(endpoint.merchant_id)
+        with _free_slot():
             return _probe(endpoint, now)
 
 
 def _probe(endpoint: Endpoint, now: datetime) -> int | None:
     if settings.WEBHOOK_PROBE == "off":
-        _judge(endpoint)
+        _check_url(endpoint)
         return None
     answer = _ping(endpoint, now)
     if answer.status is None or (settings.WEBHOOK_PROBE == "2xx" and answer.error):
@@ -50,10 +51,10 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
     return answer.status
 
 
-def _ping(endpoint: Endpoint, now: datetime) -> client.Answer:
+def _ping(endpoint: Endpoint, now: datetime) -> client.PostResult:
     event_id = ids.new("evt_", now)
-    body = shapes.message(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
-    return posting.post(
+    body = shapes.event_body(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
+    return sending.send(
         endpoint,
         message_id=event_id,
         body=body,
@@ -63,19 +64,19 @@ def _ping(endpoint: Endpoint, now: datetime) -> client.Answer:
     )
 
 
-def _judge(endpoint: Endpoint) -> None:
+def _check_url(endpoint: Endpoint) -> None:
     """Without a probe a name that cannot be looked up passes: every delivery judges again."""
-    policy = policy_for(endpoint.merchant.mode)
+    policy = url_policy(endpoint.merchant.mode)
     try:
-        target = targets.parse_target(endpoint.url, policy)
-        targets.resolve(target, policy, merchant_id=endpoint.merchant_id)
-    except targets.BadTarget as refusal:
-        if refusal.reason is not targets.Reason.DNS:
+        target = url_check.parse_target(endpoint.url, policy)
+        url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
+    except url_check.UrlRejected as refusal:
+        if refusal.reason is not url_check.RejectionReason.DNS:
             raise InvalidUrl(param="url") from None
 
 
 @contextmanager
-def _one_of(merchant_id: str) -> Iterator[None]:
+def _slot_of_merchant(merchant_id: str) -> Iterator[None]:
     """The one place that a merchant has: it cannot keep the others from theirs. Nobody waits for it."""
     with _lock:
         if merchant_id in _merchants:
@@ -88,10 +89,10 @@ def _one_of(merchant_id: str) -> Iterator[None]:
             _merchants.remove(merchant_id)
 
 
-def _count(merchant_id: str) -> None:
+def _check_rate(merchant_id: str) -> None:
     if settings.RATE_LIMIT == 0:
         return
-    room = rates.take(f"probes:{merchant_id}", RATE)
+    room = rate_limits.consume(f"probes:{merchant_id}", RATE_PER_MERCHANT)
     if room is not None and not room.allowed:
         raise _too_many(room.retry_after)
 
@@ -102,10 +103,10 @@ def _too_many(retry_after: int) -> RateLimitExceeded:
 
 
 @contextmanager
-def _place() -> Iterator[None]:
-    if not _places.acquire(timeout=PATIENCE_SECONDS):
+def _free_slot() -> Iterator[None]:
+    if not _slots.acquire(timeout=WAIT_SECONDS):
         raise ServiceUnavailable(retry_after=round(TIMEOUTS.total))
     try:
         yield
     finally:
-        _places.release()
+        _slots.release()

@@ -1,27 +1,39 @@
+"""Bodies, query parameters and objects of the webhook, event and delivery resources."""
+
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core import answers, fields
-from webhooks.event_types import EventType
-from webhooks.models import Condition, DisabledReason, EndpointStatus, Verification
-from webhooks.targets import LONGEST_URL
+from core import fields, response_fields
+from core.paging import PageQuery
+from webhooks.event_types import PING, EventType
+from webhooks.http.url_check import MAX_URL_LENGTH
+from webhooks.models import (
+    DeliveryState,
+    DeliveryTrigger,
+    DisabledReason,
+    EndpointStatus,
+    HealthState,
+    VerificationStatus,
+)
+from webhooks.redelivery import MAX_REPLAYED
+from webhooks.shapes import MAX_RESPONSE_LENGTH
 
-SHORTEST_SECRET, LONGEST_SECRET = 16, 255
-LONGEST_EVENTS = 100
+MIN_SECRET_LENGTH, MAX_SECRET_LENGTH = 16, 255
+MAX_EVENTS = 100
 
 
-@extend_schema_field({"type": "string", "format": "uri", "maxLength": LONGEST_URL, "pattern": "^https://"})
+@extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH, "pattern": "^https://"})
 class Url(fields.Text):
-    """Judged by `webhooks.targets`, not here: every fault of it is one and the same refusal."""
+    """Judged by `webhooks.http.url_check`, not here: every fault of it is one and the same refusal."""
 
 
 def _events(**options: Any) -> serializers.ListField:
     return serializers.ListField(
         child=fields.Choice(list(EventType)),
         min_length=1,
-        max_length=LONGEST_EVENTS,
+        max_length=MAX_EVENTS,
         help_text="What to send; a type that is named twice counts once.",
         **options,
     )
@@ -29,8 +41,8 @@ def _events(**options: Any) -> serializers.ListField:
 
 def _secret() -> fields.Text:
     return fields.Text(
-        min_length=SHORTEST_SECRET,
-        max_length=LONGEST_SECRET,
+        min_length=MIN_SECRET_LENGTH,
+        max_length=MAX_SECRET_LENGTH,
         required=False,
         help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or 16 characters or more. Made "
         "when omitted.",
@@ -65,11 +77,11 @@ class HealthObject(serializers.Serializer[Any]):
     """How a webhook answers lately."""
 
     state = serializers.ChoiceField(
-        Condition.values, help_text="paused: left alone until paused_until, and no attempts are used up."
+        HealthState.values, help_text="paused: left alone until paused_until, and no attempts are used up."
     )
     consecutive_failures = serializers.IntegerField(min_value=0)
-    failing_since = answers.instant(allow_null=True)
-    paused_until = answers.instant(
+    failing_since = response_fields.instant(allow_null=True)
+    paused_until = response_fields.instant(
         allow_null=True, help_text="From then on one delivery at a time tries; a success ends the pause."
     )
     last_error = serializers.CharField(
@@ -78,8 +90,8 @@ class HealthObject(serializers.Serializer[Any]):
 
 
 class WebhookObject(serializers.Serializer[Any]):
-    webhook_id = answers.public_id("wh_")
-    url = answers.Shaped({"format": "uri", "maxLength": LONGEST_URL})
+    webhook_id = response_fields.public_id("wh_")
+    url = response_fields.PatternField({"format": "uri", "maxLength": MAX_URL_LENGTH})
     events = serializers.ListField(
         child=serializers.ChoiceField(list(EventType)), min_length=1, max_length=len(EventType)
     )
@@ -90,20 +102,20 @@ class WebhookObject(serializers.Serializer[Any]):
         help_text="gone: it answered 410; failing: for days; merchant or staff: somebody asked for it.",
     )
     verification = serializers.ChoiceField(
-        Verification.values,
+        VerificationStatus.values,
         help_text="unverified: the URL has not yet answered a signed request with 2xx. It gets one attempt "
         "at a time and four a minute; the rest waits. A 2xx to a ping, a test or an event verifies it.",
     )
     health = HealthObject()
-    created_at = answers.instant()
+    created_at = response_fields.instant()
 
 
 class WebhookSecret(serializers.Serializer[Any]):
-    webhook_id = answers.public_id("wh_")
-    secret = serializers.CharField(max_length=LONGEST_SECRET, help_text="Signs every message.")
+    webhook_id = response_fields.public_id("wh_")
+    secret = serializers.CharField(max_length=MAX_SECRET_LENGTH, help_text="Signs every message.")
 
 
-class WebhookList(answers.Page):
+class WebhookList(response_fields.Page):
     """A page of webhooks."""
 
     webhooks = WebhookObject(many=True)
@@ -112,9 +124,107 @@ class WebhookList(answers.Page):
 class PingData(serializers.Serializer[Any]):
     """The data of a `webhook.ping`."""
 
-    webhook_id = answers.public_id("wh_")
+    webhook_id = response_fields.public_id("wh_")
 
 
 WEBHOOK_REQUEST = WebhookRequest()
 WEBHOOK_CHANGE = WebhookChangeRequest()
 SECRET_REQUEST = SecretRequest()
+
+
+EVENT_TYPES = [*EventType, PING]
+# A worker's hold on a delivery is not shown: it still waits.
+DELIVERY_STATES = [state.value for state in DeliveryState if state is not DeliveryState.LEASED]
+
+
+class EventQuery(PageQuery):
+    """Filters of the list of events."""
+
+    event = fields.Choice(EVENT_TYPES, required=False, help_text="Only events of this type.")
+    start_date = fields.QueryInstant(required=False, help_text="From this date (UTC) or instant on.")
+    end_date = fields.QueryInstant(
+        end=True, required=False, help_text="Up to this date (UTC) or instant, inclusive."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return fields.ordered_dates(attrs)
+
+
+class DeliveryQuery(PageQuery):
+    """Filters of the list of deliveries."""
+
+    state = fields.Choice(DELIVERY_STATES, required=False, help_text="Only deliveries in this state.")
+    event = fields.Choice(EVENT_TYPES, required=False, help_text="Only deliveries of events of this type.")
+
+
+class ReplayRequest(serializers.Serializer[Any]):
+    """From when on an endpoint is to be told again."""
+
+    since = fields.QueryInstant(help_text="Events from this date (UTC) or instant on.")
+
+
+class EventObject(serializers.Serializer[Any]):
+    """An event as it was sent."""
+
+    event = serializers.ChoiceField(EVENT_TYPES)
+    event_id = response_fields.public_id("evt_")
+    data = serializers.DictField(  # type: ignore[assignment]
+        help_text="As in the message of this type."
+    )
+    timestamp = response_fields.instant()
+
+
+class EventList(response_fields.Page):
+    """A page of events."""
+
+    events = EventObject(many=True)
+
+
+class DeliveryAttemptObject(serializers.Serializer[Any]):
+    """One post and what came back."""
+
+    number = serializers.IntegerField(min_value=1, help_text="A replay counts from 1 again.")
+    started_at = response_fields.instant()
+    duration_ms = serializers.IntegerField(min_value=0, allow_null=True)
+    http_status = serializers.IntegerField(
+        min_value=100, max_value=999, allow_null=True, help_text="Null where no answer came."
+    )
+    error = serializers.CharField(
+        max_length=20,
+        allow_null=True,
+        help_text="Such as timeout, dns, tls_cert or http_5xx; null for a 2xx.",
+    )
+    response = serializers.CharField(
+        max_length=MAX_RESPONSE_LENGTH, allow_blank=True, help_text="The beginning of the answer."
+    )
+
+
+class DeliveryObject(serializers.Serializer[Any]):
+    delivery_id = response_fields.public_id("dlv_")
+    webhook_id = response_fields.public_id("wh_")
+    event_id = response_fields.public_id("evt_")
+    event = serializers.ChoiceField(EVENT_TYPES)
+    state = serializers.ChoiceField(DELIVERY_STATES, help_text="held: kept while the webhook is disabled.")
+    trigger = serializers.ChoiceField(
+        DeliveryTrigger.values, help_text="manual: asked for by test or redeliver; one attempt."
+    )
+    created_at = response_fields.instant()
+    next_attempt_at = response_fields.instant(allow_null=True, help_text="Null where no attempt follows.")
+    finished_at = response_fields.instant(allow_null=True)
+    attempts = DeliveryAttemptObject(many=True)
+
+
+class DeliveryList(response_fields.Page):
+    """A page of deliveries."""
+
+    deliveries = DeliveryObject(many=True)
+
+
+class ReplayResultObject(serializers.Serializer[Any]):
+    """What a replay sends."""
+
+    replayed = serializers.IntegerField(min_value=0, max_value=MAX_REPLAYED, help_text="Events.")
+    has_more = serializers.BooleanField(help_text="Ask again for the rest.")
+
+
+REPLAY_REQUEST = ReplayRequest()

@@ -6,14 +6,14 @@ from typing import Any
 import orjson
 
 from core.clock import iso, iso_or_none
-from webhooks.models import Attempt, Delivery, DeliveryState, Endpoint, Event, Health
+from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, EndpointHealth, Event
 
-LONGEST_RESPONSE = 500
+MAX_RESPONSE_LENGTH = 500
 
 
 def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
     """The webhook object. It never holds the secret."""
-    health = getattr(endpoint, "health", None) or Health()
+    health = getattr(endpoint, "health", None) or EndpointHealth()
     return {
         "webhook_id": endpoint.id,
         "url": endpoint.url,
@@ -26,10 +26,10 @@ def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _health(health: Health) -> dict[str, Any]:
+def _health(health: EndpointHealth) -> dict[str, Any]:
     return {
-        "state": health.condition.value,
-        "consecutive_failures": health.failures,
+        "state": health.state.value,
+        "consecutive_failures": health.consecutive_failures,
         "failing_since": iso_or_none(health.failing_since),
         "paused_until": iso_or_none(health.paused_until),
         "last_error": health.last_error or None,
@@ -53,23 +53,23 @@ def delivery_object(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _attempt(attempt: Attempt) -> dict[str, Any]:
+def _attempt(attempt: DeliveryAttempt) -> dict[str, Any]:
     return {
         "number": attempt.number,
         "started_at": iso(attempt.started_at),
         "duration_ms": attempt.duration_ms,
         "http_status": attempt.status,
         "error": attempt.error or None,
-        "response": attempt.excerpt[:LONGEST_RESPONSE],
+        "response": attempt.excerpt[:MAX_RESPONSE_LENGTH],
     }
 
 
 def event_object(event: Event) -> dict[str, Any]:
     """The event as it was sent."""
-    told: dict[str, Any] = orjson.loads(bytes(event.body))
-    return told
+    body: dict[str, Any] = orjson.loads(bytes(event.body))
+    return body
 
 
-def message(*, type: str, event_id: str, data: dict[str, Any], at: datetime) -> bytes:
+def event_body(*, type: str, event_id: str, data: dict[str, Any], at: datetime) -> bytes:
     """The body of a notification, made once: every attempt sends and signs these bytes."""
     return orjson.dumps({"event": type, "event_id": event_id, "data": data, "timestamp": iso(at)})

@@ -24,12 +24,12 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(randomness.token_bytes(NEW_SECRET_BYTES)).decode()
 
 
-def key_of(secret: str) -> bytes:
+def key_bytes(secret: str) -> bytes:
     """The HMAC key of a secret: the decoded bytes of `whsec_...`, else the UTF-8 bytes. Raises BadSecret."""
     if not secret:
         raise BadSecret("A secret may not be empty.")
     if secret.startswith(PREFIX):
-        return _decoded(secret.removeprefix(PREFIX))
+        return _decode_base64(secret.removeprefix(PREFIX))
     try:
         return secret.encode()
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def sign(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes
     if "." in message_id:
         raise ValueError("A message id may not contain a dot.")
     content = f"{message_id}.{timestamp}.".encode() + body
-    return " ".join(_entry(key_of(secret), content) for secret in secrets)
+    return " ".join(_signature(key_bytes(secret), content) for secret in secrets)
 
 
 def headers(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
@@ -59,11 +59,11 @@ def headers(*, secrets: Sequence[str], message_id: str, timestamp: int, body: by
     }
 
 
-def _entry(key: bytes, content: bytes) -> str:
+def _signature(key: bytes, content: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     # Lenient decoding would turn a typing error into a short or empty key, and anyone could forge.
     try:
         key = base64.b64decode(text, validate=True)

@@ -1,24 +1,24 @@
 from celery import shared_task
 
 from core import clock
-from webhooks import deliveries, leases, retention, settling
+from webhooks.delivery import attempt_log, dispatcher, inactive_endpoints, queue
 
 
 @shared_task(name="webhooks.drain")
 def drain() -> None:
-    deliveries.drain()
+    dispatcher.drain()
 
 
-@shared_task(name="webhooks.ring")
-def ring() -> None:
-    """Beat's bell: also for what a dead worker or a silent endpoint left over."""
+@shared_task(name="webhooks.run_due")
+def run_due() -> None:
+    """Deliver, reclaim expired leases, hold deliveries of inactive endpoints. Runs every second."""
     # First, because a worker that could not reach the database for long may still hold answers.
-    deliveries.drain()
-    if leases.reclaim(now=clock.now()):
-        deliveries.drain()
-    settling.settle_left(now=clock.now())
+    dispatcher.drain()
+    if queue.reclaim_expired(now=clock.now()):
+        dispatcher.drain()
+    inactive_endpoints.sweep(now=clock.now())
 
 
-@shared_task(name="webhooks.forget_attempts")
-def forget_attempts() -> None:
-    retention.forget_attempts(now=clock.now())
+@shared_task(name="webhooks.delete_old_attempts")
+def delete_old_attempts() -> None:
+    attempt_log.delete_old_attempts(now=clock.now())

@@ -1,15 +1,24 @@
+from django.db.models import Prefetch
 from rest_framework.request import Request
 
 from core import api, clock, paging
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from webhooks import endpoints
+from webhooks import endpoints, events, redelivery
 from webhooks import openapi as docs
-from webhooks.models import Endpoint
-from webhooks.serializers import SECRET_REQUEST, WEBHOOK_CHANGE, WEBHOOK_REQUEST
-from webhooks.shapes import webhook_object
+from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, Event
+from webhooks.redelivery import UNFINISHED_STATES
+from webhooks.serializers import (
+    REPLAY_REQUEST,
+    SECRET_REQUEST,
+    WEBHOOK_CHANGE,
+    WEBHOOK_REQUEST,
+    DeliveryQuery,
+    EventQuery,
+)
+from webhooks.shapes import delivery_object, event_object, webhook_object
 
 PAGE_QUERY = paging.PageQuery()
 
@@ -20,51 +29,126 @@ class WebhookViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        asked = api.read_body(WEBHOOK_REQUEST, request)
-        endpoint = endpoints.draft(merchant=merchant_of(request), now=clock.now(), **asked)
+        values = api.read_body(WEBHOOK_REQUEST, request)
+        endpoint = endpoints.prepare(merchant=merchant_of(request), now=clock.now(), **values)
 
-        def work() -> Answer:
+        def work() -> ApiResponse:
             endpoints.store(endpoint)
-            return Answer.of(webhook_object(endpoint))
+            return ApiResponse.of(webhook_object(endpoint))
 
         return work
 
     @docs.list_
-    def list(self, request: Request) -> Answer:
+    def list(self, request: Request) -> ApiResponse:
         query = api.read_query(PAGE_QUERY, request)
         rows = Endpoint.objects.of(merchant_of(request)).select_related("health")
         return paging.page(rows, query, "webhooks", webhook_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, webhook_id: str) -> Answer:
-        return Answer.of(webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)))
+    def retrieve(self, request: Request, webhook_id: str) -> ApiResponse:
+        return ApiResponse.of(
+            webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id))
+        )
 
     @docs.change
-    def partial_update(self, request: Request, webhook_id: str) -> Answer:
-        asked = api.read_body(WEBHOOK_CHANGE, request)
-        endpoint = endpoints.change(
-            merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now(), **asked
+    def partial_update(self, request: Request, webhook_id: str) -> ApiResponse:
+        values = api.read_body(WEBHOOK_CHANGE, request)
+        endpoint = endpoints.update(
+            merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now(), **values
         )
-        return Answer.of(webhook_object(endpoint))
+        return ApiResponse.of(webhook_object(endpoint))
 
     @docs.destroy
-    def destroy(self, request: Request, webhook_id: str) -> Answer:
+    def destroy(self, request: Request, webhook_id: str) -> ApiResponse:
         endpoints.delete(merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now())
-        return Answer(204, b"")
+        return ApiResponse(204, b"")
 
     @docs.secret
-    def secret(self, request: Request, webhook_id: str) -> Answer:
+    def secret(self, request: Request, webhook_id: str) -> ApiResponse:
         secret = endpoints.reveal_secret(merchant=merchant_of(request), webhook_id=webhook_id)
-        return Answer.of({"webhook_id": webhook_id, "secret": secret})
+        return ApiResponse.of({"webhook_id": webhook_id, "secret": secret})
 
-    @docs.renew_secret
+    @docs.rotate_secret
     @idempotent
-    def renew_secret(self, request: Request, webhook_id: str) -> Job:
-        asked, merchant, now = api.read_body(SECRET_REQUEST, request), merchant_of(request), clock.now()
+    def rotate_secret(self, request: Request, webhook_id: str) -> Job:
+        values, merchant, now = api.read_body(SECRET_REQUEST, request), merchant_of(request), clock.now()
 
-        def work() -> Answer:
+        def work() -> ApiResponse:
             # The object, without the secret: this answer is stored for repeats.
-            endpoint = endpoints.renew_secret(merchant=merchant, webhook_id=webhook_id, now=now, **asked)
-            return Answer.of(webhook_object(endpoint))
+            endpoint = endpoints.rotate_secret(merchant=merchant, webhook_id=webhook_id, now=now, **values)
+            return ApiResponse.of(webhook_object(endpoint))
+
+        return work
+
+
+EVENT_QUERY, DELIVERY_QUERY = EventQuery(), DeliveryQuery()
+ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
+
+
+class EventViewSet(MerchantViewSet):
+    """What happened, as it was sent."""
+
+    @docs.list_events
+    def list(self, request: Request) -> ApiResponse:
+        query = api.read_query(EVENT_QUERY, request)
+        rows = Event.objects.of(merchant_of(request))
+        if "event" in query:
+            rows = rows.filter(type=query["event"])
+        return paging.page(paging.created_between(rows, query), query, "events", event_object)
+
+    @docs.get_event
+    def retrieve(self, request: Request, event_id: str) -> ApiResponse:
+        event = events.find(merchant=merchant_of(request), event_id=event_id)
+        return ApiResponse(200, bytes(event.body))
+
+
+class DeliveryViewSet(MerchantViewSet):
+    """Deliveries of a webhook: list, test, redeliver, replay."""
+
+    @docs.list_deliveries
+    def list(self, request: Request, webhook_id: str) -> ApiResponse:
+        query = api.read_query(DELIVERY_QUERY, request)
+        endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
+        rows = Delivery.objects.filter(endpoint=endpoint).select_related("event").defer("event__body")
+        if "state" in query:
+            is_waiting = query["state"] == DeliveryState.PENDING
+            rows = rows.filter(state__in=UNFINISHED_STATES if is_waiting else [query["state"]])
+        if "event" in query:
+            rows = rows.filter(event__type=query["event"])
+        return paging.page(rows.prefetch_related(ATTEMPTS), query, "deliveries", delivery_object)
+
+    @docs.test
+    @idempotent
+    def test(self, request: Request, webhook_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            return ApiResponse.of(
+                delivery_object(redelivery.test(merchant=merchant, webhook_id=webhook_id, now=now))
+            )
+
+        return work
+
+    @docs.redeliver
+    @idempotent
+    def redeliver(self, request: Request, webhook_id: str, delivery_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            delivery = redelivery.redeliver(
+                merchant=merchant, webhook_id=webhook_id, delivery_id=delivery_id, now=now
+            )
+            return ApiResponse.of(delivery_object(delivery))
+
+        return work
+
+    @docs.replay
+    @idempotent
+    def replay(self, request: Request, webhook_id: str) -> Job:
+        values, merchant, now = api.read_body(REPLAY_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            done = redelivery.replay(merchant=merchant, webhook_id=webhook_id, now=now, **values)
+            return ApiResponse.of({"replayed": done.replayed, "has_more": done.has_more})
 
         return work

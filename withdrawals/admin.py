@@ -8,13 +8,13 @@ from django.http import HttpRequest
 
 from core import clock, money
 from core.admin import ReadOnlyAdmin
-from transactions import ledger
+from ledger import services as ledger
 from withdrawals import services
 from withdrawals.errors import WithdrawalNotCancelable
-from withdrawals.models import Status, Withdrawal
+from withdrawals.models import Withdrawal, WithdrawalStatus
 
 
-class Held(admin.SimpleListFilter):
+class HeldFilter(admin.SimpleListFilter):
     """Those that are not submitted because their merchant owes."""
 
     title, parameter_name = "hold", "hold"
@@ -40,7 +40,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
         "account_last4",
         "created_at",
     ]
-    list_filter = [Held, "status", "bank"]
+    list_filter = [HeldFilter, "status", "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
     indexed_filters = frozenset({"hold"})
@@ -52,7 +52,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="held", boolean=True)
     def held(self, withdrawal: Withdrawal) -> bool:
-        return bool(withdrawal.status == Status.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
+        return bool(withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
 
     @admin.display(description="merchant owes")
     def merchant_owes(self, withdrawal: Withdrawal) -> str:

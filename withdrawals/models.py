@@ -6,13 +6,13 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from core import vault
+from core import triggers, vault
 from core.columns import PublicIdKey, RawJson
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
 
 
-class Status(models.TextChoices):
+class WithdrawalStatus(models.TextChoices):
     PENDING = "pending"  # the money is reserved; no bank was told
     PROCESSING = "processing"  # the bank is told, and asked until it knows
     SUCCEEDED = "succeeded"  # the money arrived
@@ -20,20 +20,24 @@ class Status(models.TextChoices):
     CANCELED = "canceled"  # before any bank was told
 
 
-class PendingReason(models.TextChoices):
+class WithdrawalPendingReason(models.TextChoices):
     NEGATIVE_BALANCE = "negative_balance"  # held: nothing is submitted while its merchant owes
 
 
-MOVES = {
-    Status.PENDING: {Status.PROCESSING, Status.CANCELED, Status.FAILED},  # failed: rejected by staff
-    Status.PROCESSING: {Status.SUCCEEDED, Status.FAILED},
-    Status.SUCCEEDED: {Status.FAILED},  # banks send back what they cannot book
+TRANSITIONS = {
+    WithdrawalStatus.PENDING: {
+        WithdrawalStatus.PROCESSING,
+        WithdrawalStatus.CANCELED,
+        WithdrawalStatus.FAILED,
+    },  # failed: rejected by staff
+    WithdrawalStatus.PROCESSING: {WithdrawalStatus.SUCCEEDED, WithdrawalStatus.FAILED},
+    WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # banks send back what they cannot book
 }
 REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
 BANK_UNREACHABLE = "bank_unreachable"
 
 
-class IllegalMove(Exception):
+class IllegalTransition(Exception):
     """A withdrawal cannot go from where it is to where it was sent."""
 
 
@@ -43,7 +47,7 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
 
     def held(self, debts: Mapping[str, int]) -> "WithdrawalQuerySet":
         """Those that are not submitted because their merchant owes. debts: what `ledger.debts` returns."""
-        return self.filter(status=Status.PENDING, merchant__in=list(debts))
+        return self.filter(status=WithdrawalStatus.PENDING, merchant__in=list(debts))
 
     def locked(self, withdrawal_id: str) -> "Withdrawal":
         """The row under its lock, which every change needs. Raises WithdrawalNotFound."""
@@ -58,7 +62,9 @@ class Withdrawal(models.Model):
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
+    status = models.CharField(
+        max_length=10, choices=WithdrawalStatus.choices, default=WithdrawalStatus.PENDING
+    )
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
     bank = models.CharField(max_length=20, help_text="Who sends it: name of the adapter in `banks`.")
@@ -77,9 +83,38 @@ class Withdrawal(models.Model):
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, help_text="When it arrived, also if it came back.")
 
-    objects: Any = WithdrawalQuerySet.as_manager()
+    objects = WithdrawalQuerySet.as_manager()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("a withdrawal is never deleted"),
+            triggers.initial("status", [WithdrawalStatus.PENDING], noun="a withdrawal"),
+            triggers.ReadOnly(
+                "what was asked for never changes",
+                fields=[
+                    "id",
+                    "merchant",
+                    "amount",
+                    "currency",
+                    "bank",
+                    "bank_code",
+                    "account_sealed",
+                    "account_last4",
+                    "account_name",
+                    "reference",
+                    "metadata",
+                    "created_at",
+                ],
+            ),
+            triggers.set_once("completed_at", "a withdrawal keeps when it arrived"),
+            triggers.Refuse(
+                "approved_once",
+                triggers.UPDATE,
+                "a withdrawal that is approved does not wait again",
+                condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval",
+            ),
+            triggers.Transitions("status", TRANSITIONS, noun="a withdrawal"),
+        ]
         permissions = [
             ("cancel_withdrawal", "Can cancel withdrawals"),
         ]
@@ -98,7 +133,9 @@ class Withdrawal(models.Model):
             models.Index(fields=["merchant"], condition=Q(status="pending"), name="withdrawal_pending"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="withdrawal_status_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=WithdrawalStatus.values), name="withdrawal_status_known"
+            ),
             models.CheckConstraint(
                 condition=Q(amount__gte=100, amount__lte=200_000_000), name="withdrawal_amount_in_range"
             ),
@@ -131,13 +168,13 @@ class Withdrawal(models.Model):
     def __str__(self) -> str:
         return str(self.id)
 
-    def become(self, target: Status, **fields: Any) -> None:
-        """Change status, or raise IllegalMove. The caller holds the row lock."""
-        if target not in MOVES.get(Status(self.status), set()):
-            raise IllegalMove(f"{self.id}: {self.status} to {target}")
-        self.note(status=target, **fields)
+    def transition(self, target: WithdrawalStatus, **fields: Any) -> None:
+        """Change status, or raise IllegalTransition. The caller holds the row lock."""
+        if target not in TRANSITIONS.get(WithdrawalStatus(self.status), set()):
+            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
+        self.set_fields(status=target, **fields)
 
-    def note(self, **fields: Any) -> None:
+    def set_fields(self, **fields: Any) -> None:
         """Write fields down. The caller holds the row lock."""
         for name, value in fields.items():
             setattr(self, name, value)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Link, Operation, Shown, Tag
+from core.openapi import Body, Link, Operation, Tag
 from core.scopes import Scope
+from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
-from transactions.errors import InsufficientFunds
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.serializers import (
     WithdrawalList,
@@ -54,9 +54,9 @@ create = Operation(
     "per withdrawal and per 24 hours, it is `awaiting_approval` first. "
     "With the sandbox bank an account that ends in 0002 fails, one in 0003 is "
     "known only after an inquiry, and one in 0004 comes back after it had arrived.",
-    body=Shown(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
-    answer=Shown(WithdrawalObject, WITHDRAWAL),
-    refusals=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
+    body=Body(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
+    response=Body(WithdrawalObject, WITHDRAWAL),
+    errors=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
     links=(Link("get_withdrawal", _BY_ID), Link("cancel_withdrawal", _BY_ID)),
 )
 list_ = Operation(
@@ -66,7 +66,7 @@ list_ = Operation(
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
-    answer=Shown(WithdrawalList, {"withdrawals": [SUCCEEDED], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(WithdrawalList, {"withdrawals": [SUCCEEDED], "total": 1, "limit": 20, "offset": 0}),
 )
 retrieve = Operation(
     name="get_withdrawal",
@@ -77,8 +77,8 @@ retrieve = Operation(
     "may send money back after it had arrived: then it is `failed` with `returned_by_bank`. After a bank's "
     "reversal the balance may be negative: then nothing is sent, and `pending_reason` is `negative_balance`, "
     "until later payments have paid the debt.",
-    answer=Shown(WithdrawalObject, SUCCEEDED),
-    refusals=(WithdrawalNotFound,),
+    response=Body(WithdrawalObject, SUCCEEDED),
+    errors=(WithdrawalNotFound,),
 )
 cancel = Operation(
     name="cancel_withdrawal",
@@ -86,7 +86,7 @@ cancel = Operation(
     scope=Scope.WITHDRAWALS_WRITE,
     summary="Cancel a pending withdrawal",
     description="Possible until the bank is told. What was reserved is free again.",
-    answer=Shown(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
-    refusals=(WithdrawalNotFound, WithdrawalNotCancelable),
+    response=Body(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
+    errors=(WithdrawalNotFound, WithdrawalNotCancelable),
     links=(Link("get_withdrawal", _BY_ID),),
 )

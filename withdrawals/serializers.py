@@ -2,15 +2,15 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import answers, fields, money
+from core import fields, money, response_fields
 from core.paging import PageQuery
-from transfers.payees import LONGEST_NAME, Payee
-from withdrawals.models import PendingReason, Status
+from transfers.payees import MAX_NAME_LENGTH, Payee
+from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
 
-LONGEST_REFERENCE = 35
+MAX_REFERENCE_LENGTH = 35
 
 
-class _Sum(serializers.Serializer[Any]):
+class _AmountFields(serializers.Serializer[Any]):
     """How much. A base of its own, because fields at fault are named in the order of the bases."""
 
     amount = fields.Integer(
@@ -19,10 +19,12 @@ class _Sum(serializers.Serializer[Any]):
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
 
 
-class WithdrawalRequest(_Sum, Payee):
+class WithdrawalRequest(_AmountFields, Payee):
     """How much is to be sent, and where."""
 
-    reference = fields.Text(max_length=LONGEST_REFERENCE, required=False, help_text="Your own number for it.")
+    reference = fields.Text(
+        max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own number for it."
+    )
     metadata = fields.Metadata(
         required=False, help_text="Any JSON object; comes back in answers and webhooks."
     )
@@ -31,9 +33,9 @@ class WithdrawalRequest(_Sum, Payee):
 class WithdrawalQuery(PageQuery):
     """Filters of the list of withdrawals."""
 
-    status = fields.Choice(Status.values, required=False, help_text="Only this status.")
+    status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
     reference = fields.Text(
-        min_length=1, max_length=LONGEST_REFERENCE, required=False, help_text="The merchant's reference."
+        min_length=1, max_length=MAX_REFERENCE_LENGTH, required=False, help_text="The merchant's reference."
     )
     start_date = fields.QueryInstant(
         required=False, help_text="Created on or after this date (UTC) or instant."
@@ -47,38 +49,38 @@ class WithdrawalQuery(PageQuery):
 
 
 class WithdrawalObject(serializers.Serializer[Any]):
-    withdrawal_id = answers.public_id("wd_")
-    status = serializers.ChoiceField(Status.choices)
+    withdrawal_id = response_fields.public_id("wd_")
+    status = serializers.ChoiceField(WithdrawalStatus.choices)
     awaiting_approval = serializers.BooleanField(
         help_text="A pending withdrawal waits until the operator approves it."
     )
     pending_reason = serializers.ChoiceField(
-        PendingReason.choices,
+        WithdrawalPendingReason.choices,
         allow_null=True,
         help_text="`negative_balance`: a bank took money back, and nothing is sent until the debt is paid.",
     )
-    amount = answers.satang()
-    currency = answers.currency()
-    bank_code = answers.Shaped({"pattern": "^[0-9]{3}$"}, help_text="The bank's 3-digit code.")
+    amount = response_fields.satang()
+    currency = response_fields.currency()
+    bank_code = response_fields.PatternField({"pattern": "^[0-9]{3}$"}, help_text="The bank's 3-digit code.")
     bank_name = serializers.CharField(max_length=100)
-    bank_account = answers.Shaped({"pattern": "^[0-9]{4}$"}, help_text="The last 4 digits.")
-    account_name = serializers.CharField(max_length=LONGEST_NAME)
-    reference = serializers.CharField(max_length=LONGEST_REFERENCE, allow_null=True)
+    bank_account = response_fields.PatternField({"pattern": "^[0-9]{4}$"}, help_text="The last 4 digits.")
+    account_name = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    reference = serializers.CharField(max_length=MAX_REFERENCE_LENGTH, allow_null=True)
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed withdrawal failed."
     )
     bank_reference = serializers.CharField(
         max_length=64, allow_null=True, help_text="By which the bank knows it."
     )
-    metadata = answers.metadata(allow_null=True)
-    created_at = answers.instant()
-    updated_at = answers.instant()
-    completed_at = answers.instant(
+    metadata = response_fields.metadata(allow_null=True)
+    created_at = response_fields.instant()
+    updated_at = response_fields.instant()
+    completed_at = response_fields.instant(
         allow_null=True, help_text="When the money arrived; it stays if the money came back."
     )
 
 
-class WithdrawalList(answers.Page):
+class WithdrawalList(response_fields.Page):
     """A page of withdrawals."""
 
     withdrawals = WithdrawalObject(many=True)

@@ -2,7 +2,7 @@ from typing import Any
 
 from core import thaibanks
 from core.clock import iso, iso_or_none
-from withdrawals.models import PendingReason, Withdrawal
+from withdrawals.models import Withdrawal, WithdrawalPendingReason
 
 
 def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[str, Any]:
@@ -12,7 +12,7 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[
         "withdrawal_id": withdrawal.id,
         "status": withdrawal.status,
         "awaiting_approval": withdrawal.awaiting_approval,
-        "pending_reason": PendingReason.NEGATIVE_BALANCE if is_held else None,
+        "pending_reason": WithdrawalPendingReason.NEGATIVE_BALANCE if is_held else None,
         "amount": withdrawal.amount,
         "currency": withdrawal.currency,
         "bank_code": withdrawal.bank_code,

@@ -2,9 +2,9 @@ from celery import shared_task
 
 from core import clock
 from transfers import services as transfers
-from withdrawals.services import OWNER
+from withdrawals.services import TRANSFER_HANDLER
 
 
 @shared_task(name="withdrawals.run_due")
 def run_due() -> None:
-    transfers.work("withdrawal", OWNER, now=clock.now)
+    transfers.run_due("withdrawal", TRANSFER_HANDLER, now=clock.now)

@@ -5,14 +5,14 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import api, clock, paging
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
-from withdrawals.models import Status, Withdrawal, WithdrawalQuerySet
+from withdrawals.models import Withdrawal, WithdrawalQuerySet, WithdrawalStatus
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import withdrawal_object
 
@@ -26,31 +26,33 @@ class WithdrawalViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        asked, merchant, now = api.read_body(REQUEST, request), merchant_of(request), clock.now()
-        asked.pop("currency")
-        return lambda: Answer.of(withdrawal_object(services.create(merchant=merchant, now=now, **asked)))
+        fields, merchant, now = api.read_body(REQUEST, request), merchant_of(request), clock.now()
+        fields.pop("currency")
+        return lambda: ApiResponse.of(
+            withdrawal_object(services.create(merchant=merchant, now=now, **fields))
+        )
 
     @docs.list_
-    def list(self, request: Request) -> Answer:
+    def list(self, request: Request) -> ApiResponse:
         query = api.read_query(QUERY, request)
         merchant = merchant_of(request)
         found = _filtered(Withdrawal.objects.of(merchant), query)
         return paging.page(found, query, "withdrawals", _shape_of(merchant))
 
     @docs.retrieve
-    def retrieve(self, request: Request, withdrawal_id: str) -> Answer:
+    def retrieve(self, request: Request, withdrawal_id: str) -> ApiResponse:
         merchant = merchant_of(request)
         found = services.find(merchant=merchant, withdrawal_id=withdrawal_id)
-        return Answer.of(_shape_of(merchant)(found))
+        return ApiResponse.of(_shape_of(merchant)(found))
 
     @docs.cancel
     @idempotent
     def cancel(self, request: Request, withdrawal_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
 
-        def work() -> Answer:
+        def work() -> ApiResponse:
             found = services.find(merchant=merchant, withdrawal_id=withdrawal_id)
-            return Answer.of(withdrawal_object(services.cancel(withdrawal_id=found.id, now=now)))
+            return ApiResponse.of(withdrawal_object(services.cancel(withdrawal_id=found.id, now=now)))
 
         return work
 
@@ -58,11 +60,13 @@ class WithdrawalViewSet(MerchantViewSet):
 def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], dict[str, Any]]:
     """The object of a withdrawal of this merchant, whose balance is read once and for pending ones only."""
     is_in_debt = cache(partial(services.is_in_debt, merchant.id))
-    return lambda each: withdrawal_object(each, is_held=each.status == Status.PENDING and is_in_debt())
+    return lambda each: withdrawal_object(
+        each, is_held=each.status == WithdrawalStatus.PENDING and is_in_debt()
+    )
 
 
 def _filtered(found: WithdrawalQuerySet, query: dict[str, Any]) -> WithdrawalQuerySet:
     for name in ("status", "reference"):
         if name in query:
             found = found.filter(**{name: query[name]})
-    return paging.between(found, query)
+    return paging.created_between(found, query)

@@ -6,16 +6,16 @@ import sys
 from subprocess import CalledProcessError
 
 from config.devstack import ports
-from config.devstack.console import tell
 from config.devstack.environment import port
 from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, data_dir, wipe
-from config.devstack.pginstall import PostgresMissingError
+from config.devstack.output import print_text
+from config.devstack.postgres_programs import PostgresMissingError
 from config.devstack.stack import Stack
 from config.devstack.supervisor import StartError, StopRequestedError, Supervisor
 from config.devstack.valkey import ValkeyMissingError
-from config.tether import tether
+from config.parent_process import exit_with_parent
 
-REFUSALS = (
+EXPECTED_ERRORS = (
     AlreadyRunningError,
     NotOursError,
     PostgresMissingError,
@@ -35,22 +35,22 @@ def run(instance: Instance) -> None:
         Stack(instance, supervisor).start()
         supervisor.watch()
     except StopRequestedError:
-        tell("Stopping.")
+        print_text("Stopping.")
     finally:
         supervisor.stop()
 
 
 def main(arguments: list[str]) -> int:
     if "--with-parent" in arguments:
-        tether(os.getppid(), signal.SIGTERM)
+        exit_with_parent(os.getppid(), signal.SIGTERM)
     try:
         if "reset" in arguments:
             print(f"Removed {data_dir()}." if wipe(data_dir()) else "Nothing to remove.")
         else:
             with Instance(data_dir()) as instance:
                 run(instance)
-    except REFUSALS as refusal:
-        print(refusal, file=sys.stderr)
+    except EXPECTED_ERRORS as error:
+        print(error, file=sys.stderr)
         return 1
     return 0
 

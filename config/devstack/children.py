@@ -5,24 +5,24 @@ import signal
 import time
 from contextlib import suppress
 
-from config.devstack.console import say
+from config.devstack.output import print_line
 from config.devstack.programs import Program
 
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 10.0
+FIRST_RESTART_SECONDS = 0.2
+MAX_RESTART_SECONDS = 10.0
 # A child that lived this long starts again at once.
-SETTLED_SECONDS = 10.0
-CHUNK = 4096
+STABLE_SECONDS = 10.0
+CHUNK_BYTES = 4096
 
 
-class Child:
+class ChildProcess:
     """A program that was started and, if it is a service, is started again when it ends."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.pause = FIRST_PAUSE
+        self.pause = FIRST_RESTART_SECONDS
         self.next_start = 0.0
-        self.rest = b""
+        self.partial_line = b""
         self.captured: list[str] = []
         self.start()
 
@@ -41,8 +41,8 @@ class Child:
     def relay(self) -> None:
         """Pass on what it has written, each line under its name."""
         with suppress(BlockingIOError):
-            while chunk := os.read(self.output, CHUNK):
-                *lines, self.rest = (self.rest + chunk).split(b"\n")
+            while chunk := os.read(self.output, CHUNK_BYTES):
+                *lines, self.partial_line = (self.partial_line + chunk).split(b"\n")
                 for line in lines:
                     self._pass_on(line.decode(errors="replace"))
 
@@ -50,16 +50,18 @@ class Child:
         if self.program.is_captured:
             self.captured.append(line)
         else:
-            say(self.program.name, line)
+            print_line(self.program.name, line)
 
-    def bury(self) -> None:
+    def clean_up(self) -> None:
         """After its end: the last output, what it left behind in its session, and when to try again."""
         self.relay()
         self.signal_session(signal.SIGKILL)
         if self.process.stdout is not None:
             self.process.stdout.close()
-        lived = time.monotonic() - self.started
-        self.pause = FIRST_PAUSE if lived > SETTLED_SECONDS else min(self.pause * 2, LONGEST_PAUSE)
+        uptime = time.monotonic() - self.started
+        self.pause = (
+            FIRST_RESTART_SECONDS if uptime > STABLE_SECONDS else min(self.pause * 2, MAX_RESTART_SECONDS)
+        )
         self.next_start = time.monotonic() + self.pause
 
     def signal_session(self, number: signal.Signals) -> None:

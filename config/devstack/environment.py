@@ -10,20 +10,20 @@ from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
 
 # A merchant's first webhook receiver is a program on the same machine.
-LOCAL_WEBHOOKS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
+LOOPBACK_WEBHOOK_SETTINGS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
 
 
 def port() -> int:
     """PORT, or 8000. Raises StartError for what is no port."""
-    given = os.environ.get("PORT") or "8000"
-    if not given.isdecimal() or not 1 <= int(given) <= 65_535:
-        raise StartError(f"PORT={given} is no port: 1 to 65535.")
-    return int(given)
+    value = os.environ.get("PORT") or "8000"
+    if not value.isdecimal() or not 1 <= int(value) <= 65_535:
+        raise StartError(f"PORT={value} is no port: 1 to 65535.")
+    return int(value)
 
 
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
     """What the environment says, completed by what this instance remembers."""
-    is_new = "SECRET_KEY" not in instance.known
+    is_new = "SECRET_KEY" not in instance.state
     secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
 
     def make_idempotency_keys() -> str:
@@ -42,8 +42,8 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
         ),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
-        **LOCAL_WEBHOOKS,
+        **LOOPBACK_WEBHOOK_SETTINGS,
     }
-    given = {name: os.environ[name] for name in settings if name in os.environ}
+    value = {name: os.environ[name] for name in settings if name in os.environ}
     urls = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-    return {**settings, **given, **urls, "PORT": str(port()), "DATA_DIR": str(instance.folder)}
+    return {**settings, **value, **urls, "PORT": str(port()), "DATA_DIR": str(instance.folder)}

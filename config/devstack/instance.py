@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from config.devstack import ports
-from config.devstack.pginstall import substitute_home
+from config.devstack.postgres_programs import fallback_home
 from config.devstack.processes import wait_for_end
 
 DEFAULT_FOLDER = ".data"
-MEMORY = "instance.json"
-LOCK = "lock"
+STATE_FILE = "instance.json"
+LOCK_FILE = "lock"
 # How long the processes of a killed supervisor may take to end.
 LEFTOVER_SECONDS = 10.0
 
@@ -38,10 +38,12 @@ class Instance:
     def __init__(self, folder: Path) -> None:
         """Create and lock the folder. Raises AlreadyRunningError."""
         self.folder = folder
-        self.memory = folder / MEMORY
-        _make(folder)
+        self.state_file = folder / STATE_FILE
+        _create_folder(folder)
         self._lock()
-        self.known: dict[str, Any] = json.loads(self.memory.read_text()) if self.memory.exists() else {}
+        self.state: dict[str, Any] = (
+            json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +52,7 @@ class Instance:
         self.lock.close()
 
     def _lock(self) -> None:
-        self.lock = (self.folder / LOCK).open("w")
+        self.lock = (self.folder / LOCK_FILE).open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -75,19 +77,19 @@ class Instance:
     def port(self, name: str) -> int:
         """The port used last time if it is still free, else another."""
         key = f"{name}_port"
-        if not ports.is_free(self.known.get(key, 0)):
-            del self.known[key]
+        if not ports.is_free(self.state.get(key, 0)):
+            del self.state[key]
         return int(self._remember(key, ports.pick))
 
     def _remember(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.known:
-            self.note(name, make())
-        return self.known[name]
+        if name not in self.state:
+            self.remember(name, make())
+        return self.state[name]
 
-    def note(self, name: str, value: Any) -> None:
+    def remember(self, name: str, value: Any) -> None:
         """Remember a value."""
-        self.known[name] = value
-        write_private(self.memory, json.dumps(self.known, indent=2) + "\n")
+        self.state[name] = value
+        write_private(self.state_file, json.dumps(self.state, indent=2) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
@@ -98,7 +100,7 @@ def write_private(path: Path, text: str) -> None:
     scratch.replace(path)
 
 
-def _make(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     """Create the folder, or take one that is empty or an instance's; nobody else's is touched."""
     if not folder.exists():
         folder.mkdir(parents=True)
@@ -109,7 +111,7 @@ def _make(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    return (folder / MEMORY).exists() or not any(entry.name != LOCK for entry in folder.iterdir())
+    return (folder / STATE_FILE).exists() or not any(entry.name != LOCK_FILE for entry in folder.iterdir())
 
 
 def wipe(folder: Path) -> bool:
@@ -117,6 +119,6 @@ def wipe(folder: Path) -> bool:
     if not folder.exists():
         return False
     with Instance(folder):
-        shutil.rmtree(substitute_home(folder), ignore_errors=True)
+        shutil.rmtree(fallback_home(folder), ignore_errors=True)
         shutil.rmtree(folder)
     return True

@@ -12,8 +12,14 @@ from pathlib import Path
 
 import psycopg
 
-from config.devstack.pginstall import PostgresMissingError, find_programs, major, reachable, usable_by
 from config.devstack.ports import LOOPBACK
+from config.devstack.postgres_programs import (
+    PostgresMissingError,
+    find_programs,
+    major_version,
+    programs_for,
+    reachable_path,
+)
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
 
@@ -21,7 +27,7 @@ ROLE = "app"
 DATABASE = "thai_qr_payments"
 BUILTIN_LOCALE_MAJOR = 17
 # The services report their own failed statements; here only what stops the server is news.
-QUIET = ("-c", "log_min_messages=fatal")
+LOG_OPTIONS = ("-c", "log_min_messages=fatal")
 SHUTDOWN_SECONDS = 30.0
 
 
@@ -47,16 +53,16 @@ class Cluster:
         account = Account.nobody() if os.geteuid() == 0 else None
         programs = find_programs()
         if account is not None:
-            programs = usable_by(account, programs, self.home)
+            programs = programs_for(account, programs, self.home)
         if not self.data.exists():
             self._create(programs, account)
         _check_version(programs, self.data)
-        _end_leftover(self.data)
+        _stop_leftover_server(self.data)
         return self._server(programs, account)
 
     def _create(self, programs: Path, account: Account | None) -> None:
         """Under another name first, so that an interruption leaves nothing half made."""
-        place = reachable(self.home / "postgres.new", account)
+        place = reachable_path(self.home / "postgres.new", account)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(mode=0o700)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="pw") as secret:
@@ -78,13 +84,13 @@ class Cluster:
         listen = ["-h", LOOPBACK, "-p", str(self.port), "-k", ""]
         return Program(
             name="postgres",
-            command=[programs / "postgres", "-D", self.data.resolve(), *listen, *QUIET, *self.options],
+            command=[programs / "postgres", "-D", self.data.resolve(), *listen, *LOG_OPTIONS, *self.options],
             account=account,
             # Fast shutdown: ends sessions, writes what is left, leaves no backend behind.
             stop_signal=signal.SIGINT,
-            lost_signal=signal.SIGINT,
+            orphan_signal=signal.SIGINT,
             stop_seconds=SHUTDOWN_SECONDS,
-            is_server=True,
+            is_datastore=True,
         )
 
     def is_ready(self) -> bool:
@@ -109,7 +115,7 @@ class Cluster:
 
 def _initdb(programs: Path, data: Path, password_file: str, account: Account | None) -> None:
     builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-    locale = builtin if major(programs) >= BUILTIN_LOCALE_MAJOR else []
+    locale = builtin if major_version(programs) >= BUILTIN_LOCALE_MAJOR else []
     access = ["-U", ROLE, f"--pwfile={password_file}", "--auth=scram-sha-256"]
     subprocess.run(
         [programs / "initdb", "-D", data, *access, "--encoding=UTF8", "--locale=C", *locale, "--no-sync"],
@@ -123,14 +129,14 @@ def _initdb(programs: Path, data: Path, password_file: str, account: Account | N
 
 
 def _check_version(programs: Path, data: Path) -> None:
-    found, wanted = (data / "PG_VERSION").read_text().strip(), str(major(programs))
+    found, wanted = (data / "PG_VERSION").read_text().strip(), str(major_version(programs))
     if found != wanted:
         raise PostgresMissingError(
             f"{data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew."
         )
 
 
-def _end_leftover(data: Path) -> None:
+def _stop_leftover_server(data: Path) -> None:
     """Stop the server of an earlier instance, and forget its pid if another process has it by now.
 
     The caller holds the lock of the folder, so a server that still runs has lost its supervisor.

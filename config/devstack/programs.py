@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from config.tether import tether
+from config.parent_process import exit_with_parent
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Program:
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     # What the kernel sends when the supervisor itself is gone.
-    lost_signal: signal.Signals = signal.SIGKILL
+    orphan_signal: signal.Signals = signal.SIGKILL
     stop_seconds: float = 3.0
     # Servers stop after those who use them.
-    is_server: bool = False
+    is_datastore: bool = False
     # Its output is an answer for us, not for the log.
     is_captured: bool = False
 
@@ -69,5 +69,5 @@ class Program:
             group=account.gid if account else None,
             extra_groups=[] if account else None,
             # We have one thread, so nothing can be locked in the copy. Runs after the change of user.
-            preexec_fn=lambda: tether(parent, self.lost_signal),  # noqa: PLW1509
+            preexec_fn=lambda: exit_with_parent(parent, self.orphan_signal),  # noqa: PLW1509
         )

@@ -9,15 +9,39 @@ from hashlib import sha256
 from typing import Any
 
 from config.devstack import envfile
-from config.devstack.banner import banner
-from config.devstack.console import tell
 from config.devstack.environment import environment, port
 from config.devstack.instance import Instance
+from config.devstack.output import print_text
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster
 from config.devstack.services import manage, web, workers
 from config.devstack.supervisor import Supervisor
 from config.devstack.valkey import Valkey
+
+SAMPLE = {"amount": 10000, "currency": "THB", "reference": "order-1"}
+
+TEXT = """
+  Thai QR Payments is running.
+
+  API        {url}/Thai/v1    (reference: {url}/docs)
+  Test key   {secret_key}
+  Admin      {url}/admin    user {admin_user}, password {admin_password}
+  Bank       {url}/sandbox/bank    plays the customer's bank
+
+  A QR code for 100.00 baht:
+
+curl -sS -X POST {url}/Thai/v1/qr-codes \\
+  -H "Authorization: Bearer {secret_key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{sample}'
+
+  Ctrl-C stops everything; the data stays in {folder}.
+"""
+
+
+def banner(url: str, folder: str, demo: Mapping[str, str]) -> str:
+    return TEXT.format(url=url, folder=folder, sample=json.dumps(SAMPLE), **demo)
+
 
 SERVER_SECONDS = 30.0
 WEB_SECONDS = 60.0
@@ -43,7 +67,7 @@ class Stack:
         self.supervisor.wait_until(_is_healthy, WEB_SECONDS, "The web server")
         for program in workers(environ):
             self.supervisor.keep(program)
-        tell(banner(environ["BASE_URL"], str(self.instance.folder), demo))
+        print_text(banner(environ["BASE_URL"], str(self.instance.folder), demo))
 
     def _servers(self) -> dict[str, str]:
         """Start the servers that are not given; return the settings."""
@@ -70,10 +94,10 @@ class Stack:
     def _seed(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The demo merchant and staff user of this database, made on the first start."""
         database = _fingerprint(os.environ.get("DATABASE_URL", "own"))
-        demo: dict[str, Any] = self.instance.known.get("demo", {})
+        demo: dict[str, Any] = self.instance.state.get("demo", {})
         if demo.get("database") != database:
             demo = {**self._seed_now(environ), "database": database}
-            self.instance.note("demo", demo)
+            self.instance.remember("demo", demo)
         return demo
 
     def _seed_now(self, environ: Mapping[str, str]) -> dict[str, str]:

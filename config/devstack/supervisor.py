@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from config.devstack.children import Child
-from config.devstack.console import say
+from config.devstack.children import ChildProcess
+from config.devstack.output import print_line
 from config.devstack.programs import Program
 
-TICK = 0.2
-SHORT_TICK = 0.02
+TICK_SECONDS = 0.2
+SHORT_TICK_SECONDS = 0.02
 COMMAND_SECONDS = 600.0
 
 
@@ -30,16 +30,16 @@ class Supervisor:
 
     def __init__(self, pids: Path) -> None:
         self.pids = pids
-        self.children: list[Child] = []
+        self.children: list[ChildProcess] = []
         self.selector = selectors.DefaultSelector()
         self.stop_requested = False
         self._listen()
 
     def _listen(self) -> None:
-        self.bell, ringer = socket.socketpair()
-        self.bell.setblocking(False)
+        self.wakeup_reader, ringer = socket.socketpair()
+        self.wakeup_reader.setblocking(False)
         ringer.setblocking(False)
-        self.ringer = ringer
+        self.wakeup_writer = ringer
         signal.set_wakeup_fd(ringer.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, self._on_stop)
@@ -47,14 +47,14 @@ class Supervisor:
         # Under nohup a closed terminal is no reason to stop.
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, self._on_stop)
-        self.selector.register(self.bell, selectors.EVENT_READ)
+        self.selector.register(self.wakeup_reader, selectors.EVENT_READ)
 
     def _on_stop(self, *_: object) -> None:
         self.stop_requested = True
 
-    def keep(self, program: Program) -> Child:
+    def keep(self, program: Program) -> ChildProcess:
         """Start a service and keep it running from now on."""
-        child = Child(program)
+        child = ChildProcess(program)
         self.selector.register(child.output, selectors.EVENT_READ, child)
         self.children.append(child)
         self._write_pids()
@@ -62,12 +62,12 @@ class Supervisor:
 
     def run(self, program: Program) -> list[str]:
         """Run a program to its end; return what was captured. Raises StartError if it fails."""
-        child = Child(program)
+        child = ChildProcess(program)
         self.selector.register(child.output, selectors.EVENT_READ, child)
         try:
             self.wait_until(lambda: not child.running, COMMAND_SECONDS, program.name)
         finally:
-            self._bury(child)
+            self._clean_up(child)
         if child.process.returncode:
             raise StartError("\n".join([*child.captured, f"{program.name} failed; see its lines above."]))
         return child.captured
@@ -78,56 +78,56 @@ class Supervisor:
         while not condition():
             if time.monotonic() > deadline:
                 raise StartError(f"{what} did not answer in {seconds:.0f} seconds.")
-            self.tend(SHORT_TICK)
+            self.run_once(SHORT_TICK_SECONDS)
 
     def watch(self) -> None:
         """Keep everything running. Ends with StopRequestedError only."""
         while True:
-            self.tend()
+            self.run_once()
 
-    def tend(self, seconds: float = TICK) -> None:
+    def run_once(self, seconds: float = TICK_SECONDS) -> None:
         """One round: relay output, bury the dead, start those whose pause is over."""
         self._relay(seconds)
         if self.stop_requested:
             raise StopRequestedError
         for child in self.children:
-            self._tend_child(child)
+            self._check_child(child)
 
-    def _tend_child(self, child: Child) -> None:
+    def _check_child(self, child: ChildProcess) -> None:
         if child.running:
             return
         if child.next_start < child.started:
-            say(child.program.name, f"ended with {child.process.returncode}, starts again")
-            self._bury(child)
+            print_line(child.program.name, f"ended with {child.process.returncode}, starts again")
+            self._clean_up(child)
         elif time.monotonic() >= child.next_start:
             child.start()
             self.selector.register(child.output, selectors.EVENT_READ, child)
             self._write_pids()
 
-    def _bury(self, child: Child) -> None:
+    def _clean_up(self, child: ChildProcess) -> None:
         self.selector.unregister(child.output)
-        child.bury()
+        child.clean_up()
 
     def _relay(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
-            if isinstance(key.data, Child):
+            if isinstance(key.data, ChildProcess):
                 key.data.relay()
             else:
-                self.bell.recv(4096)
+                self.wakeup_reader.recv(4096)
 
     def stop(self) -> None:
         """Stop everything: first what uses the servers, then the servers."""
-        self._stop([child for child in self.children if not child.program.is_server])
-        self._stop([child for child in self.children if child.program.is_server])
+        self._stop([child for child in self.children if not child.program.is_datastore])
+        self._stop([child for child in self.children if child.program.is_datastore])
         self.pids.unlink(missing_ok=True)
 
-    def _stop(self, children: list[Child]) -> None:
+    def _stop(self, children: list[ChildProcess]) -> None:
         running = [child for child in children if child.running]
         started = time.monotonic()
         for child in running:
             child.process.send_signal(child.program.stop_signal)
         while any(_may_take_longer(child, time.monotonic() - started) for child in running):
-            self._relay(SHORT_TICK)
+            self._relay(SHORT_TICK_SECONDS)
         for child in running:
             child.signal_session(signal.SIGKILL)
             child.process.wait()
@@ -140,5 +140,5 @@ class Supervisor:
         scratch.replace(self.pids)
 
 
-def _may_take_longer(child: Child, seconds: float) -> bool:
+def _may_take_longer(child: ChildProcess, seconds: float) -> bool:
     return child.running and seconds < child.program.stop_seconds

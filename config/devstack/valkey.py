@@ -47,7 +47,7 @@ class Valkey:
         configuration.write_text(
             CONFIGURATION.format(host=LOOPBACK, port=self.port, password=self.password, folder=folder)
         )
-        return Program(name="valkey", command=[find_server(), configuration], is_server=True)
+        return Program(name="valkey", command=[find_server(), configuration], is_datastore=True)
 
     def is_ready(self) -> bool:
         """Whether it answers."""

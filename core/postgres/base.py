@@ -17,10 +17,10 @@ INSTANT = psycopg.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    _kept: Any = None
-    _kept_of: Any = None
+    _reusable_cursor: Any = None
+    _cursor_owner: Any = None
 
-    def kept_cursor(self) -> Any:
+    def reusable_cursor(self) -> Any:
         """A cursor for statements whose result is read before the next one runs.
 
         Making a cursor for each would cost two thirds of what a short statement costs.
@@ -29,9 +29,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self.cursor()
         self.close_if_health_check_failed()
         self.ensure_connection()
-        if self._kept_of is not self.connection:
-            self._kept, self._kept_of = self.make_cursor(self.create_cursor()), self.connection
-        return self._kept
+        if self._cursor_owner is not self.connection:
+            self._reusable_cursor, self._cursor_owner = (
+                self.make_cursor(self.create_cursor()),
+                self.connection,
+            )
+        return self._reusable_cursor
 
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()

@@ -9,25 +9,25 @@ from typing import Any
 from django.conf import settings
 
 TIME_LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
-_ASK = "SELECT pg_backend_pid(), current_setting('timezone'), " + ", ".join(
+_SETTINGS_SQL = "SELECT pg_backend_pid(), current_setting('timezone'), " + ", ".join(
     f"current_setting('{name}')" for name in TIME_LIMITS
 )
-TURN_OFF = "Set DATABASE_PREPARE=0, and set the time-outs by `python manage.py set_role_limits`."
-SET_LIMITS = "Run `python manage.py set_role_limits`, then RECONNECT in the console of the pooler."
+PREPARE_HINT = "Set DATABASE_PREPARE=0, and set the time-outs by `python manage.py set_role_limits`."
+LIMITS_HINT = "Run `python manage.py set_role_limits`, then RECONNECT in the console of the pooler."
 
 
 def find_problem(connection: Any) -> tuple[str, str] | None:
     """What is wrong with the sessions, and what to do about it. One statement. Raises DatabaseError."""
     with connection.cursor() as cursor:
-        cursor.execute(_ASK)
+        cursor.execute(_SETTINGS_SQL)
         pid, timezone, *limits = cursor.fetchone()
     # A pooler makes up the process id that it tells its clients, since their sessions change.
     is_pooled = pid != connection.connection.info.backend_pid
     if is_pooled and settings.DATABASE_PREPARE:
-        return "The database is behind a pooler, and DATABASE_PREPARE is on.", TURN_OFF
+        return "The database is behind a pooler, and DATABASE_PREPARE is on.", PREPARE_HINT
     off = [name for name, value in zip(TIME_LIMITS, limits, strict=True) if value == "0"]
     if off:
-        return f"Sessions of the database have no {', '.join(off)}.", SET_LIMITS
+        return f"Sessions of the database have no {', '.join(off)}.", LIMITS_HINT
     if timezone != "UTC":
-        return f"Sessions of the database have the time zone {timezone} instead of UTC.", SET_LIMITS
+        return f"Sessions of the database have the time zone {timezone} instead of UTC.", LIMITS_HINT
     return None

@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from tests.approvals.cast import staff
+from tests.approvals.builders import staff
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]

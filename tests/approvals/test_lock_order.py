@@ -9,15 +9,15 @@ import pytest
 from approvals import payout_accounts
 from approvals.models import Approval
 from core import clock
+from ledger import services as ledger
 from tests.approvals.test_payout_accounts import BY, add
-from tests.conftest import BankCaller, new_client, open_shop
-from tests.receipts.cast import Till
-from tests.receipts.statements.cast import bot, line_of, load
-from tests.threads import at_once
-from tests.withdrawals.cast import ACCOUNT, fund, withdrawn
-from transactions import ledger
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.reconciliation.cast import Till
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
 CLIENT = {"client_bank_name": "kbank", "client_bank_account": ACCOUNT, "client_name": "Somying"}
 ROUNDS = 10
 
@@ -25,9 +25,9 @@ ROUNDS = 10
 @pytest.fixture
 def till() -> Till:
     """A shop that has money, and pays only to listed accounts."""
-    shop, bank = open_shop("Somtam House"), BankCaller(new_client())
+    shop, bank = open_shop("Somtam House"), SandboxBankClient(new_client())
     fund(shop, bank, 10_000_000)
-    payout_accounts.restrict(shop.merchant, True, by=BY, now=clock.now())
+    payout_accounts.restrict(shop.merchant, True, actor=BY, now=clock.now())
     add(shop)
     return Till(shop, bank)
 
@@ -38,11 +38,11 @@ def callback_for_a_waiting_refund(till: Till) -> Callable[[], Any]:
     The refund waits because that account is not on the list yet.
     """
     code, paid_at = till.shop.qr_code(**CLIENT), clock.now().replace(microsecond=0)
-    assert load(bot(line_of(code, paid_at, name="", payer_bank=""))).is_clean
+    assert import_file(bot_file(credit_line(code, paid_at, name="", payer_bank=""))).is_clean
     refund = till.refund(code["payment_id"])
     assert refund["pending_reason"] == "awaiting_destination"
-    notice = till.bank.notice(code, paid_at=paid_at, payer_bank_code="999")
-    return partial(BankCaller(new_client()).post, notice)
+    notification = till.bank.notification(code, paid_at=paid_at, payer_bank_code="999")
+    return partial(SandboxBankClient(new_client()).post, notification)
 
 
 def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(till: Till) -> None:
@@ -58,7 +58,7 @@ def test_callbacks_that_queue_waiting_refunds_beside_withdrawals_never_deadlock(
     told = [callback_for_a_waiting_refund(till) for _ in range(ROUNDS)]
     add(till.shop, bank_code="004")
     for tell in told:
-        answer, _ = at_once(tell, *[partial(withdrawn, till.shop, amount=100)] * 3)[:2]
+        answer, _ = run_concurrently(tell, *[partial(withdrawn, till.shop, amount=100)] * 3)[:2]
         assert answer.status_code == 200
     assert Approval.objects.count() == ROUNDS * 4
     assert ledger.balance(till.shop.merchant.id).reserved == ROUNDS * (150_000 + 300)

@@ -10,59 +10,59 @@ from pytest_django import Settings
 
 from approvals.models import Approval
 from approvals.services import AlreadyDecided, NotDecidable, OwnRequest
-from banks import OrderNotice, Word
+from banks import ReportedTransfer, TransferResult
 from core import clock
-from receipts import orders, settling
-from receipts.orders import OWNERS
+from reconciliation.exceptions import order_completion, return_completion
+from reconciliation.exceptions.order_completion import HANDLERS
 from refunds.models import Refund
-from tests.approvals.cast import approval_of, click, decide_approval, page, staff, waiting
-from tests.conftest import BankCaller, Shop
-from tests.console.timeline_cast import only
-from tests.receipts.cast import Till, decide
-from tests.refunds.cast import PAYEE, carry_out
-from tests.threads import at_once
-from tests.transfers.cast import Bank
-from tests.withdrawals.cast import withdrawn, work
+from tests.approvals.builders import approval_of, click, decide_approval, page, staff, waiting
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import Till, decide
+from tests.refunds.builders import PAYEE, send_due_refunds
+from tests.timeline.builders import only_entry
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import send_due_withdrawals, withdrawn
 from transfers import services as transfers
-from transfers.models import State, Transfer
-from transfers.schedule import OVERDUE
+from transfers.models import Transfer, TransferState
+from transfers.schedule import OVERDUE_AFTER
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LISTED, AMOUNT = "/admin/transfers/transfer/", 100_000
 SOMSAK = "staff:somsak"
 
 
 @pytest.fixture
-def till(shop: Shop, bank: BankCaller, served_by: Serving) -> Till:
+def till(shop: Shop, bank: SandboxBankClient, served_by: Serving) -> Till:
     """A shop with money, at a bank that never says what became of an order."""
-    served_by(sends=[Word("unknown")], inquiries=[Word("unknown")])
+    served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
     return Till(shop, bank)
 
 
 def withdrawal(till: Till) -> str:
     till.paid()
     made = str(withdrawn(till.shop, amount=AMOUNT)["withdrawal_id"])
-    work(2)
+    send_due_withdrawals(2)
     return made
 
 
 def refund(till: Till) -> str:
     made = till.refund(till.paid(), amount=AMOUNT, destination=PAYEE)
-    carry_out(2)
+    send_due_refunds(2)
     return str(made["refund_id"])
 
 
 def sent_back(till: Till) -> str:
-    made = decide("send_back", till.unmatched(), by="nok")
-    settling.run_due(now=clock.now)
+    made = decide("send_back", till.unmatched(), actor="nok")
+    return_completion.run_due(now=clock.now)
     return str(made.id)
 
 
 def overdue(order_id: str) -> str:
     """The order, and the bank has been silent for long."""
-    Transfer.objects.update(told_at=F("told_at") - OVERDUE)
-    assert state_of(order_id) == State.TOLD
+    Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
+    assert state_of(order_id) == TransferState.SUBMITTED
     return order_id
 
 
@@ -71,30 +71,31 @@ def state_of(order_id: str) -> str:
 
 
 def never_arrived(order_id: str, by: str = "malee") -> bool:
-    return orders.settle_by_hand(order_id, transfers.NEVER_ARRIVED, by=by, now=clock.now())
+    return order_completion.complete_by_staff(order_id, transfers.NEVER_ARRIVED, actor=by, now=clock.now())
 
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
+@pytest.mark.slow
 def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_approves(
     till: Till, settings: Settings, make: Callable[[Till], str]
 ) -> None:
     order_id, held = overdue(make(till)), till.held()
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
-    requester = staff("malee", "view_transfer", "settle_transfer", "decide_approval")
+    requester = staff("malee", "view_transfer", "complete_transfer", "decide_approval")
     chosen = {"action": "never_arrived", "_selected_action": [order_id]}
     for said in ("a second person must approve it first", "a second person must approve it first"):
         assert said in requester.post(LISTED, chosen, follow=True).content.decode()
-    assert (state_of(order_id), till.held(), waiting()) == (State.TOLD, held, [order_id])
+    assert (state_of(order_id), till.held(), waiting()) == (TransferState.SUBMITTED, held, [order_id])
     metrics = till.shop.http.get("/metrics").content.decode()
     assert 'approvals_waiting{kind="never_arrived"} 1.0' in metrics
     own = page(requester, order_id)
     assert f"/admin/transfers/transfer/{order_id.replace('_', '_5F')}/change/" in own
     assert "Order that never arrived" in own
     assert "another person must decide" in click(requester, "approve", order_id)
-    assert state_of(order_id) == State.TOLD
+    assert state_of(order_id) == TransferState.SUBMITTED
     assert "approved" in click(staff("somsak", "decide_approval"), "approve", order_id)
     ended = Transfer.objects.get(pk=order_id)
-    assert (ended.state, ended.failure_code, ended.settled_by) == ("failed", "never_arrived", "malee")
+    assert (ended.state, ended.failure_code, ended.completed_by) == ("failed", "never_arrived", "malee")
     assert till.held()["reserved"] == 0
     approval = approval_of(order_id)
     assert (approval.kind, approval.requested_by, approval.decided_by) == (
@@ -102,24 +103,25 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_limit(
     till: Till, settings: Settings
 ) -> None:
     first, second = [withdrawal(till) for _ in range(2)]
-    Transfer.objects.update(told_at=F("told_at") - OVERDUE)
+    Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
     settings.APPROVAL_DAILY_LIMIT = 3 * AMOUNT  # both withdrawals count, and one of them once more
     assert never_arrived(first)
     assert not never_arrived(second)
-    assert (state_of(first), state_of(second), waiting()) == ("failed", "told", [second])
+    assert (state_of(first), state_of(second), waiting()) == ("failed", "submitted", [second])
     assert approval_of(second).reason == "daily_limit"
 
 
 def test_order_whose_request_was_rejected_may_be_asked_for_again(till: Till, settings: Settings) -> None:
     order_id = overdue(withdrawal(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
-    for how, state in [("reject", "told"), ("approve", "failed")]:
+    for how, state in [("reject", "submitted"), ("approve", "failed")]:
         assert not never_arrived(order_id)
-        decide_approval(order_id, how, by=SOMSAK)
+        decide_approval(order_id, how, actor=SOMSAK)
         assert state_of(order_id) == state
 
 
@@ -130,8 +132,8 @@ def test_nobody_approves_their_own_request_that_an_order_never_arrived(
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     with pytest.raises(OwnRequest):
-        decide_approval(order_id, "approve", by="staff:malee")
-    assert state_of(order_id) == "told"
+        decide_approval(order_id, "approve", actor="staff:malee")
+    assert state_of(order_id) == "submitted"
 
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
@@ -142,11 +144,11 @@ def test_answer_of_the_bank_cancels_the_request_that_its_order_never_arrived(
     order_id = overdue(make(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    notice = OrderNotice(order_id, fate)  # type: ignore[arg-type]
-    transfers.hear(notice, OWNERS[order_id.partition("_")[0]], now=clock.now())
+    notification = ReportedTransfer(order_id, fate)  # type: ignore[arg-type]
+    transfers.apply_notification(notification, HANDLERS[order_id.partition("_")[0]], now=clock.now())
     assert (state_of(order_id), approval_of(order_id).status) == (fate, "canceled")
     with pytest.raises(AlreadyDecided):
-        decide_approval(order_id, "approve", by=SOMSAK)
+        decide_approval(order_id, "approve", actor=SOMSAK)
 
 
 def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arrived(
@@ -155,7 +157,7 @@ def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arri
     order_id = overdue(withdrawal(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    assert orders.settle_by_hand(order_id, transfers.ARRIVED, by="malee", now=clock.now())
+    assert order_completion.complete_by_staff(order_id, transfers.ARRIVED, actor="malee", now=clock.now())
     assert (state_of(order_id), approval_of(order_id).status) == ("succeeded", "canceled")
 
 
@@ -165,24 +167,25 @@ def test_order_that_was_sent_again_after_the_request_does_not_end_as_never_arriv
     order_id = overdue(withdrawal(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    Transfer.objects.filter(pk=order_id).update(told_at=clock.now())
+    Transfer.objects.filter(pk=order_id).update(submitted_at=clock.now())
     with pytest.raises(NotDecidable, match="sent again"):
-        decide_approval(order_id, "approve", by=SOMSAK)
-    assert (state_of(order_id), waiting()) == ("told", [order_id])
+        decide_approval(order_id, "approve", actor=SOMSAK)
+    assert (state_of(order_id), waiting()) == ("submitted", [order_id])
 
 
+@pytest.mark.slow
 def test_timeline_tells_that_a_refund_ended_as_never_arrived_after_a_second_person_approved(
     till: Till, settings: Settings
 ) -> None:
     order_id = overdue(refund(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    decide_approval(order_id, "approve", by=SOMSAK)
+    decide_approval(order_id, "approve", actor=SOMSAK)
     payment_id = Refund.objects.get(pk=order_id).payment_id
-    asked = only(till.shop, payment_id, "approval.requested")
+    asked = only_entry(till.shop, payment_id, "approval.requested")
     assert asked["details"] == {"refund_id": order_id, "amount": AMOUNT, "reason": "item_limit"}
-    approved = only(till.shop, payment_id, "approval.approved")
-    assert approved["summary"].endswith("be given back: the bank never had the order.")
+    approved = only_entry(till.shop, payment_id, "approval.approved")
+    assert approved["summary"].endswith("the order never arrived at the bank.")
 
 
 @pytest.mark.parametrize("how", ["nobody was asked", "wait", "reject"])
@@ -194,31 +197,32 @@ def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
     if how != "nobody was asked":
         never_arrived(order_id)
     if how == "reject":
-        decide_approval(order_id, "reject", by=SOMSAK)
-    ended = {"state": "failed", "settled_by": "malee", "failure_code": "never_arrived"}
-    with pytest.raises(DatabaseError, match="nobody approved"), transaction.atomic():
-        Transfer.objects.filter(pk=order_id).update(ended_at=clock.now(), lease_until=None, **ended)
+        decide_approval(order_id, "reject", actor=SOMSAK)
+    ended = {"state": "failed", "completed_by": "malee", "failure_code": "never_arrived"}
+    with pytest.raises(DatabaseError, match="has no approval"), transaction.atomic():
+        Transfer.objects.filter(pk=order_id).update(completed_at=clock.now(), lease_until=None, **ended)
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_of_approvals_and_a_bank_that_answers_at_once_one_counts(
     till: Till, settings: Settings, malee: Client
 ) -> None:
     order_id = overdue(withdrawal(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
-    at_once(*[lambda: never_arrived(order_id)] * 4)
+    run_concurrently(*[lambda: never_arrived(order_id)] * 4)
     assert Approval.objects.filter(kind="never_arrived").count() == 1
 
     def approve() -> bool:
         try:
-            decide_approval(order_id, "approve", by=SOMSAK)
+            decide_approval(order_id, "approve", actor=SOMSAK)
         except NotDecidable:
             return False
         return True
 
     def answer() -> None:
-        transfers.hear(OrderNotice(order_id, "succeeded"), OWNERS["wd"], now=clock.now())
+        transfers.apply_notification(ReportedTransfer(order_id, "succeeded"), HANDLERS["wd"], now=clock.now())
 
-    approved = sum(map(bool, at_once(approve, approve, answer)[:2]))
+    approved = sum(map(bool, run_concurrently(approve, approve, answer)[:2]))
     assert state_of(order_id) == ("failed" if approved else "succeeded")
     assert till.held() == {"available": 150_000 if approved else 50_000, "reserved": 0}

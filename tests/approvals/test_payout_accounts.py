@@ -19,29 +19,29 @@ from approvals.errors import PayoutAccountListed
 from approvals.models import PayoutAccount
 from approvals.services import NotDecidable
 from core import clock
-from tests.approvals.cast import decide_approval, staff, waiting
+from tests.approvals.builders import decide_approval, staff, waiting
 from tests.approvals.test_refunds import unknown_payer
-from tests.conftest import BankCaller, Shop
-from tests.refunds.cast import PAYEE, Counter, error_of
-from tests.threads import at_once
-from tests.transfers.cast import Bank
-from tests.withdrawals.cast import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop
+from tests.refunds.builders import PAYEE, RefundShop, error_of
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIST = "/admin/approvals/payoutaccount/"
 BY = "staff:malee"
 
 
 @pytest.fixture
-def shop(shop: Shop, bank: BankCaller) -> Shop:
+def shop(shop: Shop, bank: SandboxBankClient) -> Shop:
     fund(shop, bank, 1_000_000)
     return shop
 
 
 @pytest.fixture
 def restricted(shop: Shop) -> Shop:
-    payout_accounts.restrict(shop.merchant, True, by=BY, now=clock.now())
+    payout_accounts.restrict(shop.merchant, True, actor=BY, now=clock.now())
     return shop
 
 
@@ -52,7 +52,7 @@ def add(shop: Shop, *, age: timedelta = timedelta(hours=25), bank_code: str = "0
         bank_code=bank_code,
         bank_account=ACCOUNT,
         account_name="Somchai",
-        by=BY,
+        actor=BY,
         now=clock.now() - age,
     )
 
@@ -97,7 +97,7 @@ def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Sho
 def test_removed_account_is_refused_at_once(restricted: Shop) -> None:
     made = add(restricted)
     withdrawn(restricted)
-    payout_accounts.remove(made.id, by=BY, now=clock.now())
+    payout_accounts.remove(made.id, actor=BY, now=clock.now())
     assert refused(restricted) == NOT_ALLOWED
 
 
@@ -106,22 +106,26 @@ def test_account_that_was_removed_while_it_waited_is_not_approved(
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100
     made, asked = add(restricted), withdrawn(restricted)["withdrawal_id"]
-    payout_accounts.remove(made.id, by=BY, now=clock.now())
+    payout_accounts.remove(made.id, actor=BY, now=clock.now())
     with pytest.raises(NotDecidable, match="not on the list"):
         decide_approval(asked, "approve")
     assert waiting() == [asked]
     decide_approval(asked, "reject")
 
 
-def test_lists_of_merchants_are_their_own(restricted: Shop, rival: Shop, bank: BankCaller) -> None:
-    add(rival)
+def test_lists_of_merchants_are_their_own(
+    restricted: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
+    add(other_shop)
     assert refused(restricted) == NOT_ALLOWED
-    fund(rival, bank)
-    assert withdrawn(rival, bank_account="4059999999")["status"] == "pending"
+    fund(other_shop, bank)
+    assert withdrawn(other_shop, bank_account="4059999999")["status"] == "pending"
 
 
-def test_refund_to_an_account_that_is_not_on_the_list_is_refused(restricted: Shop, bank: BankCaller) -> None:
-    counter = Counter(restricted, bank)
+def test_refund_to_an_account_that_is_not_on_the_list_is_refused(
+    restricted: Shop, bank: SandboxBankClient
+) -> None:
+    counter = RefundShop(restricted, bank)
     payment_id, held = counter.paid(), counter.balance()
     answer = counter.ask(payment_id, destination=PAYEE)
     assert error_of(answer) == (400, "payout_account_not_allowed", "destination")
@@ -131,15 +135,15 @@ def test_refund_to_an_account_that_is_not_on_the_list_is_refused(restricted: Sho
     assert counter.refund(payment_id, destination=PAYEE)["status"] == "pending"
 
 
-def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: BankCaller) -> None:
-    counter = Counter(restricted, bank)
+def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: SandboxBankClient) -> None:
+    counter = RefundShop(restricted, bank)
     assert counter.refund(counter.paid())["pending_reason"] == "processing"
 
 
 def test_refund_to_the_codes_account_waits_for_another_if_it_is_not_on_the_list(
-    restricted: Shop, bank: BankCaller
+    restricted: Shop, bank: SandboxBankClient
 ) -> None:
-    counter = Counter(restricted, bank)
+    counter = RefundShop(restricted, bank)
     client = {"client_bank_name": "kbank", "client_bank_account": ACCOUNT}
     refund = counter.refund(unknown_payer(counter, **client))
     assert refund["pending_reason"] == "awaiting_destination"
@@ -190,7 +194,7 @@ def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
     ],
 )
 def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
-    payout_accounts.remove(add(shop).id, by=BY, now=clock.now())
+    payout_accounts.remove(add(shop).id, actor=BY, now=clock.now())
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(sql)
@@ -205,7 +209,7 @@ def test_same_account_added_at_once_is_listed_once(shop: Shop) -> None:
             return False
         return True
 
-    assert sum(at_once(*[ask] * 8)) == 1
+    assert sum(run_concurrently(*[ask] * 8)) == 1
     assert PayoutAccount.objects.count() == 1
 
 
@@ -219,10 +223,11 @@ def anong(db: None) -> Client:
 
 
 def form(shop: Shop, **changes: str) -> dict[str, str]:
-    account = {"bank_code": "SCB", "bank_account": ACCOUNT, "account_name": "Somchai", "why": "their letter"}
+    account = {"bank_code": "SCB", "bank_account": ACCOUNT, "account_name": "Somchai", "note": "their letter"}
     return {"merchant": shop.merchant.id} | account | changes
 
 
+@pytest.mark.slow
 def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong: Client) -> None:
     for path, filled in [
         ("new/", form(shop)),

@@ -9,20 +9,20 @@ from pytest_django import Settings
 
 from approvals.models import Approval
 from approvals.services import NotDecidable
-from banks import Word
+from banks import TransferResult
 from core import clock
 from refunds import services
 from refunds.errors import RefundNotCancelable
-from tests.approvals.cast import approval_of, click, decide_approval, listed, waiting
-from tests.conftest import BankCaller, Shop
-from tests.refunds.cast import PAYEE, Counter, carry_out
-from tests.threads import at_once
-from tests.transfers.cast import Bank
+from tests.approvals.builders import approval_of, click, decide_approval, listed, waiting
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop
+from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
 from transfers.models import Transfer
 from webhooks.models import Event
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIMIT, DAY = 100_000, 250_000
 PAYERS = {"bank_code": "SCB", "bank_account": "1234567890", "account_name": "Somchai Jaidee"}
 
@@ -33,28 +33,29 @@ def limits(settings: Settings) -> None:
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: BankCaller) -> Counter:
-    return Counter(shop, bank)
+def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+    return RefundShop(shop, bank)
 
 
-def unknown_payer(counter: Counter, **fields: Any) -> str:
+def unknown_payer(counter: RefundShop, **fields: Any) -> str:
     """A payment by an account at a bank that nobody knows."""
     code = counter.shop.qr_code(**fields)
-    assert counter.bank.tell(code, payer_bank_code="999").status_code == 200
+    assert counter.bank.notify(code, payer_bank_code="999").status_code == 200
     return str(code["payment_id"])
 
 
-def elsewhere(counter: Counter, amount: int = 150_000) -> dict[str, Any]:
+def elsewhere(counter: RefundShop, amount: int = 150_000) -> dict[str, Any]:
     """A refund to an account that never paid."""
     return counter.refund(counter.paid(amount), destination=PAYEE)
 
 
+@pytest.mark.slow
 def test_refund_above_the_limit_to_an_account_that_never_paid_waits(
-    counter: Counter, served_by: Serving, malee: Client
+    counter: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
     refund = elsewhere(counter)
-    carry_out(3)
+    send_due_refunds(3)
     assert counter.read(refund) == refund
     assert (refund["status"], refund["pending_reason"]) == ("pending", "processing")
     assert refund["awaiting_approval"]
@@ -63,43 +64,44 @@ def test_refund_above_the_limit_to_an_account_that_never_paid_waits(
         assert part in listed(malee) + str(waiting()), part
 
 
-def test_refund_within_the_limit_to_another_account_is_sent(counter: Counter, served_by: Serving) -> None:
+def test_refund_within_the_limit_to_another_account_is_sent(counter: RefundShop, served_by: Serving) -> None:
     bank = served_by()
     refund = elsewhere(counter, LIMIT)
-    carry_out()
+    send_due_refunds()
     assert (bank.sent, refund["awaiting_approval"]) == ([refund["refund_id"]], False)
     assert approval_of(refund["refund_id"]).status == "within_limits"
 
 
 @pytest.mark.parametrize("destination", [None, PAYERS])
 def test_refund_to_the_payers_own_account_needs_no_approval(
-    counter: Counter, served_by: Serving, destination: Any
+    counter: RefundShop, served_by: Serving, destination: Any
 ) -> None:
     bank = served_by()
     given = {} if destination is None else {"destination": destination}
     refund = counter.refund(counter.paid(200_000), **given)
-    carry_out()
+    send_due_refunds()
     assert (bank.sent, refund["awaiting_approval"]) == ([refund["refund_id"]], False)
     assert not Approval.objects.exists()
 
 
-def test_refund_to_the_payers_number_at_another_bank_waits(counter: Counter) -> None:
+def test_refund_to_the_payers_number_at_another_bank_waits(counter: RefundShop) -> None:
     destination = PAYERS | {"bank_code": "KBANK"}
     assert counter.refund(counter.paid(), destination=destination)["awaiting_approval"]
 
 
-def test_refund_to_the_account_that_the_merchant_wrote_on_the_code_waits(counter: Counter) -> None:
+def test_refund_to_the_account_that_the_merchant_wrote_on_the_code_waits(counter: RefundShop) -> None:
     client = {"client_bank_name": "kbank", "client_bank_account": "4051234567"}
     assert counter.refund(unknown_payer(counter, **client))["awaiting_approval"]
 
 
-def test_refund_waits_when_its_destination_is_given_later(counter: Counter, served_by: Serving) -> None:
+@pytest.mark.slow
+def test_refund_waits_when_its_destination_is_given_later(counter: RefundShop, served_by: Serving) -> None:
     bank = served_by()
     refund = counter.refund(unknown_payer(counter))
     assert (refund["awaiting_approval"], waiting()) == (False, [])
     addressed = counter.act(refund, "destination", PAYEE).json()
     assert (addressed["awaiting_approval"], addressed["pending_reason"]) == (True, "processing")
-    carry_out()
+    send_due_refunds()
     assert bank.sent == []
     types = [entry["type"] for entry in timeline(counter, refund)]
     assert types.count("refund.addressed") == 1
@@ -107,7 +109,7 @@ def test_refund_waits_when_its_destination_is_given_later(counter: Counter, serv
     assert [entry["type"] for entry in timeline(counter, refund)].count("refund.addressed") == 1
 
 
-def test_payer_that_the_bank_tells_later_does_not_redirect_what_waits(counter: Counter) -> None:
+def test_payer_that_the_bank_tells_later_does_not_redirect_what_waits(counter: RefundShop) -> None:
     payment_id = unknown_payer(counter)
     refund = counter.refund(payment_id, destination=PAYEE)
     assert refund["awaiting_approval"]
@@ -115,7 +117,7 @@ def test_payer_that_the_bank_tells_later_does_not_redirect_what_waits(counter: C
     assert error_code(counter.act(refund, "destination", PAYERS)) == "refund_not_addressable"
 
 
-def test_refunds_and_withdrawals_share_the_daily_limit(counter: Counter) -> None:
+def test_refunds_and_withdrawals_share_the_daily_limit(counter: RefundShop) -> None:
     for _ in range(2):
         assert not elsewhere(counter, 90_000)["awaiting_approval"]
     counter.paid()
@@ -124,24 +126,25 @@ def test_refunds_and_withdrawals_share_the_daily_limit(counter: Counter) -> None
     assert counter.shop.post("/v1/withdrawals", asked).json()["awaiting_approval"]
 
 
-def test_approved_refund_is_sent_once(counter: Counter, served_by: Serving, malee: Client) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
+@pytest.mark.slow
+def test_approved_refund_is_sent_once(counter: RefundShop, served_by: Serving, malee: Client) -> None:
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     refund = elsewhere(counter)
     assert "approved." in click(malee, "approve", refund["refund_id"])
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
-    carry_out(2)
+    send_due_refunds(2)
     ended = counter.read(refund)
     assert (ended["status"], ended["awaiting_approval"]) == ("completed", False)
     assert bank.sent == [refund["refund_id"]]
 
 
 def test_rejected_refund_fails_and_its_money_is_free_again(
-    counter: Counter, served_by: Serving, malee: Client
+    counter: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
     refund = elsewhere(counter)
     assert "rejected." in click(malee, "reject", refund["refund_id"])
-    carry_out(2)
+    send_due_refunds(2)
     ended = counter.read(refund)
     assert (ended["status"], ended["failure_code"]) == ("failed", "rejected_by_staff")
     assert (bank.sent, counter.balance()) == ([], (150_000, 0))
@@ -150,7 +153,7 @@ def test_rejected_refund_fails_and_its_money_is_free_again(
     assert counter.refund(refund["payment_id"])["status"] == "pending"
 
 
-def test_merchant_cancels_a_refund_that_waits(counter: Counter, malee: Client) -> None:
+def test_merchant_cancels_a_refund_that_waits(counter: RefundShop, malee: Client) -> None:
     refund = elsewhere(counter)
     canceled = counter.act(refund, "cancel").json()
     assert (canceled["status"], canceled["awaiting_approval"]) == ("canceled", False)
@@ -158,9 +161,9 @@ def test_merchant_cancels_a_refund_that_waits(counter: Counter, malee: Client) -
     assert (approval_of(refund["refund_id"]).status, counter.balance()) == ("canceled", (150_000, 0))
 
 
-def test_timeline_of_the_payment_tells_who_asked_and_that_staff_decided(counter: Counter) -> None:
+def test_timeline_of_the_payment_tells_who_asked_and_that_staff_decided(counter: RefundShop) -> None:
     refund = elsewhere(counter)
-    decide_approval(refund["refund_id"], "reject", why="a relative of the cashier")
+    decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
     told = {entry["type"]: entry for entry in timeline(counter, refund)}
     asked, rejected = told["approval.requested"], told["approval.rejected"]
     assert asked["actor"].startswith("key:")
@@ -173,15 +176,16 @@ def test_timeline_of_the_payment_tells_who_asked_and_that_staff_decided(counter:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_approve_reject_and_cancel_of_a_refund_at_once_decide_once(
-    counter: Counter, served_by: Serving
+    counter: RefundShop, served_by: Serving
 ) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     refund = elsewhere(counter)
 
     def decide(how: str, by: str) -> bool:
         try:
-            decide_approval(refund["refund_id"], how, by=by)
+            decide_approval(refund["refund_id"], how, actor=by)
         except NotDecidable:
             return False
         return True
@@ -195,14 +199,14 @@ def test_approve_reject_and_cancel_of_a_refund_at_once_decide_once(
 
     approvals = [lambda: decide("approve", "staff:malee")] * 4
     rejections = [lambda: decide("reject", "staff:somsak")] * 4
-    told = at_once(*approvals, *rejections, *[cancel] * 2)
+    told = run_concurrently(*approvals, *rejections, *[cancel] * 2)
     assert (sum(told[:8]) <= 1, sum(told[8:]) <= 1) == (True, True)
-    carry_out(2)
+    send_due_refunds(2)
     is_sent = counter.read(refund)["status"] == "completed"
     assert (len(bank.sent), counter.balance()) == ((1, (0, 0)) if is_sent else (0, (150_000, 0)))
 
 
-def test_account_on_the_code_is_not_the_payers_where_the_bank_told_another(counter: Counter) -> None:
+def test_account_on_the_code_is_not_the_payers_where_the_bank_told_another(counter: RefundShop) -> None:
     payment_id = counter.paid(client_bank_account="4051234567", client_bank_name="kbank")
     counter.refund(payment_id, amount=75_000)
     assert not Approval.objects.exists()
@@ -214,7 +218,7 @@ def error_code(answer: Any) -> str:
     return str(answer.json()["error"]["code"])
 
 
-def timeline(counter: Counter, refund: dict[str, Any]) -> list[dict[str, Any]]:
+def timeline(counter: RefundShop, refund: dict[str, Any]) -> list[dict[str, Any]]:
     answer = counter.shop.get(f"/v1/payments/{refund['payment_id']}/timeline?limit=100")
     assert answer.status_code == 200
     found: list[dict[str, Any]] = answer.json()["timeline"]

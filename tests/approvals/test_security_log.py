@@ -8,10 +8,10 @@ from pytest_django import Settings
 
 from approvals import payout_accounts
 from core import clock
-from tests.approvals.cast import click
-from tests.conftest import BankCaller, Shop
+from tests.approvals.builders import click
+from tests.conftest import SandboxBankClient, Shop
 from tests.security_lines import security_lines
-from tests.withdrawals.cast import ACCOUNT, fund, withdrawn
+from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 )
 def test_decision_about_outgoing_money_is_recorded(
     shop: Shop,
-    bank: BankCaller,
+    bank: SandboxBankClient,
     malee: Client,
     settings: Settings,
     caplog: pytest.LogCaptureFixture,
@@ -48,16 +48,16 @@ def test_changes_of_the_payout_accounts_are_recorded_without_the_account(
 ) -> None:
     now = clock.now()
     with django_capture_on_commit_callbacks(execute=True):
-        payout_accounts.restrict(shop.merchant, True, by="staff:malee", now=now)
+        payout_accounts.restrict(shop.merchant, True, actor="staff:malee", now=now)
         account = payout_accounts.add(
             shop.merchant,
             bank_code="014",
             bank_account=ACCOUNT,
             account_name="Somchai",
-            by="staff:malee",
+            actor="staff:malee",
             now=now,
         )
-        payout_accounts.remove(account.id, by="staff:malee", now=now)
+        payout_accounts.remove(account.id, actor="staff:malee", now=now)
     [switched] = security_lines(caplog, "payout_list_switched")
     [added] = security_lines(caplog, "payout_account_added")
     [removed] = security_lines(caplog, "payout_account_removed")

@@ -13,24 +13,24 @@ from pytest_django import Settings
 
 from approvals.models import Approval
 from approvals.services import NotDecidable
-from banks import Word
-from core import clock, origin
+from banks import TransferResult
+from core import clock, request_context
 from merchants.services import issue_key
-from tests.approvals.cast import approval_of, click, decide_approval, listed, page, staff, waiting
-from tests.conftest import BankCaller, Shop, new_client
-from tests.receipts.cast import Till
-from tests.threads import at_once
-from tests.transfers.cast import Bank
-from tests.withdrawals.cast import (
+from tests.approvals.builders import approval_of, click, decide_approval, listed, page, staff, waiting
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, new_client
+from tests.reconciliation.cast import Till
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import (
     PATH,
     balance,
+    event_data_of,
     events_of,
+    fetch_withdrawal,
     fund,
-    now_of,
-    told,
+    send_due_withdrawals,
     withdrawal_request,
     withdrawn,
-    work,
 )
 from transfers.models import Transfer
 from withdrawals import services
@@ -38,7 +38,7 @@ from withdrawals.errors import WithdrawalNotCancelable
 from withdrawals.models import Withdrawal
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIMIT, DAY = 100_000, 250_000
 
 
@@ -48,33 +48,34 @@ def limits(settings: Settings) -> None:
 
 
 @pytest.fixture
-def shop(shop: Shop, bank: BankCaller) -> Shop:
+def shop(shop: Shop, bank: SandboxBankClient) -> Shop:
     """The shop, with 15,000.00 THB."""
     fund(shop, bank, 1_500_000)
     return shop
 
 
 def test_withdrawal_of_exactly_the_item_limit_needs_no_approval(shop: Shop, served_by: Serving) -> None:
-    served_by(sends=[Word("succeeded", "b-1")])
+    served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=LIMIT)
-    work()
-    assert now_of(shop, made)["status"] == "succeeded"
+    send_due_withdrawals()
+    assert fetch_withdrawal(shop, made)["status"] == "succeeded"
     assert approval_of(made["withdrawal_id"]).status == "within_limits"
 
 
-def test_limits_of_zero_are_off(shop: Shop, settings: Settings) -> None:
+def test_approval_limit_of_zero_is_disabled(shop: Shop, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = settings.APPROVAL_DAILY_LIMIT = 0
     made = withdrawn(shop, amount=1_500_000)
     assert (made["awaiting_approval"], Transfer.objects.get().state) == (False, "queued")
 
 
+@pytest.mark.slow
 def test_withdrawal_above_the_item_limit_waits_with_its_money_reserved(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
     made = withdrawn(shop, amount=LIMIT + 1)
-    work(3)
-    assert now_of(shop, made) == made
+    send_due_withdrawals(3)
+    assert fetch_withdrawal(shop, made) == made
     assert (made["status"], made["awaiting_approval"]) == ("pending", True)
     assert (bank.sent, balance(shop)) == ([], (1_399_999, 100_001))
     assert events_of(made) == ["withdrawal.pending"]
@@ -91,7 +92,7 @@ def test_withdrawals_below_the_item_limit_wait_once_they_exceed_the_daily_limit(
     assert approval_of(made[2]["withdrawal_id"]).reason == "daily_limit"
 
 
-def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, bank: BankCaller) -> None:
+def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, bank: SandboxBankClient) -> None:
     now = clock.now()
     with time_machine.travel(now - timedelta(hours=24), tick=False):
         withdrawn(shop, amount=90_000)
@@ -102,11 +103,13 @@ def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, ban
     assert [each["awaiting_approval"] for each in made] == [False, True]
 
 
-def test_daily_limit_of_one_merchant_leaves_others_alone(shop: Shop, rival: Shop, bank: BankCaller) -> None:
+def test_daily_limit_of_one_merchant_leaves_others_alone(
+    shop: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
     for _ in range(3):
         withdrawn(shop, amount=90_000)
-    fund(rival, bank)
-    assert not withdrawn(rival, amount=90_000)["awaiting_approval"]
+    fund(other_shop, bank)
+    assert not withdrawn(other_shop, amount=90_000)["awaiting_approval"]
 
 
 def test_rejected_and_canceled_requests_do_not_count_against_the_daily_limit(shop: Shop) -> None:
@@ -124,15 +127,16 @@ def test_request_that_waits_counts_against_the_daily_limit(shop: Shop) -> None:
     assert withdrawn(shop, amount=100)["awaiting_approval"]
 
 
+@pytest.mark.slow
 def test_approved_withdrawal_goes_out_and_keeps_who_approved(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
-    served_by(sends=[Word("succeeded", "b-1")])
+    served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)
     assert "approved." in click(malee, "approve", made["withdrawal_id"])
-    assert not now_of(shop, made)["awaiting_approval"]
-    work()
-    assert now_of(shop, made)["status"] == "succeeded"
+    assert not fetch_withdrawal(shop, made)["awaiting_approval"]
+    send_due_withdrawals()
+    assert fetch_withdrawal(shop, made)["status"] == "succeeded"
     approval = approval_of(made["withdrawal_id"])
     assert (approval.status, approval.decided_by) == ("approved", "staff:malee")
     assert approval.requested_by.startswith("key:")
@@ -142,19 +146,21 @@ def test_approved_withdrawal_goes_out_and_keeps_who_approved(
     assert "staff:malee" in page(malee, made["withdrawal_id"])
 
 
-def test_two_clicks_send_it_once(shop: Shop, served_by: Serving, malee: Client) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
+@pytest.mark.slow
+def test_second_approval_click_sends_nothing(shop: Shop, served_by: Serving, malee: Client) -> None:
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     click(malee, "approve", made)
     assert "Nothing changed" in click(staff("somsak", "decide_approval"), "approve", made)
-    work()
+    send_due_withdrawals()
     assert "Nothing changed" in click(malee, "approve", made)
     assert "Nothing changed" in click(malee, "reject", made)
-    work(2)
+    send_due_withdrawals(2)
     assert bank.sent == [made]
     assert (approval_of(made).decided_by, LogEntry.objects.count()) == ("staff:malee", 1)
 
 
+@pytest.mark.slow
 def test_rejected_withdrawal_fails_and_its_money_is_free_again(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
@@ -162,18 +168,18 @@ def test_rejected_withdrawal_fails_and_its_money_is_free_again(
     made = withdrawn(shop, amount=150_000)
     assert "rejected." in click(malee, "reject", made["withdrawal_id"])
     assert "Nothing changed" in click(malee, "approve", made["withdrawal_id"])
-    work(2)
-    ended = now_of(shop, made)
+    send_due_withdrawals(2)
+    ended = fetch_withdrawal(shop, made)
     assert (ended["status"], ended["failure_code"]) == ("failed", "rejected_by_staff")
     assert (ended["awaiting_approval"], Transfer.objects.get().state) == (False, "canceled")
     assert (bank.sent, balance(shop)) == ([], (1_500_000, 0))
     assert events_of(made) == ["withdrawal.pending", "withdrawal.failed"]
-    assert told(made)[-1]["data"] == ended
+    assert event_data_of(made)[-1]["data"] == ended
 
 
 def test_rejection_without_a_reason_is_refused(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
-    assert "Say why" in click(malee, "reject", made, why=" ")
+    assert "Enter a reason" in click(malee, "reject", made, note=" ")
     assert waiting() == [made]
 
 
@@ -207,29 +213,29 @@ def test_nobody_approves_their_own_request(shop: Shop, malee: Client) -> None:
     asked_by = approval_of(made).requested_by
     for how in ("approve", "reject"):
         with pytest.raises(NotDecidable, match="yourself"):
-            decide_approval(made, how, by=asked_by)
+            decide_approval(made, how, actor=asked_by)
     assert waiting() == [made]
 
 
 def test_staff_who_issued_a_key_do_not_decide_about_what_it_asked_for(shop: Shop, malee: Client) -> None:
-    origin.begin(actor="staff:malee")
+    request_context.begin(actor="staff:malee")
     _, secret = issue_key(merchant=shop.merchant, now=clock.now())
     made = withdrawn(Shop(shop.merchant, secret, shop.http), amount=150_000)["withdrawal_id"]
     for how in ("approve", "reject"):
         assert "A key that you issued asked for it" in click(malee, how, made)
-    with pytest.raises(DatabaseError, match="whoever issued the key"), transaction.atomic():
+    with pytest.raises(DatabaseError, match="the person who issued the key"), transaction.atomic():
         Approval.objects.filter(subject_id=made).update(
             status="approved", decided_by="staff:malee", decided_at=clock.now()
         )
     assert waiting() == [made]
-    decide_approval(made, "approve", by="staff:somsri")
+    decide_approval(made, "approve", actor="staff:somsri")
     assert waiting() == []
 
 
 def test_what_is_within_the_limits_is_not_decided(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=100)
     assert "Nothing changed" in click(malee, "reject", made["withdrawal_id"])
-    assert now_of(shop, made) == made
+    assert fetch_withdrawal(shop, made) == made
 
 
 def test_new_limits_leave_what_was_asked_for_before(shop: Shop, settings: Settings) -> None:
@@ -240,7 +246,8 @@ def test_new_limits_leave_what_was_asked_for_before(shop: Shop, settings: Settin
     assert waiting() == []
 
 
-def test_approval_page_shows_balance_and_debt(shop: Shop, bank: BankCaller, malee: Client) -> None:
+@pytest.mark.slow
+def test_approval_page_shows_balance_and_debt(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     till = Till(shop, bank)
     credit = till.sold(50_000)
     made = withdrawn(shop, amount=1_500_000)["withdrawal_id"]
@@ -251,6 +258,7 @@ def test_approval_page_shows_balance_and_debt(shop: Shop, bank: BankCaller, male
         assert 'error-fg)">500.00 THB' in text
 
 
+@pytest.mark.slow
 def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
     somsri = User.objects.create_user("somsri", is_staff=True)
     granted = ["view_withdrawal", "cancel_withdrawal"]
@@ -262,17 +270,18 @@ def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
     for words in ("canceled.", "nothing changed"):
         answer = client.post("/admin/withdrawals/withdrawal/", chosen, follow=True)
         assert words in answer.content.decode()
-    assert (now_of(shop, made)["status"], LogEntry.objects.count()) == ("canceled", 1)
+    assert (fetch_withdrawal(shop, made)["status"], LogEntry.objects.count()) == ("canceled", 1)
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Serving) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
 
     def decide(how: str, by: str) -> bool:
         try:
-            decide_approval(made, how, by=by)
+            decide_approval(made, how, actor=by)
         except NotDecidable:
             return False
         return True
@@ -286,12 +295,12 @@ def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Se
 
     approvals = [lambda: decide("approve", "staff:malee")] * 4
     rejections = [lambda: decide("reject", "staff:somsak")] * 4
-    told = at_once(*approvals, *rejections, *[cancel] * 2)
-    work(2)
+    event_data_of = run_concurrently(*approvals, *rejections, *[cancel] * 2)
+    send_due_withdrawals(2)
     ended = Withdrawal.objects.get()
     # What was approved may be canceled after that, before the bank is told.
-    assert sum(told[:8]) <= 1
-    assert sum(told[8:]) <= 1
+    assert sum(event_data_of[:8]) <= 1
+    assert sum(event_data_of[8:]) <= 1
     outcomes = {
         "succeeded": (1, (1_350_000, 0)),
         "failed": (0, (1_500_000, 0)),
@@ -301,6 +310,7 @@ def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Se
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_twenty_withdrawals_below_the_item_limit_at_once_do_not_pass_the_daily_limit(shop: Shop) -> None:
     def ask() -> bool:
         client = Shop(shop.merchant, shop.secret_key, new_client())
@@ -308,7 +318,7 @@ def test_twenty_withdrawals_below_the_item_limit_at_once_do_not_pass_the_daily_l
         assert answer.status_code == 200, answer.content
         return bool(answer.json()["awaiting_approval"])
 
-    asked = at_once(*[ask] * 20)
+    asked = run_concurrently(*[ask] * 20)
     assert asked.count(False) == DAY // 60_000
     free = Approval.objects.filter(status="within_limits").values_list("amount", flat=True)
     assert sum(free) == 240_000

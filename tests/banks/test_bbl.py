@@ -17,9 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import banks
-from banks import BadSignature, Link, NotAnswered, Notice, Question, Unreadable, signing
+from banks import (
+    AdapterConfig,
+    InquiryFailed,
+    InquiryRequest,
+    InvalidSignature,
+    ReportedTransaction,
+    UnreadableMessage,
+    jwt,
+)
 from banks.bbl import Bbl
-from tests.banks.bbl_stand_in import (
+from tests.banks.fake_bbl import (
     BILLER,
     CHARGE,
     INQUIRY,
@@ -27,20 +35,20 @@ from tests.banks.bbl_stand_in import (
     PUSH,
     REFERENCE,
     TOKENS,
-    BblStandIn,
+    FakeBbl,
     credentials,
-    granted,
     key_pair,
-    opened,
     push,
-    said,
+    response,
+    run,
     signed,
+    token_response,
 )
-from tests.receiver import Reply
+from tests.webhook_receiver import Reply
 
 NOW = datetime(2026, 11, 21, 4, 5, tzinfo=UTC)
-BBL = Bbl(Link("bbl", BILLER, credentials()))
-PAID = Notice(
+BBL = Bbl(AdapterConfig("bbl", BILLER, credentials()))
+PAID = ReportedTransaction(
     bank_transaction_id=CHARGE,
     kind="credit",
     biller_id=BILLER,
@@ -56,36 +64,36 @@ PAID = Notice(
 
 
 @pytest.fixture
-def bank() -> Iterator[BblStandIn]:
-    with opened() as stand_in:
+def bank() -> Iterator[FakeBbl]:
+    with run() as stand_in:
         yield stand_in
 
 
-def question(since: str = "2026-11-21T04:00:00", until: str = "2026-11-21T04:15:00") -> Question:
+def question(since: str = "2026-11-21T04:00:00", until: str = "2026-11-21T04:15:00") -> InquiryRequest:
     """UTC."""
     ends = [datetime.fromisoformat(end).replace(tzinfo=UTC) for end in (since, until)]
-    return Question(BILLER, REFERENCE, 150_000, *ends)
+    return InquiryRequest(BILLER, REFERENCE, 150_000, *ends)
 
 
-def ask(bank: BblStandIn, asked: Question | None = None) -> banks.Found:
-    return banks.get("bbl", bank.link).inquire(asked or question())
+def ask(bank: FakeBbl, request_body: InquiryRequest | None = None) -> banks.InquiryResult:
+    return banks.get("bbl", bank.link).inquire(request_body or question())
 
 
 def check(token: str, body: bytes | None = None, *, now: datetime = NOW) -> None:
     BBL.verify(headers={"Signature": token}, body=push() if body is None else body, now=now)
 
 
-def test_a_push_is_read_into_satang_and_utc() -> None:
-    assert BBL.parse_notice(push()) == PAID
+def test_notification_is_parsed_into_satang_and_utc() -> None:
+    assert BBL.parse_notification(push()) == PAID
 
 
-def test_a_cancelled_payment_is_a_reversal_of_the_same_id() -> None:
-    assert BBL.parse_notice(push(txnType="D")) == replace(PAID, kind="reversal")
+def test_cancelled_payment_is_parsed_as_reversal_with_same_id() -> None:
+    assert BBL.parse_notification(push(txnType="D")) == replace(PAID, kind="reversal")
 
 
 @pytest.mark.parametrize("flag", ["Y", "N", "", None])
-def test_a_repeat_is_known_by_its_id_and_not_by_its_flag(flag: str | None) -> None:
-    assert BBL.parse_notice(push(retryFlag=flag)) == PAID
+def test_repeated_notification_has_same_id_whatever_the_retry_flag(flag: str | None) -> None:
+    assert BBL.parse_notification(push(retryFlag=flag)) == PAID
 
 
 @pytest.mark.parametrize(
@@ -98,8 +106,8 @@ def test_a_repeat_is_known_by_its_id_and_not_by_its_flag(flag: str | None) -> No
         ("1234567.89", 123_456_789),
     ],
 )
-def test_an_amount_may_be_text_or_number_and_is_always_exact(written: str, satang: int) -> None:
-    assert BBL.parse_notice(push().replace(b'"1500.00"', written.encode())).amount == satang
+def test_amount_as_text_or_number_is_parsed_exactly(written: str, satang: int) -> None:
+    assert BBL.parse_notification(push().replace(b'"1500.00"', written.encode())).amount == satang
 
 
 @pytest.mark.parametrize(
@@ -124,9 +132,9 @@ def test_an_amount_may_be_text_or_number_and_is_always_exact(written: str, satan
         ("txnType", None),
     ],
 )
-def test_what_decides_about_the_money_must_be_well_formed(name: str, value: Any) -> None:
-    with pytest.raises(Unreadable):
-        BBL.parse_notice(push(**{name: value}))
+def test_malformed_required_field_makes_message_unreadable(name: str, value: Any) -> None:
+    with pytest.raises(UnreadableMessage):
+        BBL.parse_notification(push(**{name: value}))
 
 
 @pytest.mark.parametrize(
@@ -136,62 +144,62 @@ def test_what_decides_about_the_money_must_be_well_formed(name: str, value: Any)
         ("fromBank", "payer_bank_code", [None, "4", 4, "0004"]),
     ],
 )
-def test_what_is_only_good_to_know_holds_up_no_money(name: str, field: str, values: list[Any]) -> None:
+def test_malformed_optional_field_becomes_empty(name: str, field: str, values: list[Any]) -> None:
     left_out: dict[str, Any] = {field: ""}
     for value in values:
-        assert BBL.parse_notice(push(**{name: value})) == replace(PAID, **left_out)
+        assert BBL.parse_notification(push(**{name: value})) == replace(PAID, **left_out)
 
 
-def test_the_longest_id_fits() -> None:
-    assert len(BBL.parse_notice(push(bankRef="1" * 34)).bank_transaction_id) == 64
+def test_longest_transaction_id_fits_the_column() -> None:
+    assert len(BBL.parse_notification(push(bankRef="1" * 34)).bank_transaction_id) == 64
 
 
-@pytest.mark.parametrize("notice", [PAID, None])
-def test_the_bank_is_answered_so_that_it_stops(notice: Notice | None) -> None:
-    assert BBL.answer(notice) == {"responseCode": "000", "responseMesg": "Success"}
+@pytest.mark.parametrize("notification", [PAID, None])
+def test_notification_is_acknowledged_with_success(notification: ReportedTransaction | None) -> None:
+    assert BBL.acknowledge(notification) == {"responseCode": "000", "responseMesg": "Success"}
 
 
 @given(st.binary())
-def test_any_bytes_are_unreadable_and_never_a_fault(sent: bytes) -> None:
-    with pytest.raises(Unreadable):
-        BBL.parse_notice(sent)
+def test_arbitrary_bytes_raise_only_unreadable_message(sent: bytes) -> None:
+    with pytest.raises(UnreadableMessage):
+        BBL.parse_notification(sent)
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)
 
 
 @given(st.dictionaries(st.sampled_from(list(PUSH)), VALUES))
-def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
+def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     try:
-        assert BBL.parse_notice(push(**changes)).amount > 0
-    except Unreadable:
+        assert BBL.parse_notification(push(**changes)).amount > 0
+    except UnreadableMessage:
         return
 
 
 @pytest.mark.parametrize("header", [{"Signature": "{}"}, {"Authorization": "Bearer {}"}])
-def test_what_the_bank_signed_is_accepted(header: dict[str, str]) -> None:
+def test_signed_notification_is_accepted(header: dict[str, str]) -> None:
     token = signed(push(), now=NOW)
     headers = {name: value.format(token) for name, value in header.items()}
     BBL.verify(headers=headers, body=push(), now=NOW)
 
 
-def test_the_order_of_fields_and_the_spelling_of_letters_do_not_matter() -> None:
+def test_signature_ignores_field_order_and_json_escapes() -> None:
     again = json.dumps(dict(reversed(PUSH.items())), ensure_ascii=False, indent=2).encode()
     check(signed(push(), now=NOW), again)
 
 
 @pytest.mark.parametrize(("minutes", "is_good"), [(-6, False), (-5, True), (1445, True), (1446, False)])
-def test_a_token_is_good_from_when_it_was_made_to_its_end(minutes: int, is_good: bool) -> None:
+def test_jwt_is_valid_between_iat_and_exp(minutes: int, is_good: bool) -> None:
     token, at = signed(push(), now=NOW), NOW + timedelta(minutes=minutes)
     if is_good:
         check(token, now=at)
         return
-    with pytest.raises(BadSignature):
+    with pytest.raises(InvalidSignature):
         check(token, now=at)
 
 
-def part(told: Any) -> bytes:
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b"=")
+def part(shown: Any) -> bytes:
+    return base64.urlsafe_b64encode(json.dumps(shown).encode()).rstrip(b"=")
 
 
 def token_of(header: dict[str, Any], sign: Callable[[bytes], bytes], **claims: Any) -> str:
@@ -211,7 +219,7 @@ def rsa_signature(start: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("times", [{}, {"iat": NOW.timestamp() + 0.5, "exp": NOW.timestamp() + 60.25}])
-def test_a_token_may_leave_its_times_out_and_have_parts_of_a_second_in_them(times: dict[str, float]) -> None:
+def test_jwt_times_may_be_missing_or_fractional(times: dict[str, float]) -> None:
     check(token_of({"alg": "RS256", "typ": "JWT"}, rsa_signature, **times))
 
 
@@ -254,8 +262,8 @@ BEYOND = base64.urlsafe_b64encode(b'{"alg":0e99999999999999999999}').decode().rs
         f"{BEYOND}.{CLAIMS}.{SIGNATURE}",
     ],
 )
-def test_what_the_bank_did_not_sign_is_refused(token: str) -> None:
-    with pytest.raises(BadSignature):
+def test_invalid_signature_is_refused(token: str) -> None:
+    with pytest.raises(InvalidSignature):
         check(token)
 
 
@@ -263,33 +271,33 @@ def test_what_the_bank_did_not_sign_is_refused(token: str) -> None:
     "body",
     [b"", b"[]", b"{}", b"\xff", push(amount="1.00"), push(more=1), push(reference3=None), push(amount=1500)],
 )
-def test_the_body_must_say_what_was_signed(body: bytes) -> None:
-    with pytest.raises(BadSignature):
+def test_body_that_differs_from_jwt_claims_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidSignature):
         check(GOOD, body)
 
 
-def test_no_header_is_no_signature() -> None:
-    with pytest.raises(BadSignature):
+def test_missing_signature_header_is_refused() -> None:
+    with pytest.raises(InvalidSignature):
         BBL.verify(headers={}, body=push(), now=NOW)
 
 
 @given(st.text(), st.binary())
-def test_any_header_is_judged_and_never_a_fault(value: str, sent: bytes) -> None:
-    with pytest.raises(BadSignature):
+def test_arbitrary_signature_header_raises_only_invalid_signature(value: str, sent: bytes) -> None:
+    with pytest.raises(InvalidSignature):
         check(value, sent)
 
 
 @given(st.binary(), st.binary(), st.binary())
-def test_any_parts_of_a_token_are_judged_and_never_a_fault(one: bytes, two: bytes, three: bytes) -> None:
+def test_arbitrary_jwt_parts_raise_only_invalid_signature(one: bytes, two: bytes, three: bytes) -> None:
     parts = (base64.urlsafe_b64encode(each).decode().rstrip("=") for each in (one, two, three))
-    with pytest.raises(BadSignature):
+    with pytest.raises(InvalidSignature):
         check(".".join(parts))
 
 
-def test_a_code_that_nobody_paid_is_answered_with_nothing(bank: BblStandIn) -> None:
-    assert ask(bank).notices == ()
-    (asked,) = bank.to(INQUIRY)
-    assert asked.json == {
+def test_inquiry_of_unpaid_code_finds_no_transactions(bank: FakeBbl) -> None:
+    assert ask(bank).transactions == ()
+    (request_body,) = bank.to(INQUIRY)
+    assert request_body.json == {
         "billerId": BILLER,
         "transDate": "2026-11-21",
         "amount": "1500.00",
@@ -297,60 +305,58 @@ def test_a_code_that_nobody_paid_is_answered_with_nothing(bank: BblStandIn) -> N
     }
 
 
-def test_a_payment_is_found_as_its_push_told_it(bank: BblStandIn) -> None:
-    bank.on(INQUIRY, said(**PUSH))
-    assert ask(bank).notices == (PAID,)
+def test_inquiry_finds_same_transaction_as_notification(bank: FakeBbl) -> None:
+    bank.on(INQUIRY, response(**PUSH))
+    assert ask(bank).transactions == (PAID,)
 
 
-def test_money_that_went_back_is_found_as_two_words(bank: BblStandIn) -> None:
-    bank.on(INQUIRY, said(**PUSH | {"txnType": "D"}))
-    assert ask(bank).notices == (PAID, replace(PAID, kind="reversal"))
+def test_inquiry_of_reversed_payment_finds_credit_and_reversal(bank: FakeBbl) -> None:
+    bank.on(INQUIRY, response(**PUSH | {"txnType": "D"}))
+    assert ask(bank).transactions == (PAID, replace(PAID, kind="reversal"))
 
 
-def test_two_days_are_asked_around_midnight(bank: BblStandIn) -> None:
+def test_inquiry_around_midnight_asks_two_days(bank: FakeBbl) -> None:
     ask(bank, question("2026-11-21T16:50:00", "2026-11-21T17:05:00"))
     assert [each.json["transDate"] for each in bank.to(INQUIRY)] == ["2026-11-21", "2026-11-22"]
 
 
-def test_we_sign_what_we_ask_and_carry_a_token(bank: BblStandIn) -> None:
+def test_api_request_is_signed_and_has_access_token(bank: FakeBbl) -> None:
     ask(bank)
-    (fetched,), (asked,) = bank.to(TOKENS), bank.to(INQUIRY)
+    (fetched,), (request_body,) = bank.to(TOKENS), bank.to(INQUIRY)
     assert fetched.body == b"grant_type=client_credentials&scope=CREATE+READ"
     basic = base64.b64encode(f"consumer:{bank.secret}".encode()).decode()
     assert fetched.headers["authorization"] == f"Basic {basic}"
-    assert asked.headers["authorization"] == "Bearer token-1"
-    now = datetime.fromisoformat(asked.headers["transmit-date-time"])
-    assert asked.headers["transmit-date-time"].endswith("+07:00")
-    signing.check(asked.headers["signature"], asked.body, public_key=key_pair("ours")[1], now=now)
+    assert request_body.headers["authorization"] == "Bearer token-1"
+    now = datetime.fromisoformat(request_body.headers["transmit-date-time"])
+    assert request_body.headers["transmit-date-time"].endswith("+07:00")
+    jwt.verify(request_body.headers["signature"], request_body.body, public_key=key_pair("ours")[1], now=now)
 
 
-def test_a_token_that_is_refused_is_renewed_once(bank: BblStandIn) -> None:
-    bank.on(TOKENS, Reply(body=b'{"access_token": "a", "expires_in": 1799}'), granted("b"))
-    bank.on(INQUIRY, Reply(401, body=b"{}"), said(**PUSH))
-    assert ask(bank).notices == (PAID,)
+def test_refused_access_token_is_renewed_once(bank: FakeBbl) -> None:
+    bank.on(TOKENS, Reply(body=b'{"access_token": "a", "expires_in": 1799}'), token_response("b"))
+    bank.on(INQUIRY, Reply(401, body=b"{}"), response(**PUSH))
+    assert ask(bank).transactions == (PAID,)
     assert [each.headers["authorization"] for each in bank.to(INQUIRY)] == ["Bearer a", "Bearer b"]
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        said("211"), said("210"), said("888"), said(""), Reply(500, body=b'{"responseCode": "000"}'),
+        response("211"), response("210"), response("888"), response(""), Reply(500, body=b'{"responseCode": "000"}'),
         Reply(429, body=b"{}"), Reply(body=b"<html>"), Reply(closes=True),
     ],
 )  # fmt: skip
-def test_no_answer_is_not_taken_for_no_money(bank: BblStandIn, reply: Reply) -> None:
+def test_failed_inquiry_is_not_taken_as_unpaid(bank: FakeBbl, reply: Reply) -> None:
     bank.on(INQUIRY, reply)
-    with pytest.raises(NotAnswered):
+    with pytest.raises(InquiryFailed):
         ask(bank)
 
 
 @pytest.mark.parametrize(
     "changes", [{"reference1": "ANOTHER"}, {"billerId": "010555000000001"}, {"amount": "?"}, {"txnType": ""}]
 )
-def test_an_answer_about_money_that_cannot_be_read_is_unreadable(
-    bank: BblStandIn, changes: dict[str, Any]
-) -> None:
-    bank.on(INQUIRY, said(**PUSH | changes))
-    with pytest.raises(Unreadable) as parked:
+def test_unparsable_inquiry_response_is_unreadable_message(bank: FakeBbl, changes: dict[str, Any]) -> None:
+    bank.on(INQUIRY, response(**PUSH | changes))
+    with pytest.raises(UnreadableMessage) as parked:
         ask(bank)
-    assert parked.value.body == said(**PUSH | changes).body
+    assert parked.value.body == response(**PUSH | changes).body

@@ -8,8 +8,8 @@ import pytest
 import time_machine
 
 import banks
-from banks import Order, UnknownBank, Word
-from tests.banks.bbl_stand_in import (
+from banks import TransferOrder, TransferResult, UnknownBank
+from tests.banks.fake_bbl import (
     BILLER,
     CHARGE,
     INQUIRY,
@@ -17,14 +17,14 @@ from tests.banks.bbl_stand_in import (
     REFERENCE,
     TOKENS,
     VOID,
-    BblStandIn,
-    opened,
-    said,
+    FakeBbl,
+    response,
+    run,
 )
-from tests.receiver import Reply
+from tests.webhook_receiver import Reply
 
 AFTERNOON = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-ORDER = Order(
+ORDER = TransferOrder(
     order_id="ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
     purpose="refund",
     amount=150_000,
@@ -33,16 +33,16 @@ ORDER = Order(
     account_name="",
     charge_id=CHARGE,
 )
-CLOSED = Word("failed", failure_code="void_window_closed")
-REJECTED = Word("failed", failure_code="rejected_by_bank")
-DONE = Word("succeeded", CHARGE)
+CLOSED = TransferResult("failed", failure_code="void_window_closed")
+REJECTED = TransferResult("failed", failure_code="rejected_by_bank")
+DONE = TransferResult("succeeded", CHARGE)
 
 
 @pytest.fixture
-def bank() -> Iterator[BblStandIn]:
-    with opened() as stand_in:
-        stand_in.on(INQUIRY, said(**PUSH))
-        stand_in.on(VOID, said())
+def bank() -> Iterator[FakeBbl]:
+    with run() as stand_in:
+        stand_in.on(INQUIRY, response(**PUSH))
+        stand_in.on(VOID, response())
         yield stand_in
 
 
@@ -52,18 +52,18 @@ def afternoon() -> Iterator[None]:
         yield
 
 
-def send(bank: BblStandIn, order: Order = ORDER) -> Word:
+def send(bank: FakeBbl, order: TransferOrder = ORDER) -> TransferResult:
     return banks.sender("bank:bbl", bank.link).send(order)
 
 
-def inquire(bank: BblStandIn) -> Word:
+def inquire(bank: FakeBbl) -> TransferResult:
     return banks.sender("bank:bbl", bank.link).inquire(ORDER)
 
 
-def test_a_payment_of_the_day_is_taken_back_by_its_time_and_approval_code(bank: BblStandIn) -> None:
+def test_void_names_payment_by_time_and_approval_code(bank: FakeBbl) -> None:
     assert send(bank) == DONE
-    (asked,) = bank.to(VOID)
-    assert asked.json == {
+    (request_body,) = bank.to(VOID)
+    assert request_body.json == {
         "billerId": BILLER,
         "reference1": REFERENCE,
         "reference2": "0011",
@@ -75,7 +75,7 @@ def test_a_payment_of_the_day_is_taken_back_by_its_time_and_approval_code(bank: 
 
 
 @pytest.mark.parametrize(
-    ("now", "word"),
+    ("now", "result"),
     [
         (datetime(2026, 11, 20, 16, 59, 59, tzinfo=UTC), CLOSED),
         (datetime(2026, 11, 20, 17, 0, 0, tzinfo=UTC), DONE),
@@ -84,88 +84,90 @@ def test_a_payment_of_the_day_is_taken_back_by_its_time_and_approval_code(bank: 
         (datetime(2026, 11, 22, 5, 0, 0, tzinfo=UTC), CLOSED),
     ],
 )
-def test_the_window_is_the_day_of_payment_in_bangkok_until_23(
-    bank: BblStandIn, now: datetime, word: Word
+def test_void_window_is_day_of_payment_in_bangkok_until_23(
+    bank: FakeBbl, now: datetime, result: TransferResult
 ) -> None:
     with time_machine.travel(now, tick=False):
-        assert send(bank) == word
-    assert (bank.receiver.requests == []) == (word == CLOSED)
+        assert send(bank) == result
+    assert (bank.receiver.requests == []) == (result == CLOSED)
 
 
 @pytest.mark.parametrize(
     "charge_id", ["", "x", "20261121", "20261121.A", "20261121..x", "20261321.A.b", "chrg_1"]
 )
-def test_an_id_that_this_bank_did_not_give_is_not_asked_about(bank: BblStandIn, charge_id: str) -> None:
+def test_void_of_foreign_transaction_id_makes_no_request(bank: FakeBbl, charge_id: str) -> None:
     assert send(bank, replace(ORDER, charge_id=charge_id)) == CLOSED
     assert bank.receiver.requests == []
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [said("209"), said(**PUSH | {"bankRef": "another"}), said(**PUSH | {"amount": "1500.01"})],
+    "response",
+    [response("209"), response(**PUSH | {"bankRef": "another"}), response(**PUSH | {"amount": "1500.01"})],
     ids=["unknown", "another payment", "another amount"],
 )
-def test_what_the_bank_does_not_know_as_we_do_is_not_taken_back(bank: BblStandIn, answer: Reply) -> None:
-    bank.on(INQUIRY, answer)
+def test_void_of_payment_that_bank_reports_differently_is_rejected(bank: FakeBbl, response: Reply) -> None:
+    bank.on(INQUIRY, response)
     assert send(bank) == REJECTED
     assert bank.to(VOID) == []
 
 
-def test_what_is_void_already_is_not_sent_again(bank: BblStandIn) -> None:
-    bank.on(INQUIRY, said(**PUSH | {"txnType": "D"}))
+def test_payment_that_is_void_is_not_voided_again(bank: FakeBbl) -> None:
+    bank.on(INQUIRY, response(**PUSH | {"txnType": "D"}))
     assert send(bank) == DONE
     assert bank.to(VOID) == []
 
 
 @pytest.mark.parametrize("path", [TOKENS, INQUIRY])
 @pytest.mark.parametrize(
-    "reply", [Reply(closes=True), Reply(500, body=b"{}"), Reply(body=b"<html>"), said("888")]
+    "reply", [Reply(closes=True), Reply(500, body=b"{}"), Reply(body=b"<html>"), response("888")]
 )
-def test_what_fails_before_the_void_was_surely_not_sent(bank: BblStandIn, path: str, reply: Reply) -> None:
+def test_failure_before_void_request_is_not_sent(bank: FakeBbl, path: str, reply: Reply) -> None:
     bank.on(path, reply)
-    assert send(bank) == Word("not_sent")
+    assert send(bank) == TransferResult("not_sent")
     assert bank.to(VOID) == []
 
 
 @pytest.mark.parametrize(
-    ("reply", "word"),
+    ("reply", "result"),
     [
-        (said("211"), REJECTED),
-        (said("331"), REJECTED),
+        (response("211"), REJECTED),
+        (response("331"), REJECTED),
         (Reply(400, body=b'{"responseCode": "213"}'), REJECTED),
-        (Reply(403, body=b"{}"), Word("not_sent")),
-        (Reply(429, body=b"{}"), Word("not_sent")),
-        (said("210"), Word("unknown")),
-        (said("888"), Word("unknown")),
-        (said(""), Word("unknown")),
-        (Reply(500, body=b'{"responseCode": "000"}'), Word("unknown")),
-        (Reply(body=b"<html>"), Word("unknown")),
-        (Reply(closes=True), Word("unknown")),
+        (Reply(403, body=b"{}"), TransferResult("not_sent")),
+        (Reply(429, body=b"{}"), TransferResult("not_sent")),
+        (response("210"), TransferResult("unknown")),
+        (response("888"), TransferResult("unknown")),
+        (response(""), TransferResult("unknown")),
+        (Reply(500, body=b'{"responseCode": "000"}'), TransferResult("unknown")),
+        (Reply(body=b"<html>"), TransferResult("unknown")),
+        (Reply(closes=True), TransferResult("unknown")),
     ],
 )
-def test_only_a_clear_answer_ends_a_void(bank: BblStandIn, reply: Reply, word: Word) -> None:
+def test_void_without_clear_response_is_unknown(bank: FakeBbl, reply: Reply, result: TransferResult) -> None:
     bank.on(VOID, reply)
-    assert send(bank) == word
+    assert send(bank) == result
 
 
 @pytest.mark.parametrize(
-    ("reply", "word"),
+    ("reply", "result"),
     [
-        (said(**PUSH | {"txnType": "D"}), DONE),
-        (said(**PUSH), Word("unknown")),
-        (said("209"), Word("unknown")),
-        (said("888"), Word("unknown")),
-        (said(**PUSH | {"txnType": "D", "bankRef": "another"}), Word("unknown")),
-        (Reply(closes=True), Word("unknown")),
+        (response(**PUSH | {"txnType": "D"}), DONE),
+        (response(**PUSH), TransferResult("unknown")),
+        (response("209"), TransferResult("unknown")),
+        (response("888"), TransferResult("unknown")),
+        (response(**PUSH | {"txnType": "D", "bankRef": "another"}), TransferResult("unknown")),
+        (Reply(closes=True), TransferResult("unknown")),
     ],
 )
-def test_an_inquiry_believes_only_that_it_is_void(bank: BblStandIn, reply: Reply, word: Word) -> None:
+def test_inquiry_of_void_reports_success_or_unknown(
+    bank: FakeBbl, reply: Reply, result: TransferResult
+) -> None:
     bank.on(INQUIRY, reply)
-    assert inquire(bank) == word
+    assert inquire(bank) == result
     assert bank.to(VOID) == []
 
 
-def test_only_linked_merchants_of_this_bank_have_it(bank: BblStandIn) -> None:
+def test_void_needs_bank_connection_of_this_bank(bank: FakeBbl) -> None:
     at_scb = replace(bank.link, bank="scb")
     for route, link in (("bank:bbl", None), ("bank:bbl", at_scb), ("bank:scb", at_scb)):
         with pytest.raises(UnknownBank):

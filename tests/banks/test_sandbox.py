@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banks.base import BadSignature, Notice, OrderNotice, Unreadable
+from banks.base import InvalidSignature, ReportedTransaction, ReportedTransfer, UnreadableMessage
 from banks.sandbox import SandboxBank
 
 SECRET = "the-secret-that-both-sides-know"
@@ -33,10 +33,10 @@ def body(**changes: Any) -> bytes:
     return json.dumps(TOLD | changes).encode()
 
 
-def read(sent: bytes) -> Notice:
-    notice = BANK.parse_notice(sent)
-    assert isinstance(notice, Notice)
-    return notice
+def read(sent: bytes) -> ReportedTransaction:
+    notification = BANK.parse_notification(sent)
+    assert isinstance(notification, ReportedTransaction)
+    return notification
 
 
 def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, str]:
@@ -45,8 +45,8 @@ def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, s
     return {"Sandbox-Bank-Signature": f"t={seconds},v1={signature}"}
 
 
-def test_a_notice_is_read_into_satang_and_utc() -> None:
-    assert BANK.parse_notice(body()) == Notice(
+def test_a_notification_is_read_into_satang_and_utc() -> None:
+    assert BANK.parse_notification(body()) == ReportedTransaction(
         bank_transaction_id="sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
         kind="credit",
         biller_id="010555000000001",
@@ -62,36 +62,36 @@ def test_a_notice_is_read_into_satang_and_utc() -> None:
 
 
 @pytest.mark.parametrize("kind", ["credit", "decline", "reversal"])
-def test_every_kind_of_word_is_known(kind: str) -> None:
+def test_every_transaction_type_is_parsed(kind: str) -> None:
     assert read(body(type=kind)).kind == kind
 
 
 @pytest.mark.parametrize("slip", ["", "202611210Fs6joxJrXDrbJqT5", "20261121ABCDEFG"])
-def test_a_slip_is_read_where_there_is_one(slip: str) -> None:
+def test_slip_reference_is_parsed_if_present(slip: str) -> None:
     assert read(body(slip_reference=slip)).slip_reference == slip
     assert read(body()).slip_reference == ""
 
 
 @pytest.mark.parametrize("slip", ["2026112", "A" * 26, "20261121-ABCDEFGH", "20261121ABCDEFGก", None, 17])
 def test_a_malformed_slip_is_unreadable(slip: Any) -> None:
-    with pytest.raises(Unreadable, match="slip_reference"):
-        BANK.parse_notice(body(slip_reference=slip))
+    with pytest.raises(UnreadableMessage, match="slip_reference"):
+        BANK.parse_notification(body(slip_reference=slip))
 
 
-def test_fields_of_tomorrow_are_ignored() -> None:
-    assert BANK.parse_notice(body(channel="PMH")) == BANK.parse_notice(body())
+def test_unknown_fields_are_ignored() -> None:
+    assert BANK.parse_notification(body(channel="PMH")) == BANK.parse_notification(body())
 
 
 def test_a_time_may_lack_milliseconds() -> None:
-    notice = read(body(paid_at="2026-11-21T10:04:05+07:00"))
-    assert notice.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
+    notification = read(body(paid_at="2026-11-21T10:04:05+07:00"))
+    assert notification.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", list(TOLD))
 def test_a_missing_field_is_unreadable(name: str) -> None:
-    told = {field: value for field, value in TOLD.items() if field != name}
-    with pytest.raises(Unreadable, match=name):
-        BANK.parse_notice(json.dumps(told).encode())
+    shown = {field: value for field, value in TOLD.items() if field != name}
+    with pytest.raises(UnreadableMessage, match=name):
+        BANK.parse_notification(json.dumps(shown).encode())
 
 
 @pytest.mark.parametrize(
@@ -132,18 +132,18 @@ def test_a_missing_field_is_unreadable(name: str) -> None:
     ],
 )
 def test_a_malformed_field_is_unreadable(name: str, value: Any) -> None:
-    with pytest.raises(Unreadable):
-        BANK.parse_notice(body(**{name: value}))
+    with pytest.raises(UnreadableMessage):
+        BANK.parse_notification(body(**{name: value}))
 
 
 @pytest.mark.parametrize("sent", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}'])
-def test_what_is_no_json_object_is_unreadable(sent: bytes) -> None:
-    with pytest.raises(Unreadable):
-        BANK.parse_notice(sent)
+def test_non_json_object_is_unreadable(sent: bytes) -> None:
+    with pytest.raises(UnreadableMessage):
+        BANK.parse_notification(sent)
 
 
 @pytest.mark.parametrize("minutes", [-5, 0, 5])
-def test_a_signature_holds_for_five_minutes_around_its_time(minutes: int) -> None:
+def test_signature_is_valid_within_five_minutes(minutes: int) -> None:
     at = NOW.replace(microsecond=0)
     BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(minutes=minutes))
 
@@ -151,7 +151,7 @@ def test_a_signature_holds_for_five_minutes_around_its_time(minutes: int) -> Non
 @pytest.mark.parametrize("seconds", [-301, 301])
 def test_a_signature_out_of_time_is_refused(seconds: int) -> None:
     at = NOW.replace(microsecond=0)
-    with pytest.raises(BadSignature):
+    with pytest.raises(InvalidSignature):
         BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(seconds=seconds))
 
 
@@ -168,41 +168,41 @@ def test_a_signature_out_of_time_is_refused(seconds: int) -> None:
         {name: value.replace("v1=", "v1=๑") for name, value in signed(body()).items()},
     ],
 )
-def test_what_the_bank_did_not_sign_is_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(BadSignature):
+def test_invalid_signature_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(InvalidSignature):
         BANK.verify(headers=headers, body=body(), now=NOW)
 
 
 @given(st.text(), st.binary())
-def test_any_header_is_judged_and_never_a_fault(value: str, sent: bytes) -> None:
-    with pytest.raises(BadSignature):
+def test_arbitrary_signature_header_raises_only_invalid_signature(value: str, sent: bytes) -> None:
+    with pytest.raises(InvalidSignature):
         BANK.verify(headers={"Sandbox-Bank-Signature": value}, body=sent, now=NOW)
 
 
 @given(st.binary())
-def test_any_bytes_are_unreadable_and_never_a_fault(sent: bytes) -> None:
-    with pytest.raises(Unreadable):
-        BANK.parse_notice(sent)
+def test_arbitrary_bytes_raise_only_unreadable_message(sent: bytes) -> None:
+    with pytest.raises(UnreadableMessage):
+        BANK.parse_notification(sent)
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)
 
 
 @given(st.dictionaries(st.sampled_from(list(TOLD)), VALUES))
-def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
+def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     try:
-        notice = read(body(**changes))
-    except Unreadable:
+        notification = read(body(**changes))
+    except UnreadableMessage:
         return
-    assert notice.amount > 0
-    assert notice.paid_at.tzinfo is UTC
+    assert notification.amount > 0
+    assert notification.paid_at.tzinfo is UTC
 
 
 @given(st.text(alphabet="0123456789.-+T:Z ", max_size=35))
 def test_any_time_is_read_or_unreadable(paid_at: str) -> None:
     try:
-        BANK.parse_notice(body(paid_at=paid_at))
-    except Unreadable:
+        BANK.parse_notification(body(paid_at=paid_at))
+    except UnreadableMessage:
         return
 
 
@@ -226,13 +226,13 @@ ORDER: dict[str, Any] = {
         ("returned", "account_closed", "returned_by_bank"),
     ],
 )
-def test_a_notice_of_an_order_is_read_as_such(status: str, reason: str, code: str) -> None:
+def test_a_notification_of_an_order_is_read_as_such(status: str, reason: str, code: str) -> None:
     sent = json.dumps(ORDER | {"status": status, "reason": reason}).encode()
-    notice = BANK.parse_notice(sent)
-    assert isinstance(notice, OrderNotice)
-    assert (notice.order_id, notice.reference) == (ORDER["reference"], ORDER["bank_reference"])
-    assert (notice.fate, notice.failure_code) == (status, code)
-    assert BANK.answer(notice) == {"status": "received"}
+    notification = BANK.parse_notification(sent)
+    assert isinstance(notification, ReportedTransfer)
+    assert (notification.order_id, notification.reference) == (ORDER["reference"], ORDER["bank_reference"])
+    assert (notification.status, notification.failure_code) == (status, code)
+    assert BANK.acknowledge(notification) == {"status": "received"}
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ def test_a_notice_of_an_order_is_read_as_such(status: str, reason: str, code: st
         ("reason", "DROP TABLE"),
     ],
 )
-def test_a_malformed_notice_of_an_order_is_unreadable(name: str, value: Any) -> None:
-    with pytest.raises(Unreadable):
-        BANK.parse_notice(json.dumps(ORDER | {name: value}).encode())
+def test_a_malformed_notification_of_an_order_is_unreadable(name: str, value: Any) -> None:
+    with pytest.raises(UnreadableMessage):
+        BANK.parse_notification(json.dumps(ORDER | {name: value}).encode())
 
 
-def test_the_answer_says_whether_the_message_was_understood() -> None:
-    assert BANK.answer(BANK.parse_notice(body())) == {"status": "received"}
-    assert BANK.answer(None) == {"status": "parked"}
+def test_acknowledgement_says_received_or_parked() -> None:
+    assert BANK.acknowledge(BANK.parse_notification(body())) == {"status": "received"}
+    assert BANK.acknowledge(None) == {"status": "parked"}

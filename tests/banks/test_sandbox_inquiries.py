@@ -11,23 +11,23 @@ import pytest
 from banks import sandbox_inquiries
 from banks.base import (
     Bank,
-    Found,
-    KnowsSlips,
-    NotAnswered,
-    Notice,
-    Question,
-    Transferred,
-    Unreadable,
+    InquiryFailed,
+    InquiryRequest,
+    InquiryResult,
+    ReportedTransaction,
+    SlipLookup,
+    SlipTransfer,
+    UnreadableMessage,
 )
 from banks.sandbox import SandboxBank
 from core.slips import Slip
-from tests import receiver
+from tests import webhook_receiver
 from tests.banks.test_sandbox import TOLD
-from tests.receiver import Receiver, Reply
+from tests.webhook_receiver import Receiver, Reply
 
 DOOR = "/sandbox/bank/v1/transactions"
 UNTIL = datetime(2026, 11, 21, 3, 19, 5, 123_000, UTC)
-QUESTION = Question(
+QUESTION = InquiryRequest(
     "010555000000001", "ABCDEFGHJ01234567890", 150_000, UNTIL - timedelta(minutes=15, seconds=60), UNTIL
 )
 QUERY = (
@@ -39,7 +39,7 @@ PAID = orjson.dumps({"transactions": [TOLD]})
 
 @pytest.fixture
 def bank() -> Iterator[Receiver]:
-    with receiver.listening() as door:
+    with webhook_receiver.running_receiver() as door:
         yield door
 
 
@@ -48,29 +48,29 @@ def adapter(bank: Receiver) -> Bank:
     return SandboxBank("the-secret", bank.base_url)
 
 
-def found(adapter: Bank, bank: Receiver, body: bytes, status: int = 200) -> Found:
+def found(adapter: Bank, bank: Receiver, body: bytes, status: int = 200) -> InquiryResult:
     bank.on(f"{DOOR}?{QUERY}", Reply(status, body=body))
     return adapter.inquire(QUESTION)
 
 
-def test_a_question_is_signed_with_all_that_it_asks(adapter: Bank, bank: Receiver) -> None:
+def test_inquiry_signature_covers_path_and_query(adapter: Bank, bank: Receiver) -> None:
     found(adapter, bank, PAID)
-    (asked,) = bank.requests
-    assert (asked.method, asked.path, asked.body) == ("GET", f"{DOOR}?{QUERY}", b"")
-    at, _, given = asked.headers["sandbox-bank-signature"].removeprefix("t=").partition(",v1=")
+    (request_body,) = bank.requests
+    assert (request_body.method, request_body.path, request_body.body) == ("GET", f"{DOOR}?{QUERY}", b"")
+    at, _, given = request_body.headers["sandbox-bank-signature"].removeprefix("t=").partition(",v1=")
     assert given == hmac.digest(b"the-secret", f"{at}.GET {DOOR}?{QUERY}.".encode(), "sha256").hex()
 
 
-def test_nothing_paid_is_an_answer(adapter: Bank, bank: Receiver) -> None:
-    assert found(adapter, bank, b'{"transactions":[]}') == Found(b'{"transactions":[]}', ())
+def test_empty_inquiry_response_is_no_transactions(adapter: Bank, bank: Receiver) -> None:
+    assert found(adapter, bank, b'{"transactions":[]}') == InquiryResult(b'{"transactions":[]}', ())
 
 
-def test_what_was_paid_is_read_as_a_callback_is(adapter: Bank, bank: Receiver) -> None:
+def test_inquiry_response_is_parsed_like_callback(adapter: Bank, bank: Receiver) -> None:
     both = orjson.dumps({"transactions": [TOLD, TOLD | {"type": "reversal"}]})
-    answer = found(adapter, bank, both)
-    assert answer.body == both
-    assert [notice.kind for notice in answer.notices] == ["credit", "reversal"]
-    assert answer.notices[0] == adapter.parse_notice(orjson.dumps(TOLD))
+    response = found(adapter, bank, both)
+    assert response.body == both
+    assert [notification.kind for notification in response.transactions] == ["credit", "reversal"]
+    assert response.transactions[0] == adapter.parse_notification(orjson.dumps(TOLD))
 
 
 def one(**changes: Any) -> bytes:
@@ -78,8 +78,8 @@ def one(**changes: Any) -> bytes:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", PAID[:-9]])
-def test_what_is_cut_or_from_somebody_else_is_no_answer(adapter: Bank, bank: Receiver, body: bytes) -> None:
-    with pytest.raises(NotAnswered):
+def test_truncated_response_is_failed_inquiry(adapter: Bank, bank: Receiver, body: bytes) -> None:
+    with pytest.raises(InquiryFailed):
         found(adapter, bank, body)
 
 
@@ -100,15 +100,15 @@ def test_what_is_cut_or_from_somebody_else_is_no_answer(adapter: Bank, bank: Rec
         orjson.dumps({"transactions": [TOLD, TOLD | {"reference1": "OTHER"}]}),
     ],
 )
-def test_what_is_not_understood_is_kept_whole(adapter: Bank, bank: Receiver, body: bytes) -> None:
-    with pytest.raises(Unreadable) as refused:
+def test_unreadable_response_keeps_body(adapter: Bank, bank: Receiver, body: bytes) -> None:
+    with pytest.raises(UnreadableMessage) as refused:
         found(adapter, bank, body)
     assert refused.value.body == body
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 429, 500, 503])
-def test_a_refusal_is_no_answer(adapter: Bank, bank: Receiver, status: int) -> None:
-    with pytest.raises(NotAnswered, match=str(status)):
+def test_error_status_is_failed_inquiry(adapter: Bank, bank: Receiver, status: int) -> None:
+    with pytest.raises(InquiryFailed, match=str(status)):
         found(adapter, bank, PAID, status)
 
 
@@ -117,44 +117,46 @@ SLIP_DOOR = f"/sandbox/bank/v1/slips?sending_bank={SLIP.sending_bank}&reference=
 SHOWN = TOLD | {"slip_reference": SLIP.transaction_id}
 
 
-def of_slip(adapter: Bank, bank: Receiver, *told: Any) -> Transferred | None:
-    bank.on(SLIP_DOOR, Reply(body=orjson.dumps({"transactions": told})))
-    assert isinstance(adapter, KnowsSlips)
-    return adapter.transfer(SLIP)
+def of_slip(adapter: Bank, bank: Receiver, *shown: Any) -> SlipTransfer | None:
+    bank.on(SLIP_DOOR, Reply(body=orjson.dumps({"transactions": shown})))
+    assert isinstance(adapter, SlipLookup)
+    return adapter.look_up_slip(SLIP)
 
 
-def test_a_slip_names_a_transfer_and_who_got_it(adapter: Bank, bank: Receiver) -> None:
-    told = of_slip(adapter, bank, SHOWN, SHOWN | {"type": "reversal"})
-    credit = adapter.parse_notice(orjson.dumps(SHOWN))
-    assert told is not None
-    assert isinstance(credit, Notice)
-    assert (told.amount, told.at, told.reference1) == (credit.amount, credit.paid_at, credit.reference1)
-    assert (told.biller_id, told.payee) == (credit.biller_id, f"biller {credit.biller_id}")
+def test_slip_lookup_finds_transfer_and_payee(adapter: Bank, bank: Receiver) -> None:
+    shown = of_slip(adapter, bank, SHOWN, SHOWN | {"type": "reversal"})
+    credit = adapter.parse_notification(orjson.dumps(SHOWN))
+    assert shown is not None
+    assert isinstance(credit, ReportedTransaction)
+    assert (shown.amount, shown.transferred_at, shown.reference1) == (
+        credit.amount,
+        credit.paid_at,
+        credit.reference1,
+    )
+    assert (shown.biller_id, shown.payee) == (credit.biller_id, f"biller {credit.biller_id}")
 
 
-def test_a_slip_of_a_transfer_that_the_bank_does_not_know_is_none(adapter: Bank, bank: Receiver) -> None:
+def test_slip_lookup_of_unknown_transfer_is_none(adapter: Bank, bank: Receiver) -> None:
     assert of_slip(adapter, bank) is None
 
 
 @pytest.mark.parametrize(
     "changes", [{"slip_reference": "A1"}, {"payer_bank_code": "999"}, {"amount": "0.00"}]
 )
-def test_an_answer_about_another_slip_is_not_believed(
+def test_response_about_another_slip_is_unreadable(
     adapter: Bank, bank: Receiver, changes: dict[str, str]
 ) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         of_slip(adapter, bank, SHOWN | changes)
 
 
-def test_without_a_connection_there_is_no_answer() -> None:
-    with pytest.raises(NotAnswered):
+def test_refused_connection_is_failed_inquiry() -> None:
+    with pytest.raises(InquiryFailed):
         SandboxBank("the-secret", "http://127.0.0.1:1").inquire(QUESTION)
 
 
-def test_an_answer_that_does_not_come_is_none(
-    adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_timeout_is_failed_inquiry(adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_inquiries, "READ_SECONDS", 0.05)
     bank.on(f"{DOOR}?{QUERY}", Reply(hangs=True))
-    with pytest.raises(NotAnswered):
+    with pytest.raises(InquiryFailed):
         adapter.inquire(QUESTION)

@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from banks import exchange, sandbox_orders, sender
-from banks.base import Order, UnknownBank, Word
+from banks import http_client, sandbox_orders, sender
+from banks.base import TransferOrder, TransferResult, UnknownBank
 from banks.sandbox_orders import SandboxSender
-from tests import receiver
-from tests.receiver import Receiver, Reply
+from tests import webhook_receiver
+from tests.webhook_receiver import Receiver, Reply
 
 ORDER_ID = "wd_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF"
-ORDER = Order(ORDER_ID, "withdrawal", 150_000, "014", "4051234567", "สมชาย ใจดี", "")
+ORDER = TransferOrder(ORDER_ID, "withdrawal", 150_000, "014", "4051234567", "สมชาย ใจดี", "")
 DOOR = "/sandbox/bank/v1/orders"
 TOLD = {
     "reference": ORDER_ID,
@@ -28,7 +28,7 @@ TOLD = {
 
 @pytest.fixture
 def bank() -> Iterator[Receiver]:
-    with receiver.listening() as door:
+    with webhook_receiver.running_receiver() as door:
         yield door
 
 
@@ -41,18 +41,18 @@ def reply(code: int = 200, **changes: Any) -> Reply:
     return Reply(code, body=orjson.dumps(TOLD | changes))
 
 
-def both(adapter: SandboxSender, bank: Receiver, answer: Reply) -> tuple[Word, Word]:
+def both(adapter: SandboxSender, bank: Receiver, response: Reply) -> tuple[TransferResult, TransferResult]:
     """What is made of an answer to the order, and to an inquiry."""
-    bank.on(DOOR, answer)
-    bank.on(f"{DOOR}/{ORDER_ID}", answer)
+    bank.on(DOOR, response)
+    bank.on(f"{DOOR}/{ORDER_ID}", response)
     return adapter.send(ORDER), adapter.inquire(ORDER)
 
 
-def test_an_order_is_told_in_baht_and_signed(adapter: SandboxSender, bank: Receiver) -> None:
+def test_order_request_is_in_baht_and_signed(adapter: SandboxSender, bank: Receiver) -> None:
     bank.on(DOOR, reply())
-    assert adapter.send(ORDER) == Word("processing", "sbo_1")
-    (asked,) = bank.requests
-    assert asked.json == {
+    assert adapter.send(ORDER) == TransferResult("processing", "sbo_1")
+    (request_body,) = bank.requests
+    assert request_body.json == {
         "reference": ORDER_ID,
         "type": "payout",
         "amount": "1500.00",
@@ -61,14 +61,16 @@ def test_an_order_is_told_in_baht_and_signed(adapter: SandboxSender, bank: Recei
         "account": "4051234567",
         "account_name": "สมชาย ใจดี",
     }
-    assert_signed(asked.headers["sandbox-bank-signature"], f"POST {DOOR}.".encode() + asked.body)
+    assert_signed(
+        request_body.headers["sandbox-bank-signature"], f"POST {DOOR}.".encode() + request_body.body
+    )
 
 
 def test_an_inquiry_is_signed_and_has_no_body(adapter: SandboxSender, bank: Receiver) -> None:
     adapter.inquire(ORDER)
-    (asked,) = bank.requests
-    assert (asked.method, asked.path, asked.body) == ("GET", f"{DOOR}/{ORDER_ID}", b"")
-    assert_signed(asked.headers["sandbox-bank-signature"], f"GET {DOOR}/{ORDER_ID}.".encode())
+    (request_body,) = bank.requests
+    assert (request_body.method, request_body.path, request_body.body) == ("GET", f"{DOOR}/{ORDER_ID}", b"")
+    assert_signed(request_body.headers["sandbox-bank-signature"], f"GET {DOOR}/{ORDER_ID}.".encode())
 
 
 def assert_signed(signature: str, signed: bytes) -> None:
@@ -77,23 +79,23 @@ def assert_signed(signature: str, signed: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "word"),
+    ("status", "reason", "result"),
     [
-        ("processing", "", Word("processing", "sbo_1")),
-        ("succeeded", "", Word("succeeded", "sbo_1")),
-        ("failed", "account_not_found", Word("failed", "sbo_1", "invalid_account")),
-        ("failed", "account_closed", Word("failed", "sbo_1", "rejected_by_bank")),
-        ("returned", "account_closed", Word("returned", "sbo_1", "returned_by_bank")),
+        ("processing", "", TransferResult("processing", "sbo_1")),
+        ("succeeded", "", TransferResult("succeeded", "sbo_1")),
+        ("failed", "account_not_found", TransferResult("failed", "sbo_1", "invalid_account")),
+        ("failed", "account_closed", TransferResult("failed", "sbo_1", "rejected_by_bank")),
+        ("returned", "account_closed", TransferResult("returned", "sbo_1", "returned_by_bank")),
     ],
 )
-def test_what_the_bank_says_is_understood(
-    adapter: SandboxSender, bank: Receiver, status: str, reason: str, word: Word
+def test_order_status_is_parsed(
+    adapter: SandboxSender, bank: Receiver, status: str, reason: str, result: TransferResult
 ) -> None:
-    assert both(adapter, bank, reply(status=status, reason=reason)) == (word, word)
+    assert both(adapter, bank, reply(status=status, reason=reason)) == (result, result)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         reply(500),
         reply(503),
@@ -104,7 +106,7 @@ def test_what_the_bank_says_is_understood(
         Reply(200, body=b"<html>"),
         Reply(200, body=b"[]"),
         Reply(200, body=orjson.dumps(TOLD)[:-9]),
-        Reply(200, body=b" " * exchange.LONGEST_ANSWER + orjson.dumps(TOLD)),
+        Reply(200, body=b" " * http_client.MAX_RESPONSE_BYTES + orjson.dumps(TOLD)),
         Reply(200, headers={"Content-Length": "1000"}, body=orjson.dumps(TOLD), closes=True),
         Reply(closes=True),
         reply(status="lost"),
@@ -116,56 +118,59 @@ def test_what_the_bank_says_is_understood(
         reply(reason=7),
     ],
 )
-def test_anything_else_is_unknown(adapter: SandboxSender, bank: Receiver, answer: Reply) -> None:
-    assert both(adapter, bank, answer) == (Word("unknown"), Word("unknown"))
+def test_any_other_response_is_unknown(adapter: SandboxSender, bank: Receiver, response: Reply) -> None:
+    assert both(adapter, bank, response) == (TransferResult("unknown"), TransferResult("unknown"))
 
 
 @pytest.mark.parametrize("code", [400, 422])
-def test_a_refusal_of_the_order_ends_it(adapter: SandboxSender, bank: Receiver, code: int) -> None:
-    answers = both(adapter, bank, reply(code))
-    assert answers == (Word("failed", failure_code="rejected_by_bank"), Word("unknown"))
+def test_rejected_order_is_failed(adapter: SandboxSender, bank: Receiver, code: int) -> None:
+    responses = both(adapter, bank, reply(code))
+    assert responses == (TransferResult("failed", failure_code="rejected_by_bank"), TransferResult("unknown"))
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 429])
-def test_a_door_that_is_not_opened_took_no_order(adapter: SandboxSender, bank: Receiver, code: int) -> None:
-    assert both(adapter, bank, reply(code)) == (Word("not_sent"), Word("unknown"))
+def test_unaccepted_order_is_not_sent(adapter: SandboxSender, bank: Receiver, code: int) -> None:
+    assert both(adapter, bank, reply(code)) == (TransferResult("not_sent"), TransferResult("unknown"))
 
 
-def test_without_a_connection_nothing_was_sent() -> None:
+def test_refused_connection_is_not_sent_order() -> None:
     adapter = SandboxSender("the-secret", "http://127.0.0.1:1")
-    assert (adapter.send(ORDER), adapter.inquire(ORDER)) == (Word("not_sent"), Word("unknown"))
+    assert (adapter.send(ORDER), adapter.inquire(ORDER)) == (
+        TransferResult("not_sent"),
+        TransferResult("unknown"),
+    )
 
 
-def test_an_answer_that_does_not_come_is_unknown(
+def test_timeout_of_order_is_unknown(
     adapter: SandboxSender, bank: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox_orders, "READ_SECONDS", 0.05)
-    assert both(adapter, bank, Reply(hangs=True)) == (Word("unknown"), Word("unknown"))
+    assert both(adapter, bank, Reply(hangs=True)) == (TransferResult("unknown"), TransferResult("unknown"))
 
 
-def test_an_answer_in_pieces_is_read_whole(adapter: SandboxSender, bank: Receiver) -> None:
+def test_response_in_pieces_is_read_completely(adapter: SandboxSender, bank: Receiver) -> None:
     body = orjson.dumps(TOLD)
     pieces = b"".join(b"1\r\n" + body[at : at + 1] + b"\r\n" for at in range(len(body))) + b"0\r\n\r\n"
     # The receiver counts the bytes it sends; here their pieces do.
     bank.on(DOOR, Reply(200, headers={"Transfer-Encoding": "chunked"}, body=pieces))
-    assert adapter.send(ORDER) == Word("processing", "sbo_1")
+    assert adapter.send(ORDER) == TransferResult("processing", "sbo_1")
 
 
-def test_a_proxy_of_the_environment_is_not_asked(
+def test_environment_proxy_is_not_used_for_internal_calls(
     adapter: SandboxSender, bank: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     bank.on(DOOR, reply())
-    assert adapter.send(ORDER).fate == "processing"
+    assert adapter.send(ORDER).status == "processing"
 
 
 @pytest.mark.parametrize("route", ["", "sandbox", "bank:nobody", "bank:"])
-def test_a_route_that_leads_nowhere_is_unknown(route: str) -> None:
+def test_unknown_route_raises_unknown_bank(route: str) -> None:
     with pytest.raises(UnknownBank):
         sender(route)
 
 
-def test_a_deployment_without_the_secret_has_no_way_to_the_sandbox_bank(settings: Any) -> None:
+def test_sandbox_sender_needs_sandbox_bank_secret(settings: Any) -> None:
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(UnknownBank):
         sender("bank:sandbox")

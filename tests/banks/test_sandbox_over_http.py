@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import banks
-from banks.base import NotAnswered, Notice, Question
+from banks.base import InquiryFailed, InquiryRequest, ReportedTransaction
 from banks.sandbox import SandboxBank
 from core import clock
 from core.slips import Slip
@@ -16,21 +16,21 @@ from tests.sandbox.conftest import payload
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def test_what_no_callback_tells_is_found_by_asking(live_server: Any, settings: Any) -> None:
+def test_inquiry_finds_payment_without_callback(live_server: Any, settings: Any) -> None:
     settings.BASE_URL = live_server.url
     now = clock.now()
-    question = Question(
+    question = InquiryRequest(
         biller_id="010555000000001",
         reference1="ABCDEFGHJ01234567890",
         amount=150_000,
-        since=now - timedelta(minutes=1),
-        until=now + timedelta(minutes=1),
+        starts_at=now - timedelta(minutes=1),
+        ends_at=now + timedelta(minutes=1),
     )
-    assert banks.get("sandbox").inquire(question).notices == ()
-    order = services.order(qr_data=payload(), scenario="callback_lost", now=now)
-    payment = services.carry_out(order, now=now)
-    assert banks.get("sandbox").inquire(question).notices == (
-        Notice(
+    assert banks.get("sandbox").inquire(question).transactions == ()
+    order = services.plan(qr_data=payload(), scenario="callback_lost", now=now)
+    payment = services.execute(order, now=now)
+    assert banks.get("sandbox").inquire(question).transactions == (
+        ReportedTransaction(
             bank_transaction_id=payment.id,
             kind="credit",
             biller_id="010555000000001",
@@ -47,19 +47,23 @@ def test_what_no_callback_tells_is_found_by_asking(live_server: Any, settings: A
     )
 
 
-def test_a_slip_is_looked_up_by_asking(live_server: Any, settings: Any) -> None:
+def test_slip_is_looked_up_over_http(live_server: Any, settings: Any) -> None:
     settings.BASE_URL = live_server.url
     bank, now = SandboxBank(settings.SANDBOX_BANK_SECRET, live_server.url), clock.now()
-    order = services.order(qr_data=payload(), scenario="callback_lost", now=now)
-    payment = services.carry_out(order, now=now)
-    told = bank.transfer(Slip(payment.payer_bank_code, payment.slip_reference))
-    assert told is not None
-    assert (told.amount, told.at, told.reference1) == (150_000, payment.paid_at, "ABCDEFGHJ01234567890")
-    assert bank.transfer(Slip(payment.payer_bank_code, "A1")) is None
+    order = services.plan(qr_data=payload(), scenario="callback_lost", now=now)
+    payment = services.execute(order, now=now)
+    shown = bank.look_up_slip(Slip(payment.payer_bank_code, payment.slip_reference))
+    assert shown is not None
+    assert (shown.amount, shown.transferred_at, shown.reference1) == (
+        150_000,
+        payment.paid_at,
+        "ABCDEFGHJ01234567890",
+    )
+    assert bank.look_up_slip(Slip(payment.payer_bank_code, "A1")) is None
 
 
-def test_a_wrong_secret_opens_no_door(live_server: Any) -> None:
+def test_wrong_secret_is_refused_over_http(live_server: Any) -> None:
     now = clock.now()
-    question = Question("010555000000001", "ABC", 100, now, now)
-    with pytest.raises(NotAnswered, match="401"):
+    question = InquiryRequest("010555000000001", "ABC", 100, now, now)
+    with pytest.raises(InquiryFailed, match="401"):
         SandboxBank("another secret", live_server.url).inquire(question)

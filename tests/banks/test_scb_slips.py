@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banks import NotAnswered, Transferred, Unreadable, scb_slips
+from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb_slips
 from banks.scb import Scb
 from core.slips import Slip
-from tests.banks.scb_stand_in import BILLER, REFERENCE, SLIP, ScbStandIn, opened, refused, success
-from tests.receiver import Reply
+from tests.banks.fake_scb import BILLER, REFERENCE, SLIP, FakeScb, error_response, run, success
+from tests.webhook_receiver import Reply
 
 SHOWN = Slip("014", SLIP["transRef"])
-TOLD = Transferred(
+TOLD = SlipTransfer(
     amount=150_000,
-    at=datetime(2026, 11, 21, 4, 30, 58, tzinfo=UTC),
+    transferred_at=datetime(2026, 11, 21, 4, 30, 58, tzinfo=UTC),
     payee=f"ร้านส้มตำ {BILLER} xxx-x-x4321-x",
     biller_id=BILLER,
     reference1=REFERENCE,
@@ -28,21 +28,21 @@ TOLD = Transferred(
 
 
 @pytest.fixture
-def bank() -> Iterator[ScbStandIn]:
-    with opened() as stand_in:
+def bank() -> Iterator[FakeScb]:
+    with run() as stand_in:
         yield stand_in
 
 
-def ask(bank: ScbStandIn) -> Transferred | None:
-    return Scb(bank.link).transfer(SHOWN)
+def ask(bank: FakeScb) -> SlipTransfer | None:
+    return Scb(bank.link).look_up_slip(SHOWN)
 
 
-def test_a_transfer_is_told_with_its_payee_and_references(bank: ScbStandIn) -> None:
+def test_slip_transfer_has_payee_and_references(bank: FakeScb) -> None:
     bank.knows_slip(success(SLIP))
     assert ask(bank) == TOLD
-    fetched, asked = bank.receiver.requests
+    fetched, request_body = bank.receiver.requests
     assert fetched.path == "/v1/oauth/token"
-    assert asked.headers["authorization"] == "Bearer token-1"
+    assert request_body.headers["authorization"] == "Bearer token-1"
 
 
 @pytest.mark.parametrize(
@@ -68,33 +68,31 @@ def test_a_transfer_is_told_with_its_payee_and_references(bank: ScbStandIn) -> N
         ),
     ],
 )
-def test_what_is_not_told_is_empty(
-    bank: ScbStandIn, changes: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_missing_fields_are_empty(bank: FakeScb, changes: dict[str, Any], expected: dict[str, Any]) -> None:
     bank.knows_slip(success(SLIP | changes))
     assert ask(bank) == replace(TOLD, **expected)
 
 
-def test_a_transfer_that_the_bank_does_not_know_is_none(bank: ScbStandIn) -> None:
-    bank.knows_slip(refused(404, 1104))
+def test_a_transfer_that_the_bank_does_not_know_is_none(bank: FakeScb) -> None:
+    bank.knows_slip(error_response(404, 1104))
     assert ask(bank) is None
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        refused(404, 9900),
-        refused(400, 1104),
-        refused(429, 9800),
-        refused(500, 9700),
+        error_response(404, 9900),
+        error_response(400, 1104),
+        error_response(429, 9800),
+        error_response(500, 9700),
         Reply(404, body=b"<html>"),
         Reply(200, body=b"{}"),
         Reply(closes=True),
     ],
 )
-def test_any_other_refusal_is_no_answer(bank: ScbStandIn, reply: Reply) -> None:
+def test_other_error_is_failed_inquiry(bank: FakeScb, reply: Reply) -> None:
     bank.knows_slip(reply)
-    with pytest.raises(NotAnswered):
+    with pytest.raises(InquiryFailed):
         ask(bank)
 
 
@@ -115,9 +113,9 @@ def test_any_other_refusal_is_no_answer(bank: ScbStandIn, reply: Reply) -> None:
         SLIP | {"ref1": ["A"]},
     ],
 )
-def test_what_does_not_speak_of_the_slip_is_unreadable(bank: ScbStandIn, data: Any) -> None:
+def test_response_about_other_slip_is_unreadable(bank: FakeScb, data: Any) -> None:
     bank.knows_slip(success(data))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         ask(bank)
 
 
@@ -133,10 +131,10 @@ VALUES = (
 
 
 @given(st.dictionaries(st.sampled_from(list(SLIP)), VALUES))
-def test_any_values_are_read_or_unreadable(changes: dict[str, Any]) -> None:
+def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     body = success(SLIP | changes).body
     try:
-        told = scb_slips.read(body, SHOWN)
-    except Unreadable:
+        shown = scb_slips.parse_slip_transfer(body, SHOWN)
+    except UnreadableMessage:
         return
-    assert told.amount > 0
+    assert shown.amount > 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config import checks, reading
+from config import checks, env
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,15 +32,15 @@ ROOT = Path(__file__).resolve().parents[2]
         ("IDEMPOTENCY_TTL_HOURS", 1e9, "a year"),
         ("IDEMPOTENCY_TTL_HOURS", 0.0, "24"),
         ("WEBHOOK_PROBE", "maybe", "off, reachable, 2xx"),
-        ("WEBHOOK_SECONDS", 0.0, "15"),
-        ("TRANSFER_PACE", 0.0, "1 by default"),
-        ("INQUIRY_PACE", 0.0, "1 by default"),
-        ("WEBHOOK_ATTEMPT_DAYS", 0, "at least 1"),
-        ("WEBHOOK_ATTEMPT_DAYS", 10**9, "ten years"),
+        ("WEBHOOK_TIMEOUT_SECONDS", 0.0, "15"),
+        ("TRANSFER_SPEEDUP", 0.0, "1 by default"),
+        ("INQUIRY_SPEEDUP", 0.0, "1 by default"),
+        ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 0, "at least 1"),
+        ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
     ],
 )
-def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, value: Any, hint: str) -> None:
+def test_invalid_setting_is_reported_with_hint(settings: Settings, name: str, value: Any, hint: str) -> None:
     assert checks.required_settings(None) + checks.bounded_settings(None) == []
     setattr(settings, name, value)
     found = checks.required_settings(None) + checks.bounded_settings(None)
@@ -48,8 +48,8 @@ def test_a_wrong_setting_is_named_with_a_hint(settings: Settings, name: str, val
 
 
 @pytest.mark.parametrize(("calls", "is_refused"), [(0, True), (1, False), (64, False), (65, True)])
-def test_number_of_card_calls_is_bounded(settings: Settings, calls: int, is_refused: bool) -> None:
-    settings.CARD_CALLS = calls
+def test_card_concurrency_setting_is_bounded(settings: Settings, calls: int, is_refused: bool) -> None:
+    settings.CARD_CONCURRENCY = calls
     assert [error.id for error in checks.acquirer_settings(None)] == (["qr.E041"] if is_refused else [])
 
 
@@ -70,21 +70,19 @@ def test_clock_setting_out_of_range_is_refused_with_a_hint(
 
 
 @pytest.mark.parametrize(("hops", "is_refused"), [(-1, True), (0, False), (10, False), (11, True)])
-def test_a_number_of_proxies_that_nobody_has_is_refused(
-    settings: Settings, hops: int, is_refused: bool
-) -> None:
+def test_proxy_hops_out_of_range_is_refused(settings: Settings, hops: int, is_refused: bool) -> None:
     settings.PROXY_HOPS = hops
     assert [error.id for error in checks.proxy_settings(None)] == (["qr.E022"] if is_refused else [])
 
 
 @pytest.mark.parametrize(("limit", "is_refused"), [(-1, True), (0, True), (1, False)])
-def test_a_limit_that_admits_no_webhook_is_refused(settings: Settings, limit: int, is_refused: bool) -> None:
+def test_webhooks_per_merchant_below_one_is_refused(settings: Settings, limit: int, is_refused: bool) -> None:
     settings.WEBHOOKS_PER_MERCHANT = limit
     assert [error.id for error in checks.webhook_settings(None)] == (["qr.E060"] if is_refused else [])
 
 
 @pytest.mark.django_db
-def test_a_database_that_may_lose_commits_is_refused() -> None:
+def test_non_durable_database_is_refused() -> None:
     """The servers of the tests are fast and forgetful: exactly what must not run a shop."""
     (error,) = checks.durable_database(None, databases=["default"])
     assert "synchronous_commit=off" in error.msg
@@ -94,7 +92,7 @@ def test_a_database_that_may_lose_commits_is_refused() -> None:
 @pytest.mark.parametrize(
     "command", [["-c", "import config.wsgi"], ["-m", "celery", "-A", "config", "worker"]]
 )
-def test_servers_and_workers_refuse_to_start_with_it(command: list[str]) -> None:
+def test_servers_and_workers_refuse_to_start_with_invalid_settings(command: list[str]) -> None:
     environment = os.environ | {"SECRET_KEY": "", "RATE_LIMIT": "many", "WEBHOOK_ALLOWED_NETWORKS": "home"}
     done = subprocess.run(
         [sys.executable, *command],
@@ -112,17 +110,15 @@ def test_servers_and_workers_refuse_to_start_with_it(command: list[str]) -> None
 
 
 @pytest.mark.parametrize("url", ["foo", "mysql://a:b@c/d", "postgresql://host"])
-def test_a_database_url_that_names_no_postgresql_database_is_refused(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_database_url_without_postgresql_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
     with pytest.raises(ValueError, match="DATABASE_URL"):
-        reading.database("DATABASE_URL", {})
+        env.database_url("DATABASE_URL", {})
 
 
 def test_options_of_the_database_url_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@db/qr?sslmode=verify-full")
-    assert reading.database("DATABASE_URL", {})["OPTIONS"] == {"sslmode": "verify-full"}
+    assert env.database_url("DATABASE_URL", {})["OPTIONS"] == {"sslmode": "verify-full"}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ def test_approval_limit_out_of_range_refuses_to_start(settings: Settings, name: 
     assert [name in str(error.msg) for error in checks.approval_settings(None)] == [True]
 
 
-def test_old_name_of_the_approval_limit_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_former_approval_setting_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WITHDRAWAL_APPROVAL_ABOVE", "100000")
     (error,) = checks.approval_settings(None)
     assert "APPROVAL_ITEM_LIMIT" in str(error.hint)
@@ -156,8 +152,8 @@ def test_old_name_of_the_approval_limit_refuses_to_start(monkeypatch: pytest.Mon
         ("MONITORING_TOKEN", "x" * 24, []),
     ],
 )
-def test_settings_against_strangers_are_checked(
+def test_settings_for_unauthenticated_requests_are_checked(
     settings: Settings, name: str, value: object, found: list[str]
 ) -> None:
     setattr(settings, name, value)
-    assert [error.id for error in checks.stranger_settings(None)] == found
+    assert [error.id for error in checks.unauthenticated_settings(None)] == found

@@ -17,22 +17,20 @@ def refusals(
 
 
 @pytest.mark.parametrize("host", ["", "/run/postgresql", "localhost", "127.0.0.1", "127.8.0.1", "::1"])
-def test_a_database_on_this_machine_needs_no_tls(settings: Settings, host: str) -> None:
+def test_local_database_needs_no_tls(settings: Settings, host: str) -> None:
     assert refusals(settings, host=host) == []
 
 
 @pytest.mark.parametrize("host", ["db", "10.0.0.5", "localhost.example.com", "::ffff:10.0.0.5"])
 @pytest.mark.parametrize("sslmode", ["", "disable", "allow", "prefer"])
-def test_a_database_on_another_machine_without_tls_is_refused(
-    settings: Settings, host: str, sslmode: str
-) -> None:
+def test_remote_database_without_tls_is_refused(settings: Settings, host: str, sslmode: str) -> None:
     assert refusals(settings, host=host, sslmode=sslmode) == ["qr.E071"]
     settings.ALLOW_PLAINTEXT_BACKENDS = True
     assert refusals(settings, host=host, sslmode=sslmode) == []
 
 
 @pytest.mark.parametrize("name", ["host", "hostaddr"])
-def test_a_database_that_the_query_of_its_url_names_needs_tls_too(settings: Settings, name: str) -> None:
+def test_remote_host_in_database_url_query_needs_tls(settings: Settings, name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings.DATABASES["default"], "HOST", "127.0.0.1")
         patch.setitem(settings.DATABASES["default"], "OPTIONS", {name: "10.0.0.5"})
@@ -40,7 +38,7 @@ def test_a_database_that_the_query_of_its_url_names_needs_tls_too(settings: Sett
 
 
 @pytest.mark.parametrize("sslmode", ["require", "verify-ca", "verify-full"])
-def test_a_database_on_another_machine_by_tls_is_accepted(settings: Settings, sslmode: str) -> None:
+def test_remote_database_with_tls_is_accepted(settings: Settings, sslmode: str) -> None:
     assert refusals(settings, host="db.example.com", sslmode=sslmode) == []
 
 
@@ -56,5 +54,5 @@ def test_a_database_on_another_machine_by_tls_is_accepted(settings: Settings, ss
         ("unix:///run/redis.sock", False),
     ],
 )
-def test_redis_on_another_machine_is_reached_by_tls(settings: Settings, url: str, is_refused: bool) -> None:
+def test_remote_redis_needs_tls(settings: Settings, url: str, is_refused: bool) -> None:
     assert refusals(settings, redis=url) == (["qr.E072"] if is_refused else [])

@@ -3,9 +3,9 @@
 from django.conf import settings
 
 import banks
-from config.celery import BEAT, app
+from config.celery import BEAT_SCHEDULE, app
 from config.devstack import services
-from payments import inquiries
+from payments import card_inquiries
 from transfers import services as transfers
 
 WORKERS = [program.command for program in services.workers({}) if "worker" in program.command]
@@ -16,29 +16,31 @@ def option(command: object, name: str) -> str:
     return parts[parts.index(name) + 1]
 
 
-def test_every_queue_is_served_by_one_process_and_signs_that_it_is() -> None:
+def test_every_queue_has_one_worker_and_a_heartbeat() -> None:
     served = [queue for command in WORKERS for queue in option(command, "-Q").split(",")]
     assert sorted(served) == sorted(settings.QUEUES)
     app.loader.import_default_modules()
     for queue in settings.QUEUES:
-        assert (f"console.beat_{queue}", queue) in {(task, queue) for _, task, _, queue, _ in BEAT}
-        assert f"console.beat_{queue}" in app.tasks
+        assert (f"operations.heartbeat_{queue}", queue) in {
+            (task, queue) for _, task, _, queue, _ in BEAT_SCHEDULE
+        }
+        assert f"operations.heartbeat_{queue}" in app.tasks
 
 
-def test_beat_fills_no_queue_that_nobody_serves() -> None:
-    assert {queue for _, _, _, queue, _ in BEAT} == set(settings.QUEUES)
+def test_beat_uses_only_served_queues() -> None:
+    assert {queue for _, _, _, queue, _ in BEAT_SCHEDULE} == set(settings.QUEUES)
 
 
-def test_cards_outgoing_money_and_inquiries_have_queues_of_their_own() -> None:
-    queues = {task: queue for _, task, _, queue, _ in BEAT}
+def test_cards_transfers_and_inquiries_have_own_queues() -> None:
+    queues = {task: queue for _, task, _, queue, _ in BEAT_SCHEDULE}
     assert queues["payments.inquire_due"] == "cards"
-    assert {queues[task] for task in ("refunds.run_due", "withdrawals.run_due", "receipts.run_returns")} == {
-        "transfers"
-    }
-    assert queues["receipts.inquire_due"] == "inquiries"
+    assert {
+        queues[task] for task in ("refunds.run_due", "withdrawals.run_due", "reconciliation.run_returns")
+    } == {"transfers"}
+    assert queues["reconciliation.inquire_due"] == "inquiries"
 
 
-def test_runs_of_cards_and_transfers_leave_threads_for_inquiries_and_signs_of_life() -> None:
+def test_worker_threads_suffice_for_inquiries_and_heartbeats() -> None:
     (threads,) = [int(option(command, "-c")) for command in WORKERS if "transfers" in option(command, "-Q")]
-    runs_of_inquiries = len(banks.LIVE) + 1  # one for each bank, the sandbox bank too
-    assert threads >= inquiries.RUNS + transfers.RUNS + runs_of_inquiries + 3  # signs of life
+    runs_of_inquiries = len(banks.LIVE_BANKS) + 1  # one for each bank, the sandbox bank too
+    assert threads >= card_inquiries.MAX_RUNS + transfers.MAX_RUNS + runs_of_inquiries + 3  # signs of life

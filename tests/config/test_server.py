@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from config.server import processor_of
+from config.server import processor_for
 
 
 @pytest.fixture
@@ -14,17 +14,17 @@ def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("four_processors")
 @pytest.mark.parametrize("workers", [4, 8])
-def test_workers_that_cover_all_processors_evenly_keep_to_one_each(workers: int) -> None:
-    placed = [processor_of(number, workers) for number in range(workers)]
+def test_workers_are_pinned_if_they_cover_all_processors_evenly(workers: int) -> None:
+    placed = [processor_for(number, workers) for number in range(workers)]
     assert placed == [0, 2, 4, 6] * (workers // 4)
 
 
 @pytest.mark.usefixtures("four_processors")
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_others_are_left_to_the_system(workers: int) -> None:
-    assert {processor_of(number, workers) for number in range(workers)} == {None}
+def test_uneven_number_of_workers_is_not_pinned(workers: int) -> None:
+    assert {processor_for(number, workers) for number in range(workers)} == {None}
 
 
-def test_where_processes_cannot_be_placed_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_are_not_pinned_without_sched_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert processor_of(0, 1) is None
+    assert processor_for(0, 1) is None

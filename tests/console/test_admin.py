@@ -16,16 +16,16 @@ from django.urls import reverse
 
 from core.admin import ReadOnlyAdmin
 from core.scopes import Scope
-from merchants import secrets
+from merchants import secret_keys
 from merchants.models import ApiKey
 from payments.models import Payment
-from receipts.models import Notice
-from tests.conftest import BankCaller, Shop
-from tests.withdrawals.cast import withdrawn
+from reconciliation.models import BankNotification
+from tests.conftest import SandboxBankClient, Shop
+from tests.withdrawals.builders import withdrawn
 
 OURS = {
-    "approvals", "console", "idempotency", "merchants", "payments", "qrcodes",
-    "receipts", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
+    "approvals", "console", "idempotency", "ledger", "merchants", "operations", "payments", "qrcodes",
+    "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
 # A model without permissions is nothing that staff could look at.
 MODELS = [
@@ -45,10 +45,11 @@ def test_every_model_is_registered_and_read_only() -> None:
         assert isinstance(admin.site._registry.get(model), ReadOnlyAdmin), model
 
 
-def test_every_list_and_page_opens(shop: Shop, bank: BankCaller, admin_client: Client) -> None:
+@pytest.mark.slow
+def test_every_admin_list_and_page_opens(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     code = shop.qr_code(client_bank_account="1234567890")
     shop.post("/Thai/v1/qr-codes", {"amount": 100, "currency": "THB"}, key="k")
-    bank.tell(code)
+    bank.notify(code)
     bank.post(b"garbage")
     withdrawn(shop, bank_account="1234567890")
     shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 1})
@@ -65,43 +66,44 @@ def test_every_list_and_page_opens(shop: Shop, bank: BankCaller, admin_client: C
 
 
 @pytest.mark.parametrize("app_label", sorted(OURS))
-def test_the_home_names_every_app(admin_client: Client, app_label: str) -> None:
+def test_admin_index_lists_every_app(admin_client: Client, app_label: str) -> None:
     assert f"/admin/{app_label}/" in admin_client.get("/admin/").content.decode()
 
 
-def test_staff_issue_and_revoke_keys_and_it_is_audited(shop: Shop, admin_client: Client) -> None:
-    act = {
+def test_staff_issue_and_revoke_keys_with_log_entries(shop: Shop, admin_client: Client) -> None:
+    action = {
         "action": "issue_key",
         "_selected_action": [shop.merchant.pk],
         "issue": "1",
         "scopes": Scope.values,
     }
-    answer = admin_client.post(page(type(shop.merchant), "changelist"), act)
-    shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", answer.content.decode())
+    response = admin_client.post(page(type(shop.merchant), "changelist"), action)
+    shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", response.content.decode())
     assert [Shop(shop.merchant, key, shop.http).get("/v1/payments").status_code for key in shown] == [200]
-    assert "no-store" in answer.headers["Cache-Control"]
-    key = ApiKey.objects.get(public_id=secrets.public_id(shop.secret_key))
+    assert "no-store" in response.headers["Cache-Control"]
+    key = ApiKey.objects.get(public_id=secret_keys.public_id(shop.secret_key))
     admin_client.post(page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [key.pk]})
     assert shop.get("/v1/payments").status_code == 401
     assert LogEntry.objects.count() == 2
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/sandbox/bank", "/docs"])
-def test_a_session_cookie_that_no_database_takes_is_no_session(db: None, path: str) -> None:
+def test_session_cookie_with_null_character_is_ignored(db: None, path: str) -> None:
     client = Client(raise_request_exception=False)
-    answer = client.get(path, headers={"Cookie": f'{settings.SESSION_COOKIE_NAME}="aaaaaaaaaa\\000bbbb"'})
-    assert answer.status_code in (200, 302)
+    response = client.get(path, headers={"Cookie": f'{settings.SESSION_COOKIE_NAME}="aaaaaaaaaa\\000bbbb"'})
+    assert response.status_code in (200, 302)
 
 
-def test_the_address_as_people_type_it(client: Client) -> None:
+def test_admin_without_slash_redirects(client: Client) -> None:
     assert client.get("/admin").headers["Location"] == "/admin/"
 
 
-def test_the_console_asks_for_a_login(client: Client, db: None) -> None:
+def test_console_redirects_to_login(client: Client, db: None) -> None:
     assert client.get("/admin/").status_code == 302
 
 
-def test_staff_see_the_status_by_the_clock(shop: Shop, admin_client: Client, noon: datetime) -> None:
+@pytest.mark.slow
+def test_overdue_payment_is_shown_as_expired(shop: Shop, admin_client: Client, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code(expiry_minutes=1)
         clock.move_to(noon + timedelta(minutes=2))
@@ -113,9 +115,12 @@ def test_staff_see_the_status_by_the_clock(shop: Shop, admin_client: Client, noo
     assert "Pending" not in detail
 
 
-def test_staff_read_what_a_bank_said_unintelligibly(bank: BankCaller, admin_client: Client) -> None:
+@pytest.mark.slow
+def test_unreadable_notification_is_shown_with_masked_account(
+    bank: SandboxBankClient, admin_client: Client
+) -> None:
     bank.post(b'{"account": "1234567890", "hello": "world"}')
-    notice = Notice.objects.get()
-    text = admin_client.get(page(Notice, "change", notice.pk)).content.decode()
+    notification = BankNotification.objects.get()
+    text = admin_client.get(page(BankNotification, "change", notification.pk)).content.decode()
     assert "world" in text
     assert "1234567890" not in text

@@ -14,19 +14,19 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from core import lists
+from core import admin_lists
 from core.admin import ReadOnlyAdmin
-from core.lists import BoundedList, OfferedValues
+from core.admin_lists import BoundedChangeList, NewestValuesFilter
 from tests.conftest import Shop
-from tests.console.plans import unbounded
+from tests.console.query_plans import unbounded
 
 # These grow with merchants, staff, banks or what waits for a person, not with payments.
 SMALL = frozenset({
-    "merchants_merchant", "merchants_banklink", "merchants_apikey", "webhooks_endpoint",
-    "webhooks_endpointact", "webhooks_health", "webhooks_tally", "console_heartbeat",
-    "console_loginfailures", "receipts_turn", "receipts_rest", "receipts_enrolment", "receipts_statement",
-    "receipts_waiting", "transactions_account", "transactions_tally", "transfers_circuitbreaker",
-    "transfers_contradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
+    "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
+    "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
+    "console_loginthrottle", "reconciliation_bankratelimit", "reconciliation_backoff", "reconciliation_scancursor", "reconciliation_statement",
+    "reconciliation_reconciliationexception", "ledger_account", "transactions_transactioncount", "transfers_circuitbreaker",
+    "transfers_transfercontradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
 })  # fmt: skip
 LISTS = {
     model: found
@@ -53,7 +53,7 @@ def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
     for spec in changes.filter_specs:
         yield from (str(choice["query_string"]) for choice in spec.choices(changes))
     for given in changes.list_filter:
-        if isinstance(given, tuple) and given[1] is OfferedValues:
+        if isinstance(given, tuple) and given[1] is NewestValuesFilter:
             yield f"?{given[0]}=x"
 
 
@@ -61,13 +61,14 @@ def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
 def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each list behaves as if there were more rows than its filters look at."""
 
-    def newest(changes: BoundedList, rows: Any) -> Any:
+    def newest(changes: BoundedChangeList, rows: Any) -> Any:
         return rows.filter(pk__gt=changes.model._meta.pk.get_prep_value("5"))
 
-    monkeypatch.setattr(BoundedList, "_newest", newest)
+    monkeypatch.setattr(BoundedChangeList, "_newest", newest)
 
 
 @pytest.mark.parametrize("model", LISTS, ids=lambda model: model._meta.label_lower)
+@pytest.mark.slow
 def test_no_filter_search_or_order_reads_a_whole_table(
     admin_user: User, many_rows: None, model: type[Model]
 ) -> None:
@@ -77,22 +78,22 @@ def test_no_filter_search_or_order_reads_a_whole_table(
         for query in offers(model_admin, first):
             opened(model_admin, admin_user, f"/{query}")
     meta = model._meta
-    asked = {each["sql"] for each in captured.captured_queries if meta.db_table in each["sql"]}
+    request_body = {each["sql"] for each in captured.captured_queries if meta.db_table in each["sql"]}
     # The database may find the newest rows by their keys, so whatever else it prefers reads less.
     bounded = f'"{meta.db_table}"."{meta.pk.column}" > '
-    asked = {sql for sql in asked if bounded not in sql}
-    found = [part for sql in sorted(asked) for part in unbounded(sql, small=SMALL)]
+    request_body = {sql for sql in request_body if bounded not in sql}
+    found = [part for sql in sorted(request_body) for part in unbounded(sql, small=SMALL)]
     assert found == []
-    assert len(asked) > 1
+    assert len(request_body) > 1
 
 
 def test_facets_are_not_counted(admin_client: Client, shop: Shop) -> None:
     shop.qr_code()
-    plain, asked = (
+    plain, request_body = (
         queries_of(admin_client, f"/admin/payments/payment/{query}") for query in ("", "?_facets=True")
     )
-    assert len(asked) <= len(plain) + 1
-    assert not any("FILTER (WHERE" in sql for sql in asked)
+    assert len(request_body) <= len(plain) + 1
+    assert not any("FILTER (WHERE" in sql for sql in request_body)
 
 
 def queries_of(client: Client, path: str) -> list[str]:
@@ -102,15 +103,16 @@ def queries_of(client: Client, path: str) -> list[str]:
 
 
 def shown(client: Client, query: str) -> str:
-    answer = client.get(f"/admin/payments/payment/?{query}", follow=True)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    response = client.get(f"/admin/payments/payment/?{query}", follow=True)
+    assert response.status_code == 200
+    return str(response.content.decode())
 
 
+@pytest.mark.slow
 def test_a_filter_looks_at_the_newest_rows_and_says_so(
     admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
 ) -> None:
-    monkeypatch.setattr(lists, "NEWEST", 2)
+    monkeypatch.setattr(admin_lists, "FILTERED_ROWS", 2)
     with time_machine.travel(noon, tick=False) as clock:
         codes = []
         for _ in range(3):
@@ -126,9 +128,8 @@ def test_a_filter_looks_at_the_newest_rows_and_says_so(
             assert "newest 2 rows" not in page
 
 
-def test_an_order_that_the_list_does_not_offer_changes_nothing(
-    admin_client: Client, shop: Shop, noon: datetime
-) -> None:
+@pytest.mark.slow
+def test_unsupported_sort_order_is_ignored(admin_client: Client, shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         older = shop.qr_code(amount=300)["payment_id"]
         clock.shift(timedelta(seconds=1))
@@ -138,7 +139,8 @@ def test_an_order_that_the_list_does_not_offer_changes_nothing(
             assert page.index(newer) < page.index(older), query
 
 
-def test_search_finds_exactly_what_was_asked_for(admin_client: Client, shop: Shop) -> None:
+@pytest.mark.slow
+def test_search_matches_whole_values(admin_client: Client, shop: Shop) -> None:
     one = shop.qr_code(reference="order 17")["payment_id"]
     other = shop.qr_code(reference="order 18")["payment_id"]
     for query in ("q=order+17", f"q={one}", f"q=+{one}+"):
@@ -147,10 +149,8 @@ def test_search_finds_exactly_what_was_asked_for(admin_client: Client, shop: Sho
     assert one not in shown(admin_client, "q=order")
 
 
-def test_a_list_counts_no_further_than_its_last_page(
-    admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lists, "COUNTED", 2)
+def test_list_count_stops_at_limit(admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
     for _ in range(3):
         shop.qr_code()
     assert "The first 2 rows." in shown(admin_client, "")

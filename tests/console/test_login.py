@@ -15,13 +15,15 @@ from django.test import Client, override_settings
 from pytest_django import Settings
 
 from console import lockouts
-from console.lockouts import LOCKOUT, LockedOutError, Subject
+from console.lockouts import LOCKOUT_PERIOD, LockedOutError, LoginSubject
 from console.login import FAILURES_PER_ADDRESS, FAILURES_PER_USER
-from console.models import LoginFailures
+from console.models import LoginThrottle
 from core import clock, passwords
 from core.passwords import HashingBusyError, OneAtATimeHasher
+from tests.concurrency import run_concurrently
 from tests.security_lines import security_lines
-from tests.threads import at_once
+
+pytestmark = pytest.mark.slow
 
 LOGIN = "/admin/login/"
 RIGHT, WRONG = "three-elephants-crossing", "not-the-password"
@@ -46,22 +48,25 @@ def fail(times: int, name: str = "somsri", address: str = "203.0.113.7") -> list
 def test_login_with_the_right_password_succeeds(somsri: User) -> None:
     fail(FAILURES_PER_USER - 1)
     assert log_in(RIGHT).status_code == 302
-    assert not LoginFailures.objects.filter(subject="user:somsri").exists()
+    assert not LoginThrottle.objects.filter(subject="user:somsri").exists()
 
 
 def test_too_many_failed_logins_lock_the_user_out_at_any_address(somsri: User) -> None:
     assert fail(FAILURES_PER_USER) == [200] * FAILURES_PER_USER
-    answer = log_in(RIGHT, address="198.51.100.9")
-    assert (answer.status_code, int(answer.headers["Retry-After"])) == (429, LOCKOUT.total_seconds())
-    assert "Try again in 15 minutes" in answer.content.decode()
+    response = log_in(RIGHT, address="198.51.100.9")
+    assert (response.status_code, int(response.headers["Retry-After"])) == (
+        429,
+        LOCKOUT_PERIOD.total_seconds(),
+    )
+    assert "Try again in 15 minutes" in response.content.decode()
 
 
-def test_a_lock_out_ends_by_itself_although_the_attacker_goes_on(somsri: User, noon: datetime) -> None:
+def test_lockout_ends_although_attempts_continue(somsri: User, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as now:
         fail(FAILURES_PER_USER)
-        now.shift(LOCKOUT / 2)
+        now.shift(LOCKOUT_PERIOD / 2)
         assert set(fail(5)) == {429}
-        now.shift(LOCKOUT / 2)
+        now.shift(LOCKOUT_PERIOD / 2)
         assert log_in(RIGHT).status_code == 302
 
 
@@ -79,19 +84,19 @@ def test_addresses_of_one_ipv6_network_count_as_one(somsri: User) -> None:
     assert log_in(RIGHT, address="2001:db8:0:1::1").status_code == 302
 
 
-def test_a_login_gives_back_its_own_attempt_of_the_address_only(somsri: User) -> None:
+def test_successful_login_resets_only_its_own_attempt_of_the_address(somsri: User) -> None:
     fail(3, "guess")
     log_in(RIGHT)
-    assert LoginFailures.objects.get(subject="address:203.0.113.7/32").failures == 3
+    assert LoginThrottle.objects.get(subject="address:203.0.113.7/32").failure_count == 3
 
 
-def test_unknown_users_are_counted_and_their_names_are_not_kept(somsri: User) -> None:
+def test_unknown_users_are_counted_without_storing_names(somsri: User) -> None:
     assert fail(FAILURES_PER_USER, "my-password-by-mistake") == [200] * FAILURES_PER_USER
     assert log_in(WRONG, "my-password-by-mistake", address="198.51.100.9").status_code == 429
-    assert not LoginFailures.objects.filter(subject__contains="mistake").exists()
+    assert not LoginThrottle.objects.filter(subject__contains="mistake").exists()
 
 
-def test_unknown_users_cost_one_hash_like_known_ones(somsri: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_of_unknown_user_hashes_once(somsri: User, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed = []
 
     class Counting(OneAtATimeHasher):
@@ -143,7 +148,7 @@ def test_failures_on_a_known_device_are_limited_too(somsri: User) -> None:
 
 
 @pytest.mark.parametrize("name", ["somsri", "malee"])
-def test_a_device_cookie_of_somebody_else_or_forged_is_not_believed(somsri: User, name: str) -> None:
+def test_forged_or_foreign_device_cookie_is_ignored(somsri: User, name: str) -> None:
     User.objects.create_user("malee", password=RIGHT, is_staff=True)
     browser = Client()
     log_in(RIGHT, "malee", browser=browser)
@@ -154,16 +159,16 @@ def test_a_device_cookie_of_somebody_else_or_forged_is_not_believed(somsri: User
     assert log_in(RIGHT, name, browser=browser, address="192.0.2.1").status_code == 429
 
 
-def test_a_login_while_another_is_hashed_is_refused_at_once_and_not_counted(somsri: User) -> None:
+def test_login_during_another_hash_is_503_and_not_counted(somsri: User) -> None:
     with ThreadPoolExecutor(1) as other, passwords.hashing_slot(), pytest.raises(HashingBusyError):
         other.submit(OneAtATimeHasher().encode, "x", "salt", 1).result()
     with ThreadPoolExecutor(1) as other:
         slot = passwords.hashing_slot()
         other.submit(slot.__enter__).result()
-        answer = log_in(RIGHT)
+        response = log_in(RIGHT)
         other.submit(slot.__exit__, None, None, None).result()
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
-    assert not LoginFailures.objects.exists()
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "2")
+    assert not LoginThrottle.objects.exists()
     assert log_in(RIGHT).status_code == 302
 
 
@@ -178,41 +183,41 @@ def test_every_password_is_hashed_by_the_limited_hasher() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_attempts_at_the_same_moment_do_not_exceed_the_limit() -> None:
-    subject, now = Subject("user:somsri", 3), clock.now()
+    subject, now = LoginSubject("user:somsri", 3), clock.now()
 
     def attempt() -> bool:
         try:
-            lockouts.count_attempt([subject, Subject("address:x", 100)], now=now)
+            lockouts.count_attempt([subject, LoginSubject("address:x", 100)], now=now)
         except LockedOutError:
             return False
         return True
 
-    assert sorted(at_once(*[attempt] * 8)) == [False] * 5 + [True] * 3
+    assert sorted(run_concurrently(*[attempt] * 8)) == [False] * 5 + [True] * 3
 
 
-def test_failures_that_ended_are_removed(somsri: User, noon: datetime) -> None:
+def test_expired_login_failures_are_removed(somsri: User, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as now:
         fail(1, "guess", "198.51.100.9")
-        now.shift(LOCKOUT)
+        now.shift(LOCKOUT_PERIOD)
         fail(1)
-    assert set(LoginFailures.objects.values_list("subject", flat=True)) == {
+    assert set(LoginThrottle.objects.values_list("subject", flat=True)) == {
         "user:somsri", "address:203.0.113.7/32",
     }  # fmt: skip
 
 
 def test_a_lock_out_is_in_the_security_log_once(somsri: User, caplog: pytest.LogCaptureFixture) -> None:
     fail(FAILURES_PER_USER + 3)
-    (line,) = security_lines(caplog, "lock_out")
+    (line,) = security_lines(caplog, "lockout")
     assert (line["subject"], line["address"]) == ("user:somsri", "203.0.113.7")
 
 
 def test_staff_with_the_permission_lift_a_lock_out(somsri: User, admin_client: Client) -> None:
     fail(FAILURES_PER_USER)
     admin_client.post(
-        "/admin/console/loginfailures/", {"action": "lift", "_selected_action": ["user:somsri"]}
+        "/admin/console/loginthrottle/", {"action": "lift", "_selected_action": ["user:somsri"]}
     )
     assert log_in(RIGHT).status_code == 302
-    assert LogEntry.objects.get().get_change_message() == "lock-out lifted"
+    assert LogEntry.objects.get().get_change_message() == "lockout lifted"
 
 
 @pytest.mark.parametrize("subject", ["somsri", "203.0.113.7/32"])

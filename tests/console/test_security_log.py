@@ -14,16 +14,16 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from approvals.models import Approval
-from core import origin
+from core import request_context
 from core.slips import Slip, slip_payload
-from merchants import secrets
+from merchants import secret_keys
 from merchants.models import ApiKey
 from payments.models import Payment
-from receipts.models import Notice, Receipt, SlipCheck, Waiting
-from tests.conftest import BankCaller, Shop
+from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, SlipCheck
+from tests.conftest import SandboxBankClient, Shop
 from tests.security_lines import security_lines
-from tests.webhooks.cast import make_endpoint
-from tests.withdrawals.cast import withdrawn
+from tests.webhooks.builders import make_endpoint
+from tests.withdrawals.builders import withdrawn
 from webhooks.models import Event
 
 PASSWORD = "rambutan-durian-42"
@@ -34,7 +34,7 @@ Lines = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture, db: None) -> Iterator[Lines]:
-    origin.begin()
+    request_context.begin()
     yield lambda event: security_lines(caplog, event)
 
 
@@ -148,9 +148,9 @@ def test_keys_issued_and_revoked_in_the_console_are_recorded(
 ) -> None:
     old = ApiKey.objects.get()
     with committed():
-        act = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
-        act |= {"scopes": ["payments:read"]}
-        admin_client.post("/admin/merchants/merchant/", act)
+        action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
+        action |= {"scopes": ["payments:read"]}
+        admin_client.post("/admin/merchants/merchant/", action)
         admin_client.post("/admin/merchants/apikey/", {"action": "revoke", "_selected_action": [old.pk]})
     new = ApiKey.objects.exclude(pk=old.pk).get()
     [issued], [revoked] = lines("key_issued"), lines("key_revoked")
@@ -163,8 +163,8 @@ def test_keys_issued_and_revoked_in_the_console_are_recorded(
 def test_key_commands_are_recorded(
     shop: Shop, lines: Lines, committed: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    origin.begin(actor="command:roll_key")
-    public_id = secrets.public_id(shop.secret_key)
+    request_context.begin(actor="command:roll_key")
+    public_id = secret_keys.public_id(shop.secret_key)
     with committed():
         call_command("roll_key", public_id)
     [rolled], [issued] = lines("key_rolled"), lines("key_issued")
@@ -183,12 +183,12 @@ def test_webhook_secret_revealed_or_rotated_is_recorded(shop: Shop, lines: Lines
     [revealed], [rotated] = lines("secret_revealed"), lines("secret_rotated")
     for line in (revealed, rotated):
         assert (line["subject"], line["merchant"]) == (endpoint.id, shop.merchant.id)
-        assert line["actor"] == f"key:{secrets.public_id(shop.secret_key)}"
+        assert line["actor"] == f"key:{secret_keys.public_id(shop.secret_key)}"
     assert secret not in str([revealed, rotated])
 
 
-def test_secret_of_another_merchant_is_not_revealed(shop: Shop, rival: Shop, lines: Lines) -> None:
-    assert rival.get(f"/v1/webhooks/{make_endpoint(shop).id}/secret").status_code == 404
+def test_secret_of_another_merchant_is_not_revealed(shop: Shop, other_shop: Shop, lines: Lines) -> None:
+    assert other_shop.get(f"/v1/webhooks/{make_endpoint(shop).id}/secret").status_code == 404
     assert lines("secret_revealed") == []
 
 
@@ -202,16 +202,17 @@ def test_every_model_with_names_of_customers_records_who_viewed_it() -> None:
     ]
     assert len(models) >= 4
     pages: Any = admin.site._registry
-    for model in [*models, Event, Notice]:
+    for model in [*models, Event, BankNotification]:
         assert pages[model].shows_personal_data, model
         assert not HOLDS_NAMES & set(pages[model].list_display), model
 
 
+@pytest.mark.slow
 def test_list_of_approvals_shows_no_names_because_views_of_lists_are_not_recorded(
-    shop: Shop, bank: BankCaller, admin_client: Client, settings: Settings
+    shop: Shop, bank: SandboxBankClient, admin_client: Client, settings: Settings
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100
-    bank.tell(shop.qr_code())
+    bank.notify(shop.qr_code())
     made = withdrawn(shop, amount=101, account_name="Malee Srisuk")
     approval = Approval.objects.get(subject_id=made["withdrawal_id"])
     url = reverse("admin:approvals_approval_changelist")
@@ -221,33 +222,38 @@ def test_list_of_approvals_shows_no_names_because_views_of_lists_are_not_recorde
     assert "Malee Srisuk" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_opened_page_with_personal_data_is_recorded(
-    shop: Shop, bank: BankCaller, lines: Lines, admin_client: Client
+    shop: Shop, bank: SandboxBankClient, lines: Lines, admin_client: Client
 ) -> None:
     code = shop.qr_code()
-    bank.tell(code)
-    receipt = Receipt.objects.get()
-    for row in (Payment.objects.get(), receipt):
+    bank.notify(code)
+    movement = BankTransaction.objects.get()
+    for row in (Payment.objects.get(), movement):
         meta = row._meta
         admin_client.get(reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[quote(row.pk)]))
     viewed = lines("personal_data_viewed")
-    assert [line["subject"] for line in viewed] == [f"payment:{code['payment_id']}", f"receipt:{receipt.pk}"]
+    assert [line["subject"] for line in viewed] == [
+        f"payment:{code['payment_id']}",
+        f"banktransaction:{movement.pk}",
+    ]
     assert {line["actor"] for line in viewed} == {"staff:admin"}
 
 
+@pytest.mark.slow
 def test_exception_and_slip_pages_are_recorded(
-    shop: Shop, bank: BankCaller, lines: Lines, admin_client: Client
+    shop: Shop, bank: SandboxBankClient, lines: Lines, admin_client: Client
 ) -> None:
-    bank.tell(shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
-    waiting = Waiting.objects.get()
-    admin_client.get(f"/admin/receipts/waiting/{quote(waiting.pk)}/change/")
-    assert lines("personal_data_viewed")[-1]["subject"] == f"waiting:{waiting.pk}"
+    bank.notify(shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+    waiting = ReconciliationException.objects.get()
+    admin_client.get(f"/admin/reconciliation/reconciliationexception/{quote(waiting.pk)}/change/")
+    assert lines("personal_data_viewed")[-1]["subject"] == f"reconciliationexception:{waiting.pk}"
     slip = {"text": slip_payload(Slip("014", "0123456789ABCDEF0123"))}
-    assert admin_client.post("/admin/receipts/slipcheck/check/", slip).status_code == 200
+    assert admin_client.post("/admin/reconciliation/slipcheck/check/", slip).status_code == 200
     assert lines("personal_data_viewed")[-1]["subject"] == f"slipcheck:{SlipCheck.objects.get().pk}"
 
 
-def test_unknown_page_and_refused_page_are_no_views(shop: Shop, lines: Lines) -> None:
+def test_unknown_or_forbidden_page_is_not_recorded_as_viewed(shop: Shop, lines: Lines) -> None:
     code = shop.qr_code()
     stranger = Client()
     clerk = User.objects.create_user("somsri", is_staff=True)

@@ -9,7 +9,7 @@ OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 
 
 @pytest.mark.parametrize("text", ["", "whsec_abc", "ความลับ", "line\nbreak", "\x00", "x" * 10_000])
-def test_what_was_sealed_opens_in_its_place(text: str) -> None:
+def test_sealed_text_opens_with_its_context(text: str) -> None:
     token = crypto.seal(text, context="wh_1", keys=[NEW])
     assert crypto.open_sealed(token, context="wh_1", keys=[NEW]) == text
 
@@ -44,7 +44,7 @@ def test_an_altered_token_does_not_open() -> None:
         crypto.open_sealed(altered, context="wh_1", keys=[NEW])
 
 
-def test_a_foreign_key_opens_nothing() -> None:
+def test_other_key_opens_nothing() -> None:
     token = crypto.seal("secret", context="wh_1", keys=[OLD])
     with pytest.raises(crypto.CannotOpen):
         crypto.open_sealed(token, context="wh_1", keys=[NEW])
@@ -62,7 +62,7 @@ def test_rotation_makes_the_old_key_unnecessary() -> None:
     assert crypto.open_sealed(token, context="wh_1", keys=[NEW]) == "secret"
 
 
-def test_rotation_without_the_key_refuses() -> None:
+def test_rotation_without_key_raises() -> None:
     with pytest.raises(crypto.CannotOpen):
         crypto.rotate(crypto.seal("secret", context="wh_1", keys=[OLD]), [NEW])
 
@@ -79,7 +79,7 @@ def test_only_the_first_key_counts_as_the_newest() -> None:
 
 
 @pytest.mark.parametrize("broken", ["", "x", "ขยะ", "gAAAAA"])
-def test_what_is_no_token_is_refused_in_one_way(broken: str) -> None:
+def test_malformed_token_raises_cannot_open(broken: str) -> None:
     assert not crypto.is_newest(broken, [NEW])
     with pytest.raises(crypto.CannotOpen):
         crypto.open_sealed(broken, context="wh_1", keys=[NEW])

@@ -9,7 +9,7 @@ import pytest
 from rest_framework import serializers
 
 from core.errors import CATALOGUE, ApiError, InvalidRequest
-from core.http import error_answer
+from core.http import error_response
 
 import_module("config.urls")  # whatever answers requests is imported with it
 
@@ -71,7 +71,7 @@ def test_a_status_fits_its_type_and_a_message_is_a_sentence(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(PROMISED))
-def test_what_is_promised_is_in_the_catalogue(code: str) -> None:
+def test_documented_codes_are_in_the_catalogue(code: str) -> None:
     assert (CATALOGUE[code].status, CATALOGUE[code].type) == PROMISED[code]
 
 
@@ -84,7 +84,7 @@ def test_there_are_requests_to_look_at() -> None:
     assert {"QrCodeRequest", "WebhookRequest"} <= {kind.__name__ for kind in REQUESTS}
 
 
-def test_a_code_names_the_state_that_forbids_an_act() -> None:
+def test_state_errors_name_the_state() -> None:
     acts = {code for code in CATALOGUE if code.endswith("able") and "_not_" in code}
     assert {CATALOGUE[code].status for code in acts} == {400}
 
@@ -92,10 +92,10 @@ def test_a_code_names_the_state_that_forbids_an_act() -> None:
 def test_an_error_fills_its_message_and_names_its_field() -> None:
     error = InvalidRequest("Why.", param="amount", retry_after=3)
     assert (error.text, error.param, str(error)) == ("Why.", "amount", "Why.")
-    assert error_answer(error).headers == {"Retry-After": "3"}
+    assert error_response(error).headers == {"Retry-After": "3"}
     assert CATALOGUE["payment_not_found"](id="pay_1").text == "No payment pay_1."
 
 
-def test_only_a_fault_of_ours_shows_the_request_id() -> None:
-    assert b"request_id" not in error_answer(InvalidRequest(), "req_1").body
-    assert b'"request_id":"req_1"' in error_answer(CATALOGUE["internal_error"](), "req_1").body
+def test_only_server_errors_show_request_id() -> None:
+    assert b"request_id" not in error_response(InvalidRequest(), "req_1").body
+    assert b'"request_id":"req_1"' in error_response(CATALOGUE["internal_error"](), "req_1").body

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from core.logs import JsonLine, redact
+from core.logs import JsonFormatter, redact
 
 KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 
@@ -24,7 +24,7 @@ KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
         (f"{KEY} {KEY}", "tq_live_Ab3dE6gH[redacted] tq_live_Ab3dE6gH[redacted]"),
     ],
 )
-def test_secrets_and_accounts_are_struck_out(text: str, written: str) -> None:
+def test_secrets_and_accounts_are_redacted(text: str, written: str) -> None:
     assert redact(text) == written
 
 
@@ -39,13 +39,13 @@ def test_secrets_and_accounts_are_struck_out(text: str, written: str) -> None:
         "",
     ],
 )
-def test_what_helps_stays_readable(text: str) -> None:
+def test_useful_values_are_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
 def line(message: str, *args: object, name: str = "api", error: bool = False) -> str:
     trouble = sys.exc_info() if error else None
-    return JsonLine().format(logging.LogRecord(name, logging.ERROR, "", 1, message, args, trouble))
+    return JsonFormatter().format(logging.LogRecord(name, logging.ERROR, "", 1, message, args, trouble))
 
 
 def test_a_line_is_one_json_object_without_secrets() -> None:

@@ -21,7 +21,7 @@ def end(pid: int) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_open_connection_is_kept_without_asking_the_server() -> None:
+def test_open_connection_is_reused_without_query() -> None:
     pid = session()
     assert connection.is_usable()
     close_old_connections()

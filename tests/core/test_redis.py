@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from core.redis import PAUSE, Breaker
+from core.redis import PAUSE_SECONDS, RedisBreaker
 
 
 class Watch:
@@ -18,10 +18,10 @@ class Watch:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    watch = Watch()
-    monkeypatch.setattr("core.redis.time", watch)
-    return watch
+def fake_clock(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    clock = Watch()
+    monkeypatch.setattr("core.redis.time", clock)
+    return clock
 
 
 class Down(Exception):
@@ -36,19 +36,19 @@ def works() -> str:
     return "an answer"
 
 
-def test_after_a_failure_nobody_asks_for_a_while(watch: Watch) -> None:
-    breaker = Breaker()
+def test_breaker_stays_open_after_failure(fake_clock: Watch) -> None:
+    breaker = RedisBreaker()
     assert breaker.call(works, Down) == "an answer"
     assert breaker.call(fails, Down) is None
-    watch.seconds += PAUSE - 0.001
+    fake_clock.seconds += PAUSE_SECONDS - 0.001
     assert breaker.call(works, Down) is None
-    watch.seconds += 0.001
+    fake_clock.seconds += 0.001
     assert breaker.call(works, Down) == "an answer"
     assert breaker.call(works, Down) == "an answer"
 
 
-def test_after_the_pause_one_tries_and_the_others_do_not_wait_for_it(watch: Watch) -> None:
-    breaker, tries, go_on = Breaker(), threading.Event(), threading.Event()
+def test_breaker_lets_one_call_try_after_pause(fake_clock: Watch) -> None:
+    breaker, tries, go_on = RedisBreaker(), threading.Event(), threading.Event()
 
     def tries_long() -> str:
         tries.set()
@@ -56,7 +56,7 @@ def test_after_the_pause_one_tries_and_the_others_do_not_wait_for_it(watch: Watc
         return "an answer"
 
     breaker.call(fails, Down)
-    watch.seconds += PAUSE
+    fake_clock.seconds += PAUSE_SECONDS
     waits = threading.Thread(target=breaker.call, args=(tries_long, Down))
     waits.start()
     assert tries.wait(60)

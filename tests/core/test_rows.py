@@ -11,7 +11,7 @@ from django.db.models import Model
 
 from core import ids, rows, vault
 from idempotency.models import IdempotencyKey
-from merchants import secrets
+from merchants import secret_keys
 from merchants.models import ApiKey, Merchant
 from payments import services as payments
 from payments.models import Payment
@@ -51,12 +51,12 @@ def bare_payment(shop: Shop, now: datetime) -> Payment:
 
 
 def key(shop: Shop, now: datetime) -> ApiKey:
-    secret = secrets.new("test")
+    secret = secret_keys.generate("test")
     return ApiKey(
         id=ids.new("key_", now),
         merchant=shop.merchant,
-        public_id=secrets.public_id(secret),
-        digest=secrets.digest(secret),
+        public_id=secret_keys.public_id(secret),
+        digest=secret_keys.digest(secret),
         created_at=now,
         expires_at=now + timedelta(hours=1),
     )
@@ -159,7 +159,7 @@ def test_all_rows_are_copied_in_or_none(shop: Shop, noon: datetime) -> None:
     assert Event.objects.count() == 1
 
 
-def test_rows_are_rewritten_as_save_would_write_them(shop: Shop, noon: datetime) -> None:
+def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     changes: dict[str, Any] = {
         "status": "succeeded", "payer_name": "x' OR 1=1-- %s", "payer_bank_code": None,
         "payer_differs": False, "amount_received": 7, "completed_at": noon, "updated_at": noon,
@@ -170,8 +170,8 @@ def test_rows_are_rewritten_as_save_would_write_them(shop: Shop, noon: datetime)
         for name, value in changes.items():
             setattr(row, name, value)
     second.payer_name = "ข้าว"
-    rows.rewrite([first, second], list(changes))
-    rows.rewrite([], list(changes))
+    rows.update_rows([first, second], list(changes))
+    rows.update_rows([], list(changes))
     assert [columns(stored(row)) for row in (first, second, other)] == list(
         map(columns, (first, second, other))
     )
@@ -188,12 +188,12 @@ def test_rows_are_found_as_the_orm_would_find_them(shop: Shop, noon: datetime) -
     assert rows.find(Payment, "WHERE t.id = ANY(%s)", []) == []
 
 
-def test_nothing_is_cut_to_fit_when_rows_are_rewritten(shop: Shop, noon: datetime) -> None:
+def test_update_rows_never_truncates_text(shop: Shop, noon: datetime) -> None:
     row = payment(shop, noon)
     rows.copy_in([row])
     row.payer_bank_code = "0144"
     with pytest.raises(DataError), transaction.atomic():
-        rows.rewrite([row], ["payer_bank_code"])
+        rows.update_rows([row], ["payer_bank_code"])
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
@@ -246,11 +246,11 @@ def test_one_row_that_is_refused_keeps_out_all(shop: Shop, noon: datetime) -> No
     assert rows.fetch(Payment, id=first.id) is None
 
 
-def test_every_given_column_must_match(shop: Shop, rival: Shop, noon: datetime) -> None:
+def test_every_given_column_must_match(shop: Shop, other_shop: Shop, noon: datetime) -> None:
     row = payment(shop, noon)
     rows.insert_together([row])
     assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row
-    assert rows.fetch(Payment, id=row.id, merchant_id=rival.merchant.id) is None
+    assert rows.fetch(Payment, id=row.id, merchant_id=other_shop.merchant.id) is None
 
 
 def test_a_new_row_is_what_the_model_makes(shop: Shop, noon: datetime) -> None:

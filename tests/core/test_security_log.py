@@ -7,8 +7,8 @@ import time
 import pytest
 import time_machine
 
-from core import origin, security_log
-from core.logs import JsonLine, LineLimit
+from core import request_context, security_log
+from core.logs import JsonFormatter, LogRateLimit
 from core.security_log import SecurityEvent
 from tests.conftest import Shop, new_client
 from tests.security_lines import security_lines
@@ -17,7 +17,7 @@ KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 
 
 def test_line_names_actor_address_and_request(caplog: pytest.LogCaptureFixture) -> None:
-    origin.begin(actor="staff:somsri", request_id="req_1", address="203.0.113.7")
+    request_context.begin(actor="staff:somsri", request_id="req_1", address="203.0.113.7")
     security_log.record(SecurityEvent.KEY_ISSUED, subject="key:ab12cd34", merchant_id="mch_1")
     [line] = security_lines(caplog)
     assert line.pop("at") == pytest.approx(time.time(), abs=60)
@@ -33,7 +33,7 @@ def test_line_names_actor_address_and_request(caplog: pytest.LogCaptureFixture) 
 
 
 def test_unknown_actor_is_null(caplog: pytest.LogCaptureFixture) -> None:
-    origin.begin()
+    request_context.begin()
     security_log.record(SecurityEvent.LOGIN_FAILED)
     [line] = security_lines(caplog)
     assert set(line) == {"at", "log", "event", "actor", "address", "request_id"}
@@ -46,13 +46,13 @@ def test_secrets_are_redacted_and_long_values_are_cut(caplog: pytest.LogCaptureF
     )
     [line] = security_lines(caplog)
     assert line["subject"] == "staff:tq_live_Ab3dE6gH[redacted]"
-    assert (len(line["changes"][0]), line["changes"][1]) == (security_log.LONGEST_VALUE, "...7890")
+    assert (len(line["changes"][0]), line["changes"][1]) == (security_log.MAX_VALUE_LENGTH, "...7890")
 
 
 def test_security_line_is_written_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     security_log.record(SecurityEvent.LOGIN)
     [record] = [record for record in caplog.records if record.name == "security"]
-    assert json.loads(JsonLine().format(record))["event"] == "login"
+    assert json.loads(JsonFormatter().format(record))["event"] == "login"
 
 
 def test_log_level_does_not_silence_security_events() -> None:
@@ -62,10 +62,10 @@ def test_log_level_does_not_silence_security_events() -> None:
 
 @pytest.mark.django_db
 def test_refused_request_is_recorded_with_its_address(caplog: pytest.LogCaptureFixture) -> None:
-    answer = new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
+    response = new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
     [line] = security_lines(caplog)
     assert (line["event"], line["status"], line["code"]) == ("request_refused", 401, "authentication_failed")
-    assert (line["address"], line["request_id"]) == ("203.0.113.7", answer.headers["X-Request-Id"])
+    assert (line["address"], line["request_id"]) == ("203.0.113.7", response.headers["X-Request-Id"])
 
 
 def test_served_request_and_bad_input_are_not_refusals(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -75,11 +75,11 @@ def test_served_request_and_bad_input_are_not_refusals(shop: Shop, caplog: pytes
 
 
 @pytest.mark.django_db
-def test_refusals_of_one_client_cannot_flood_the_log(
+def test_denied_requests_of_one_client_are_rate_limited_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = security_log.REFUSALS_PER_SECOND
-    monkeypatch.setattr(security_log, "_refusals", LineLimit(most))
+    monkeypatch.setattr(security_log, "_denied_log_limit", LogRateLimit(most))
     with time_machine.travel(0, tick=False) as clock:
         for _ in range(most + 5):
             new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
@@ -87,12 +87,12 @@ def test_refusals_of_one_client_cannot_flood_the_log(
         assert len(security_lines(caplog)) == most + 1
         clock.shift(1)
         new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
-    assert security_lines(caplog)[-1]["left_out"] == 5
+    assert security_lines(caplog)[-1]["suppressed"] == 5
 
 
-def test_line_limit_forgets_names_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.logs.MOST_NAMES", 10)
-    limit = LineLimit(1)
+def test_log_rate_limit_bounds_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.logs.MAX_NAMES", 10)
+    limit = LogRateLimit(1)
     for number in range(100):
         assert limit.admit(str(number)) == 0
     assert len(limit._names) <= 10

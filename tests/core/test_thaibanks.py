@@ -56,7 +56,7 @@ def test_a_bank_is_found_by_code_and_by_short_name(given: str, code: str) -> Non
 
 
 @pytest.mark.parametrize("given", UNKNOWN)
-def test_what_names_no_bank_finds_none(given: str) -> None:
+def test_unknown_bank_is_not_found(given: str) -> None:
     assert thaibanks.find(given) is None
 
 

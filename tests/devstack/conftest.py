@@ -52,7 +52,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def second_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Another one, which a test starts and ends: only its first start has all to make."""
     spare = Stack(tmp_path_factory.mktemp("spare") / "data")
     yield spare

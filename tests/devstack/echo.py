@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from config.bridge import TOO_LARGE, Environ, StartResponse
+from config.asgi import BODY_TOO_LARGE, Environ, StartResponse
 
 
 def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -31,6 +31,6 @@ def shown(environ: Environ) -> dict[str, Any]:
     return {
         **plain,
         "body": body.decode("latin-1"),
-        "too_large": environ.get(TOO_LARGE, False),
+        "too_large": environ.get(BODY_TOO_LARGE, False),
         "pid": os.getpid(),
     }

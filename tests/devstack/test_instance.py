@@ -41,7 +41,7 @@ def test_an_instance_of_an_older_release_gets_idempotency_keys_under_which_its_r
     for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
         monkeypatch.delenv(name, raising=False)
     with Instance(folder) as instance:
-        instance.note("SECRET_KEY", "of the older release")
+        instance.remember("SECRET_KEY", "of the older release")
         newest, *older = environment(instance, "postgres://x", "redis://x")["IDEMPOTENCY_KEYS"].split(",")
         assert (len(newest) > 50, older) == (True, ["of the older release"])
 
@@ -54,7 +54,7 @@ def test_a_port_is_kept_while_it_is_free(folder: Path) -> None:
             assert instance.port("postgres") != first
 
 
-def test_a_folder_belongs_to_one_process_at_a_time(folder: Path) -> None:
+def test_data_folder_is_locked_by_one_process(folder: Path) -> None:
     with Instance(folder), pytest.raises(AlreadyRunningError, match="DATA_DIR"):
         wipe(folder)
     wipe(folder)
@@ -71,7 +71,7 @@ def test_settings_of_the_instance_yield_to_the_environment(
     assert (os.environ["QR_GIVEN"], os.environ["QR_MISSING"]) == ("by hand", "a=b")
 
 
-def test_output_that_nobody_reads_stops_nothing() -> None:
-    program = f"from config.devstack.console import say\nfor _ in range({LINES}): say('web', 'x' * 100)"
+def test_blocked_output_does_not_block_instance() -> None:
+    program = f"from config.devstack.output import print_line\nfor _ in range({LINES}): print_line('web', 'x' * 100)"
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:
         assert unread.wait(60) == 0

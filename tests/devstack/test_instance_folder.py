@@ -7,7 +7,7 @@ import pytest
 from config.devstack.instance import Instance, NotOursError, wipe
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_folder_is_not_used_as_data_dir(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
     tmp_path.chmod(0o755)
     with pytest.raises(NotOursError, match="DATA_DIR"):
@@ -18,11 +18,11 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
-def test_an_instances_folder_is_taken_again_and_wiped(tmp_path: Path) -> None:
+def test_own_data_folder_is_reused_and_wiped(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with Instance(folder) as instance:
-        instance.note("port", 1)
+        instance.remember("port", 1)
     with Instance(folder) as again:
-        assert again.known == {"port": 1}
+        assert again.state == {"port": 1}
     wipe(folder)
     assert not folder.exists()

@@ -46,24 +46,24 @@ def test_two_instances_live_side_by_side(stack: Stack, folder: Path) -> None:
         assert requests.get(f"{stack.base_url}/healthz", timeout=60).ok
 
 
-def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(spare: Stack) -> None:
-    spare.start()
-    before = spare.demo
-    os.kill(spare.process.pid, signal.SIGKILL)
-    spare.process.wait()
-    wait_until(lambda: not spare.leftovers(), 60)
-    spare.start()
-    assert spare.demo == before
-    assert "merchants" in spare.manage("showmigrations", "merchants")
-    spare.stop()
+def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(second_stack: Stack) -> None:
+    second_stack.start()
+    before = second_stack.demo
+    os.kill(second_stack.process.pid, signal.SIGKILL)
+    second_stack.process.wait()
+    wait_until(lambda: not second_stack.leftovers(), 60)
+    second_stack.start()
+    assert second_stack.demo == before
+    assert "merchants" in second_stack.manage("showmigrations", "merchants")
+    second_stack.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_instance_leaves_nothing(spare: Stack, number: signal.Signals) -> None:
-    spare.start()
-    assert spare.stop(number) < SHUTDOWN_SECONDS
-    assert spare.leftovers() == []
-    assert not (spare.folder / "pids.json").exists()
+def test_a_stopped_instance_leaves_nothing(second_stack: Stack, number: signal.Signals) -> None:
+    second_stack.start()
+    assert second_stack.stop(number) < SHUTDOWN_SECONDS
+    assert second_stack.leftovers() == []
+    assert not (second_stack.folder / "pids.json").exists()
 
 
 def test_secrets_are_readable_by_the_owner_only(stack: Stack) -> None:

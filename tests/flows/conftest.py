@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests import receiver
-from tests.receiver import Receiver
+from tests import webhook_receiver
 from tests.stack import Stack, wait_until
+from tests.webhook_receiver import Receiver
 
 SECRET = "whsec_" + "c2VjcmV0" * 5
 
@@ -19,35 +19,35 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
-    with Stack(folder, RATE_LIMIT="0", WEBHOOK_PACE="1") as running:
+    with Stack(folder, RATE_LIMIT="0", WEBHOOK_SPEEDUP="1") as running:
         wait_until(running.is_ready, 180)
         yield running
 
 
 @pytest.fixture(scope="package")
-def unpaid(stack: Stack) -> Iterator["Unpaid"]:
+def unpaid(stack: Stack) -> Iterator["UnpaidCode"]:
     """Made before the other tests, which take up the minute that it lives."""
     made = json.loads(stack.manage("create_merchant", "--name", "Unpaid", "--mode", "test", "--json"))
-    till = Till(stack.base_url, made["secret_key"])
-    with receiver.listening() as endpoint:
+    till = ShopClient(stack.base_url, made["secret_key"])
+    with webhook_receiver.running_receiver() as endpoint:
         hook = {"url": endpoint.url(), "events": ["payment.failed"], "secret": SECRET}
         till.post("/v1/webhooks", hook)
-        yield Unpaid(till, endpoint, till.qr_code(expiry_minutes=1))
+        yield UnpaidCode(till, endpoint, till.qr_code(expiry_minutes=1))
 
 
 @pytest.fixture
-def till(stack: Stack, unpaid: "Unpaid") -> "Till":
-    return Till(stack.base_url, stack.secret_key)
+def shop_client(stack: Stack, unpaid: "UnpaidCode") -> "ShopClient":
+    return ShopClient(stack.base_url, stack.secret_key)
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Receiver]:
-    with receiver.listening() as listening:
+    with webhook_receiver.running_receiver() as listening:
         yield listening
 
 
 @dataclass
-class Till:
+class ShopClient:
     """A shop's own program, speaking HTTP."""
 
     base_url: str
@@ -61,8 +61,8 @@ class Till:
         return self._answer(sent)
 
     def delete(self, path: str) -> None:
-        answer = requests.delete(self.base_url + path, headers=self._headers(), timeout=60)
-        assert answer.status_code == 204, answer.text
+        response = requests.delete(self.base_url + path, headers=self._headers(), timeout=60)
+        assert response.status_code == 204, response.text
 
     def qr_code(self, **fields: Any) -> Any:
         return self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
@@ -78,15 +78,15 @@ class Till:
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.secret_key}"}
 
-    def _answer(self, answer: requests.Response) -> Any:
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+    def _answer(self, response: requests.Response) -> Any:
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @dataclass
-class Unpaid:
+class UnpaidCode:
     """A code of a shop of its own, and where that is told."""
 
-    till: Till
+    till: ShopClient
     endpoint: Receiver
     code: dict[str, Any]

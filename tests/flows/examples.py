@@ -48,15 +48,15 @@ class Listening:
 
     def accepts(self, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether it takes the message. Fails on anything but a clear yes or no."""
-        answer = requests.post(self.url, data=body, headers=dict(headers), timeout=60)
-        assert answer.status_code in {204, 400}, (answer.status_code, self.log.read_text())
-        return answer.status_code == 204
+        response = requests.post(self.url, data=body, headers=dict(headers), timeout=60)
+        assert response.status_code in {204, 400}, (response.status_code, self.log.read_text())
+        return response.status_code == 204
 
     @property
     def genuine(self) -> list[str]:
         """The types of the events that it took for genuine and new, in their order."""
-        words = (line.partition("genuine ")[2].split() for line in self.log.read_text().splitlines())
-        return [event for event, *_ in filter(None, words)]
+        messages = (line.partition("genuine ")[2].split() for line in self.log.read_text().splitlines())
+        return [event for event, *_ in filter(None, messages)]
 
 
 @dataclass(frozen=True)

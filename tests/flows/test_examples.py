@@ -1,4 +1,4 @@
-"""What docs/webhooks.md gives merchants to copy verifies what is really sent, and nothing else."""
+"""The receivers in docs/examples accept what the service sends and refuse everything else."""
 
 import base64
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import Till
+from tests.flows.conftest import ShopClient
 from tests.flows.examples import BODY, NEW, OLD, RECEIVERS, Accepts, Examples, signed
-from tests.receiver import Received, Receiver
 from tests.stack import wait_until
+from tests.webhook_receiver import ReceivedRequest, Receiver
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def accepts(request: pytest.FixtureRequest, examples: Examples) -> Iterator[Acce
 
 
 @contextmanager
-def registered(till: Till, url: str, secret: str) -> Iterator[str]:
+def registered(till: ShopClient, url: str, secret: str) -> Iterator[str]:
     """The path of a webhook for the time of the block."""
     hook = till.post("/Thai/v1/webhooks", {"url": url, "events": EVENTS, "secret": secret})
     path = f"/v1/webhooks/{hook['webhook_id']}"
@@ -42,30 +42,33 @@ def registered(till: Till, url: str, secret: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("secret", [NEW, FREE_TEXT], ids=["whsec", "free text"])
 @pytest.mark.parametrize("language", RECEIVERS)
-def test_a_registered_receiver_takes_what_is_really_sent(
-    till: Till, examples: Examples, language: str, secret: str
+def test_registered_receiver_accepts_real_webhooks(
+    shop_client: ShopClient, examples: Examples, language: str, secret: str
 ) -> None:
-    with examples.receiver(language, secret) as receiver, registered(till, receiver.url, secret) as path:
-        till.pay(till.qr_code(reference="ใบสั่ง 7", metadata={"table": 4}))
+    with (
+        examples.receiver(language, secret) as receiver,
+        registered(shop_client, receiver.url, secret) as path,
+    ):
+        shop_client.pay(shop_client.qr_code(reference="ใบสั่ง 7", metadata={"table": 4}))
         wait_until(lambda: set(EVENTS) <= set(receiver.genuine), 60)
-        told = till.get(f"{path}/deliveries")["deliveries"]
-        till.post(f"{path}/deliveries/{told[0]['delivery_id']}/redeliver", {})
-        wait_until(lambda: answers_to(till, path) == [204, 204, 204], 60)
+        shown = shop_client.get(f"{path}/deliveries")["deliveries"]
+        shop_client.post(f"{path}/deliveries/{shown[0]['delivery_id']}/redeliver", {})
+        wait_until(lambda: answers_to(shop_client, path) == [204, 204, 204], 60)
         assert sorted(receiver.genuine) == sorted([*EVENTS, "webhook.ping"]), "a repeat is no news"
 
 
-def answers_to(till: Till, path: str) -> list[int | None]:
+def answers_to(till: ShopClient, path: str) -> list[int | None]:
     """The HTTP status of every attempt."""
     deliveries = till.get(f"{path}/deliveries")["deliveries"]
     return [attempt["http_status"] for each in deliveries for attempt in each["attempts"]]
 
 
 def test_after_a_renewal_the_old_and_the_new_secret_verify_what_is_really_sent(
-    till: Till, endpoint: Receiver, examples: Examples
+    shop_client: ShopClient, endpoint: Receiver, examples: Examples
 ) -> None:
-    with registered(till, endpoint.url(), OLD) as path:
-        till.post(f"{path}/secret/rotate", {"secret": NEW})
-        till.qr_code()
+    with registered(shop_client, endpoint.url(), OLD) as path:
+        shop_client.post(f"{path}/secret/rotate", {"secret": NEW})
+        shop_client.qr_code()
         _ping, sent = endpoint.wait_for(lambda found: len(found) == 2, 60)
     for secret in (OLD, NEW):
         Webhook(secret).verify(sent.body, sent.headers)
@@ -74,7 +77,7 @@ def test_after_a_renewal_the_old_and_the_new_secret_verify_what_is_really_sent(
                 assert accepts(signature_of(sent), sent.body), (language, secret)
 
 
-def signature_of(sent: Received) -> dict[str, str]:
+def signature_of(sent: ReceivedRequest) -> dict[str, str]:
     return {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
 
 

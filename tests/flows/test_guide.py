@@ -1,4 +1,4 @@
-"""docs/webhooks.md promises nothing that is not so: its code, its commands, its numbers."""
+"""docs/webhooks-tutorial.md and docs/webhooks.md are right: their code, commands and numbers."""
 
 import json
 import os
@@ -14,19 +14,24 @@ import pytest
 from django.conf import settings
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import Till
+from tests.flows.conftest import ShopClient
 from tests.flows.examples import BODY, FOLDER, NEW, OLD, signed
-from tests.receiver import Receiver
 from tests.stack import ROOT
-from webhooks import breaker, endpoints, leases, probes, schedule, signing
+from tests.webhook_receiver import Receiver
+from webhooks import endpoints, probes, signing
+from webhooks.delivery import circuit_breaker as breaker
+from webhooks.delivery import queue, retry_schedule
 from webhooks.event_types import EventType
 
-GUIDE = ROOT / "docs" / "webhooks.md"
+DOCS = ROOT / "docs"
 CURL = Path(__file__).with_name("curl.py")
-TEXT = GUIDE.read_text()
+TUTORIAL, REFERENCE = (DOCS / name for name in ("webhooks-tutorial.md", "webhooks.md"))
+TEXT = TUTORIAL.read_text() + REFERENCE.read_text()
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-# What is shown of an example follows the link to it.
-SHOWN = re.compile(r"^Without, from \[(.+)\]\(examples/\1\):\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# Code from an example follows the link to it.
+SHOWN = re.compile(
+    r"^Without a library, from \[(.+)\]\(examples/\1\):\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -49,6 +54,7 @@ def test_the_code_for_the_library_verifies() -> None:
     assert not is_genuine(signed(secret=OLD), BODY)
 
 
+@pytest.mark.slow
 def test_the_example_bodies_have_the_fields_that_are_sent() -> None:
     described = json.loads((ROOT / "docs" / "openapi.json").read_text())
     shown = [json.loads(code) for code in blocks("json")]
@@ -68,31 +74,40 @@ def test_every_event_is_named() -> None:
 
 
 def test_the_retries_are_those_of_the_schedule() -> None:
-    waits = [short(seconds) for seconds in schedule.WAITS[1:]]
+    waits = [short(seconds) for seconds in retry_schedule.RETRY_DELAYS[1:]]
     assert f"| waits | | {' | '.join(waits)} |" in TEXT
-    after = [f"{seconds / 3600:.1f} h" for seconds in accumulate(schedule.WAITS) if seconds >= schedule.HOUR]
+    after = [
+        f"{seconds / 3600:.1f} h"
+        for seconds in accumulate(retry_schedule.RETRY_DELAYS)
+        if seconds >= retry_schedule.HOUR
+    ]
     assert " | ".join(after) in TEXT
 
 
 def short(seconds: int) -> str:
-    for unit, size in (("h", schedule.HOUR), ("min", schedule.MINUTE)):
+    for unit, size in (("h", retry_schedule.HOUR), ("min", retry_schedule.MINUTE)):
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
 
 
 def test_its_other_numbers_are_those_of_the_code() -> None:
-    minutes, days = breaker.LONGEST_PAUSE / 60, breaker.GIVEN_UP_AFTER.days
+    minutes, days = breaker.MAX_PAUSE_SECONDS / 60, breaker.DISABLE_AFTER.days
     phrases = [
-        f"Up to {leases.IN_FLIGHT} messages",
-        f"up to {leases.IN_FLIGHT_QUICK} while it answers within {leases.QUICK_MS} ms",
-        f"{breaker.FAILURES_IN_A_ROW} failures in a row, or {breaker.FAILED_SHARE:.0%}".replace("%", " %"),
-        f"of at least {breaker.ATTEMPTS_IN_WINDOW} attempts within {breaker.WINDOW.seconds // 60} minutes",
-        f"for {breaker.FIRST_PAUSE:.0f} seconds, then twice as long each time, up to {minutes:.0f} minutes",
-        f"After **{days} days** and at least {breaker.FAILURES_IN_A_ROW} attempts",
-        f"2xx within {settings.WEBHOOK_SECONDS:.0f} seconds",
-        f"kept for {settings.WEBHOOK_ATTEMPT_DAYS} days",
-        f"For {endpoints.OVERLAP / timedelta(hours=1):.0f} hours after a renewal",
+        f"Up to {queue.MAX_IN_FLIGHT} messages",
+        f"up to {queue.MAX_IN_FLIGHT_QUICK} while it answers within {queue.QUICK_MS} ms",
+        f"{breaker.MAX_CONSECUTIVE_FAILURES} failures in a row, or {breaker.MAX_FAILURE_RATE:.0%}".replace(
+            "%", " %"
+        ),
+        f"of at least {breaker.MIN_WINDOW_ATTEMPTS} attempts within {breaker.WINDOW.seconds // 60} minutes",
+        (
+            f"for {breaker.FIRST_PAUSE_SECONDS:.0f} seconds, then twice as long each time, "
+            f"up to {minutes:.0f} minutes"
+        ),
+        f"After **{days} days** and at least {breaker.MAX_CONSECUTIVE_FAILURES} attempts",
+        f"2xx within {settings.WEBHOOK_TIMEOUT_SECONDS:.0f} seconds",
+        f"kept for {settings.WEBHOOK_ATTEMPT_RETENTION_DAYS} days",
+        f"For {endpoints.SECRET_OVERLAP / timedelta(hours=1):.0f} hours after a renewal",
         f"waits {probes.TIMEOUTS.total:.0f} seconds",
     ]
     prose = " ".join(TEXT.split())
@@ -109,31 +124,37 @@ def test_the_signatures_to_check_against_are_right() -> None:
         assert signed_here == signature
 
 
-def test_its_links_lead_somewhere() -> None:
-    headings = [
-        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-        for title in re.findall(r"^#+ (.+)$", TEXT, re.MULTILINE)
-    ]
-    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
-        if target.startswith("#"):
-            assert target[1:] in headings
-        elif not target.startswith("https://"):
-            assert (GUIDE.parent / target).exists(), target
+@pytest.mark.parametrize("page", [TUTORIAL, REFERENCE], ids=lambda page: page.name)
+def test_links_of_the_webhook_pages_lead_to_files_and_headings(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if not target.startswith("https://"):
+            path, _, heading = target.partition("#")
+            linked = page.parent / path if path else page
+            assert linked.exists(), target
+            assert not heading or heading in headings(linked), target
+
+
+def headings(page: Path) -> list[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
 
 
 @pytest.mark.slow
-def test_its_commands_work(till: Till, endpoint: Receiver, tmp_path: Path) -> None:
-    """In their order, each on what the ones before it left; the first refusal ends the shell."""
-    code = till.qr_code()
-    hook = till.post("/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"], "secret": OLD})
-    test = till.post(f"/v1/webhooks/{hook['webhook_id']}/test", {})
-    curl = tmp_path / "curl"
-    curl.write_text(f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n')
-    curl.chmod(0o700)
+def test_its_commands_work(shop_client: ShopClient, endpoint: Receiver, tmp_path: Path) -> None:
+    """Run the commands of the tutorial, then those of the reference; the first refusal ends the shell."""
+    code = shop_client.qr_code()
+    hook = shop_client.post(
+        "/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"], "secret": OLD}
+    )
+    test = shop_client.post(f"/v1/webhooks/{hook['webhook_id']}/test", {})
+    for name, command in {"curl": f"{sys.executable} {CURL}", "python3": sys.executable}.items():
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        program.chmod(0o700)
     environ = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "BASE": till.base_url,
-        "KEY": till.secret_key,
+        "BASE": shop_client.base_url,
+        "KEY": shop_client.secret_key,
         "URL": endpoint.url("/guide"),
         "HOOK": hook["webhook_id"],
         "DELIVERY": test["delivery_id"],
@@ -141,9 +162,15 @@ def test_its_commands_work(till: Till, endpoint: Receiver, tmp_path: Path) -> No
         "WEBHOOK_SECRET": NEW,
     }
     commands = [code for code in blocks("sh") if "curl" in code]
-    assert sum(code.count("curl ") for code in commands) == 14
+    assert sum(code.count("curl ") for code in commands) == 16
     done = subprocess.run(
-        ["sh", "-eux"], input="\n".join(commands), env=environ, text=True, capture_output=True, check=False
+        ["sh", "-eux"],
+        input="\n".join(commands),
+        env=environ,
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     ping, *_ = endpoint.to("/guide")

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from idempotency.fingerprints import Fingerprint
+from idempotency.keys import Fingerprint
 from payments.models import Payment
 from tests.conftest import Shop
 from tests.factories import qr_request
@@ -30,7 +30,7 @@ def code_of(answer: Any) -> str:
     return str(answer.json()["error"]["code"])
 
 
-def test_a_retry_replays_after_the_secret_key_was_rotated(shop: Shop, settings: Settings) -> None:
+def test_retry_replays_after_secret_key_rotation(shop: Shop, settings: Settings) -> None:
     first = ask(shop)
     settings.SECRET_KEY = "another" * 10
     again = ask(shop)
@@ -48,7 +48,7 @@ def test_a_retry_replays_while_the_old_key_is_a_fallback(
     assert Payment.objects.count() == 1
 
 
-def test_another_request_is_refused_whichever_key_it_was_stored_under(shop: Shop, settings: Settings) -> None:
+def test_different_request_is_refused_with_any_fingerprint_key(shop: Shop, settings: Settings) -> None:
     ask(shop)
     settings.IDEMPOTENCY_KEYS = [NEW, OLD]
     assert code_of(ask(shop, amount=150_001)) == "idempotency_key_reused"
@@ -63,9 +63,7 @@ def test_fingerprints_are_keyed_by_the_newest_key(shop: Shop, settings: Settings
     assert code_of(ask(shop)) == "idempotency_key_reused"
 
 
-def test_a_retry_of_before_the_upgrade_replays_with_the_secret_key_as_a_fallback(
-    shop: Shop, settings: Settings
-) -> None:
+def test_retry_from_before_upgrade_replays_with_secret_key_fallback(shop: Shop, settings: Settings) -> None:
     settings.IDEMPOTENCY_KEYS = [settings.SECRET_KEY]
     first = ask(shop)
     settings.IDEMPOTENCY_KEYS = [NEW, settings.SECRET_KEY]

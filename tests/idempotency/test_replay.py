@@ -15,7 +15,7 @@ from tests.factories import qr_request
 PATH = "/Thai/v1/qr-codes"
 
 
-def test_a_repeat_answers_the_same_bytes_and_makes_nothing(shop: Shop) -> None:
+def test_repeat_returns_same_bytes_and_creates_nothing(shop: Shop) -> None:
     first = shop.post(PATH, qr_request(), key="order-1")
     again = shop.post(PATH, qr_request(), key="order-1")
     assert (again.status_code, again.content) == (200, first.content)
@@ -31,7 +31,7 @@ def test_all_path_forms_are_one_operation(shop: Shop, path: str) -> None:
     assert shop.post(path, qr_request(), key="order-1").content == first.content
 
 
-def test_the_order_of_fields_and_white_space_do_not_matter(shop: Shop) -> None:
+def test_field_order_and_white_space_do_not_matter(shop: Shop) -> None:
     first = shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
     assert shop.post(PATH, '{ "currency": "THB",\n "amount": 150000 }', key="k").content == first.content
 
@@ -67,8 +67,8 @@ def test_ending_a_code_can_be_repeated_under_its_key(shop: Shop) -> None:
     assert shop.post(path).json()["error"]["code"] == "qr_code_not_expirable"
 
 
-def test_merchants_do_not_share_keys(shop: Shop, rival: Shop) -> None:
-    ours, theirs = (each.post(PATH, qr_request(), key="k").json() for each in (shop, rival))
+def test_merchants_do_not_share_keys(shop: Shop, other_shop: Shop) -> None:
+    ours, theirs = (each.post(PATH, qr_request(), key="k").json() for each in (shop, other_shop))
     assert ours["payment_id"] != theirs["payment_id"]
 
 
@@ -79,7 +79,7 @@ def test_a_refused_request_leaves_its_key_free(shop: Shop) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # the taker-over first meets the expired row as a conflict
-def test_a_key_is_dead_at_exactly_24_hours_whether_or_not_it_was_swept(noon: datetime) -> None:
+def test_key_expires_at_exactly_24_hours(noon: datetime) -> None:
     shop = open_shop("Somtam House")
     with time_machine.travel(noon, tick=False) as clock:
         first = shop.post(PATH, qr_request(), key="k").json()
@@ -106,19 +106,19 @@ def test_a_bad_key_is_refused_and_never_ignored(shop: Shop, key: str) -> None:
     assert not Payment.objects.exists()
 
 
-def test_keys_mean_nothing_on_reads(shop: Shop) -> None:
+def test_idempotency_key_is_ignored_on_get(shop: Shop) -> None:
     assert shop.get("/Thai/v1/payments", **{"Idempotency-Key": ""}).status_code == 200
 
 
-def test_forgetting_removes_only_what_has_expired(shop: Shop, noon: datetime) -> None:
+def test_deletion_removes_only_expired_keys(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         shop.post(PATH, qr_request(), key="old")
         clock.move_to(noon + timedelta(hours=23))
         shop.post(PATH, qr_request(), key="young")
-        assert services.forget_expired(now=noon + timedelta(hours=24), batch=1) == 1
+        assert services.delete_expired(now=noon + timedelta(hours=24), batch=1) == 1
     assert IdempotencyKey.objects.get().key == "young"
 
 
-def test_what_is_kept_of_an_answer_cannot_be_read_from_a_dump(shop: Shop) -> None:
+def test_stored_response_is_sealed(shop: Shop) -> None:
     shop.post(PATH, qr_request(client_bank_account="1234567890"), key="k")
     assert b"1234567890" not in bytes(IdempotencyKey.objects.get().body_sealed)

@@ -9,15 +9,14 @@ import pytest
 import time_machine
 
 from core import clock
-from core.http import Answer
+from core.http import ApiResponse
 from idempotency import services
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused
-from idempotency.fingerprints import Fingerprint
-from idempotency.keys import Claim
-from idempotency.models import UNDER_WAY, IdempotencyKey
-from idempotency.services import TwoPhases
+from idempotency.keys import Fingerprint, KeyedRequest
+from idempotency.models import IN_PROGRESS, IdempotencyKey
+from idempotency.services import TwoPhaseJob
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,15 +42,15 @@ class Recorded:
     is_admitted: bool = True
     admitted: int = 0
 
-    def job(self) -> TwoPhases[str]:
-        return TwoPhases(
+    def job(self) -> TwoPhaseJob[str]:
+        return TwoPhaseJob(
             subject_id=self.subject_id,
             seconds=self.seconds,
             admit=self._admit,
             prepare=lambda: self._step("prepare"),
             perform=self._perform,
-            finish=lambda said: Answer.of({"after": said, "at": self._step("finish")}, self.status),
-            resume=lambda subject_id: Answer.of({"as it stands": subject_id}),
+            finish=lambda said: ApiResponse.of({"after": said, "at": self._step("finish")}, self.status),
+            resume=lambda subject_id: ApiResponse.of({"as it stands": subject_id}),
         )
 
     def _admit(self, held: ExitStack) -> None:
@@ -75,9 +74,9 @@ class Recorded:
         return name
 
 
-def claim(shop: Shop, body: str = "a") -> Claim:
+def keyed_request(shop: Shop, body: str = "a") -> KeyedRequest:
     print_ = Fingerprint.of(method="POST", operation="pay", body=body)
-    return Claim(shop.merchant, "k", print_, clock.now())
+    return KeyedRequest(shop.merchant, "k", print_, clock.now())
 
 
 @pytest.fixture
@@ -85,62 +84,62 @@ def shop(transactional_db: None) -> Shop:
     return open_shop("Somtam House")
 
 
-def test_the_three_steps_run_once_and_the_answer_is_kept(shop: Shop) -> None:
+def test_two_phase_job_runs_once_and_response_is_stored(shop: Shop) -> None:
     recorded = Recorded()
-    first = services.run_once(claim(shop), recorded.job())
-    again = services.run_once(claim(shop), recorded.job())
+    first = services.run_once(keyed_request(shop), recorded.job())
+    again = services.run_once(keyed_request(shop), recorded.job())
     assert recorded.steps == ["prepare", "perform", "finish"]
-    assert again == Answer(200, first.body, {"Idempotent-Replayed": "true"})
-    assert services.look_up(claim(shop)) == again
+    assert again == ApiResponse(200, first.body, {"Idempotent-Replayed": "true"})
+    assert services.find_answer(keyed_request(shop)) == again
 
 
 @pytest.mark.parametrize(("status", "is_kept"), [(200, True), (402, True), (400, False), (404, False)])
-def test_only_what_left_something_behind_keeps_its_key(shop: Shop, status: int, is_kept: bool) -> None:
-    services.run_once(claim(shop), Recorded(status=status).job())
+def test_only_2xx_and_402_responses_keep_the_key(shop: Shop, status: int, is_kept: bool) -> None:
+    services.run_once(keyed_request(shop), Recorded(status=status).job())
     assert IdempotencyKey.objects.exists() == is_kept
 
 
-def test_a_crash_before_the_first_commit_leaves_nothing(shop: Shop) -> None:
+def test_crash_before_first_commit_stores_nothing(shop: Shop) -> None:
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in="prepare").job())
+        services.run_once(keyed_request(shop), Recorded(crash_in="prepare").job())
     assert not IdempotencyKey.objects.exists()
 
 
 @pytest.mark.parametrize("step", ["perform", "finish"])
-def test_after_a_crash_in_between_the_key_answers_how_things_stand(shop: Shop, step: str) -> None:
+def test_crash_after_first_commit_is_resumed(shop: Shop, step: str) -> None:
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in=step).job())
-    assert IdempotencyKey.objects.get().status == UNDER_WAY
-    assert services.look_up(claim(shop)) is None
+        services.run_once(keyed_request(shop), Recorded(crash_in=step).job())
+    assert IdempotencyKey.objects.get().status == IN_PROGRESS
+    assert services.find_answer(keyed_request(shop)) is None
     later = Recorded(seconds=0.0)
-    answer = services.run_once(claim(shop), later.job())
+    answer = services.run_once(keyed_request(shop), later.job())
     assert (answer.body, answer.headers) == (b'{"as it stands":"pay_1"}', {"Idempotent-Replayed": "true"})
     assert later.steps == []
 
 
-def test_a_duplicate_waits_only_so_long(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "PATIENCE_SECONDS", 0.2)
+def test_duplicate_of_two_phase_job_gets_409_after_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "WAIT_SECONDS", 0.2)
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in="perform").job())
+        services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
     with pytest.raises(IdempotencyKeyInProgress) as refused:
-        services.run_once(claim(shop), Recorded().job())
+        services.run_once(keyed_request(shop), Recorded().job())
     assert refused.value.retry_after == 1
 
 
 def test_request_without_a_slot_is_refused_and_its_key_stays_free(shop: Shop) -> None:
     crowded = Recorded(is_admitted=False)
     with pytest.raises(Refused):
-        services.run_once(claim(shop), crowded.job())
+        services.run_once(keyed_request(shop), crowded.job())
     with pytest.raises(Refused):
         services.run_without_key(crowded.job())
     assert crowded.steps == [] and not IdempotencyKey.objects.exists()
-    assert services.run_once(claim(shop), Recorded().job()).status == 200
+    assert services.run_once(keyed_request(shop), Recorded().job()).status == 200
 
 
 def test_repeat_of_a_request_under_way_needs_no_slot(shop: Shop) -> None:
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in="perform").job())
-    answer = services.run_once(claim(shop), Recorded(seconds=0.0, is_admitted=False).job())
+        services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
+    answer = services.run_once(keyed_request(shop), Recorded(seconds=0.0, is_admitted=False).job())
     assert answer.headers == {"Idempotent-Replayed": "true"}
 
 
@@ -148,7 +147,7 @@ def test_repeat_of_a_request_under_way_needs_no_slot(shop: Shop) -> None:
 def test_slot_is_given_back_however_the_request_ends(shop: Shop, crash_in: str) -> None:
     recorded = Recorded(crash_in=crash_in)
     with pytest.raises(Crash) if crash_in else nullcontext():
-        services.run_once(claim(shop), recorded.job())
+        services.run_once(keyed_request(shop), recorded.job())
     assert recorded.admitted == 0
 
 
@@ -156,39 +155,40 @@ def test_repeats_beyond_the_share_of_a_merchant_wait_only_briefly(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each that waits holds a thread of the web server."""
-    monkeypatch.setattr(services, "SHORT_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(services, "SHORT_WAIT_SECONDS", 0.2)
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in="perform").job())
-    share = services.WAITING_OF_MERCHANT
+        services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
+    share = services.MAX_WAITING_PER_MERCHANT
     with ExitStack() as held:
         for _ in range(share):
-            held.enter_context(services._waiting.held(shop.merchant.id, total=share, share=share))
+            held.enter_context(services._waiting_slots.hold(shop.merchant.id, total=share, share=share))
         with pytest.raises(IdempotencyKeyInProgress):
-            services.run_once(claim(shop), Recorded().job())
+            services.run_once(keyed_request(shop), Recorded().job())
 
 
 def test_another_request_under_the_key_is_refused_while_the_first_is_under_way(shop: Shop) -> None:
     with pytest.raises(Crash):
-        services.run_once(claim(shop), Recorded(crash_in="perform").job())
+        services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
     with pytest.raises(IdempotencyKeyReused):
-        services.run_once(claim(shop, "b"), Recorded().job())
+        services.run_once(keyed_request(shop, "b"), Recorded().job())
     with pytest.raises(IdempotencyKeyReused):
-        services.look_up(claim(shop, "b"))
+        services.find_answer(keyed_request(shop, "b"))
 
 
-def test_an_answer_that_comes_when_the_key_is_anothers_is_not_stored_with_it(shop: Shop) -> None:
+def test_response_is_not_stored_if_key_expired_meanwhile(shop: Shop) -> None:
     """The key expired while the call was under way, and was taken for something else."""
-    first = claim(shop)
+    first = keyed_request(shop)
     with time_machine.travel(clock.now() + timedelta(hours=24), tick=False):
-        second = claim(shop, "b")
+        second = keyed_request(shop, "b")
     other = Recorded(subject_id="pay_2")
     services.run_once(first, Recorded(during=lambda: services.run_once(second, other.job())).job())
     assert IdempotencyKey.objects.get().subject_id == "pay_2"
-    assert services.look_up(second) is not None
+    assert services.find_answer(second) is not None
 
 
-def test_twenty_at_once_run_it_once(shop: Shop) -> None:
+@pytest.mark.slow
+def test_twenty_concurrent_two_phase_jobs_run_once(shop: Shop) -> None:
     recorded = Recorded()
-    answers = at_once(*[lambda: services.run_once(claim(shop), recorded.job())] * 20)
+    answers = run_concurrently(*[lambda: services.run_once(keyed_request(shop), recorded.job())] * 20)
     assert recorded.steps == ["prepare", "perform", "finish"]
     assert len({answer.body for answer in answers}) == 1

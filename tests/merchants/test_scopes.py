@@ -16,12 +16,12 @@ from django.urls import URLPattern, get_resolver
 from pytest_django import Settings
 
 from core import clock as our_clock
-from core import ids, origin
+from core import ids, request_context
 from core.openapi import operation_of
 from core.scopes import Scope
-from merchants import secrets, services
+from merchants import secret_keys, services
 from merchants.api import MerchantViewSet
-from merchants.models import MOST_SEEN_NETWORKS, ApiKey
+from merchants.models import MAX_SEEN_NETWORKS, ApiKey
 from tests.conftest import Shop
 from tests.security_lines import security_lines
 
@@ -69,7 +69,7 @@ def ask(shop: Shop, method: str, path: str) -> Any:
 
 
 def key_of(shop: Shop) -> ApiKey:
-    return ApiKey.objects.get(public_id=secrets.public_id(shop.secret_key))
+    return ApiKey.objects.get(public_id=secret_keys.public_id(shop.secret_key))
 
 
 def scope_of(handler: Any) -> Scope:
@@ -127,7 +127,7 @@ def test_stored_answer_is_not_replayed_to_a_key_without_the_scope(shop: Shop) ->
     assert with_key(shop, [Scope.PAYMENTS_READ]).post("/v1/qr-codes", body, key="order-1").status_code == 403
 
 
-def test_method_that_a_path_does_not_answer_is_405_with_any_scope(shop: Shop) -> None:
+def test_unsupported_method_is_405_with_any_scope(shop: Shop) -> None:
     reader = with_key(shop, [Scope.REFUNDS_WRITE])
     assert reader.patch("/v1/balance", {}).status_code == 405
     assert reader.http.options("/v1/balance", headers=reader._headers({})).status_code == 405
@@ -295,9 +295,9 @@ def test_rolled_key_keeps_scopes_and_networks(shop: Shop) -> None:
 
 
 def test_key_records_who_issued_and_who_revoked_it(shop: Shop) -> None:
-    origin.begin(actor="command:issue_key")
+    request_context.begin(actor="command:issue_key")
     printed = run("issue_key", shop.merchant.id)
-    origin.begin(actor="staff:somsri")
+    request_context.begin(actor="staff:somsri")
     run("revoke_key", printed["key_id"])
     run("revoke_key", printed["key_id"])
     key = ApiKey.objects.get(pk=printed["key_id"])
@@ -318,11 +318,11 @@ def test_each_new_network_of_a_key_is_recorded_once(shop: Shop, caplog: pytest.L
 
 
 def test_networks_of_a_key_are_bounded_and_the_oldest_is_forgotten(shop: Shop) -> None:
-    for number in range(MOST_SEEN_NETWORKS + 5):
+    for number in range(MAX_SEEN_NETWORKS + 5):
         shop.http.get("/v1/balance", headers=shop._headers({}), REMOTE_ADDR=f"10.0.{number}.1")
     seen = key_of(shop).seen_networks
-    assert len(seen) == MOST_SEEN_NETWORKS
-    assert (seen[0], seen[-1]) == ("10.0.5.0/24", f"10.0.{MOST_SEEN_NETWORKS + 4}.0/24")
+    assert len(seen) == MAX_SEEN_NETWORKS
+    assert (seen[0], seen[-1]) == ("10.0.5.0/24", f"10.0.{MAX_SEEN_NETWORKS + 4}.0/24")
 
 
 def test_new_network_also_notes_the_use(shop: Shop, noon: datetime) -> None:

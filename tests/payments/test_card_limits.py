@@ -8,25 +8,25 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from banks import calling
+from banks import parallel
 from idempotency.models import IdempotencyKey
 from payments import cards
 from payments.models import CardCharge, Payment
-from sandbox.counter import Counter
+from sandbox.acquirer_server import AcquirerServer
 from sandbox.models import SandboxCharge
-from tests import receiver
+from tests import webhook_receiver
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.payments.card_cast import PATH, error_of, events, inquire, request
-from tests.receiver import Reply
-from tests.tables import count_rows, counting
-from tests.threads import at_once
+from tests.payments.card_builders import PATH, error_of, events, inquire, request
+from tests.tables import count_query, count_rows
+from tests.webhook_receiver import Reply
 
 CALLS = 4
 
 
 @pytest.fixture(autouse=True)
 def few_slots(settings: Settings) -> None:
-    settings.CARD_CALLS = CALLS
+    settings.CARD_CONCURRENCY = CALLS
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def under_way(shop: Shop, calls: int) -> Iterator[None]:
     """So many card payments of the shop wait for their acquirer in this process."""
     with ExitStack() as held:
         for _ in range(calls):
-            held.enter_context(cards._calls.held(shop.merchant.id, total=CALLS, share=CALLS))
+            held.enter_context(cards._calls.hold(shop.merchant.id, total=CALLS, share=CALLS))
         yield
 
 
@@ -43,7 +43,7 @@ def test_card_payment_above_the_limit_of_a_merchant_is_a_503_and_stores_nothing(
     till: Shop, key: str | None
 ) -> None:
     with connection.cursor() as cursor:
-        counts = counting(cursor)
+        counts = count_query(cursor)
         before = count_rows(cursor, counts)
         with under_way(till, CALLS // 2):
             refused = till.post(PATH, request(), key=key)
@@ -82,24 +82,24 @@ def test_every_outcome_gives_the_slot_back(till: Shop, token: str) -> None:
 
 def test_repeats_that_come_at_once_need_one_slot(till: Shop) -> None:
     with under_way(till, CALLS // 2 - 1):
-        answers = at_once(*[partial(till.post, PATH, request(), key="order-1")] * 6)
+        answers = run_concurrently(*[partial(till.post, PATH, request(), key="order-1")] * 6)
     assert {answer.status_code for answer in answers} == {200}
     assert SandboxCharge.objects.count() == 1
 
 
 def test_call_that_outlives_its_deadline_leaves_the_payment_pending(
-    acquirer: Counter, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the adapter waits for: here its own limits are a minute."""
-    monkeypatch.setattr(calling, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(parallel, "CALL_SECONDS", 0.3)
     till, real = open_shop("Somtam House"), settings.SANDBOX_ACQUIRER_URL
-    with receiver.listening() as silent:
+    with webhook_receiver.running_receiver() as silent:
         silent.on("/charges", Reply(hangs=True))
         settings.SANDBOX_ACQUIRER_URL = silent.base_url
         answer = till.post(PATH, request(), key="order-1")
     assert (answer.status_code, answer.json()["status"]) == (200, "pending")
-    assert (events(), CardCharge.objects.get().state) == (["payment.pending"], "waiting")
+    assert (events(), CardCharge.objects.get().state) == (["payment.pending"], "pending")
     assert IdempotencyKey.objects.count() == 1
     settings.SANDBOX_ACQUIRER_URL = real
-    monkeypatch.setattr(calling, "CALL_SECONDS", 60.0)
+    monkeypatch.setattr(parallel, "CALL_SECONDS", 60.0)
     assert inquire() == 1

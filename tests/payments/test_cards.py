@@ -6,13 +6,13 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from ledger import services as ledger
 from payments.models import CardCharge, Payment
-from sandbox.counter import Counter
+from sandbox.acquirer_server import AcquirerServer
 from sandbox.models import SandboxCharge
 from tests.conftest import Shop, open_shop
-from tests.payments.card_cast import PATH, error_of, events, impatience, inquire, request, rows_of
-from tests.tables import count_rows, counting
-from transactions import ledger
+from tests.payments.card_builders import PATH, error_of, events, inquire, request, rows_of, short_call_timeout
+from tests.tables import count_query, count_rows
 
 FORMS = ["/v1/payments", "/Thai/v1/payments"]
 CARD_KEYS = {
@@ -56,7 +56,7 @@ def test_what_a_charged_card_leaves_behind(till: Shop) -> None:
     assert (charge.acquirer, charge.charge_id, charge.state) == (
         "sandbox",
         SandboxCharge.objects.get().id,
-        "ended",
+        "completed",
     )
 
 
@@ -111,11 +111,11 @@ def test_a_test_token_can_be_used_again(till: Shop) -> None:
         (None, "invalid_token_id"),
     ],
 )
-def test_a_token_that_is_not_good_is_a_400_and_leaves_no_trace(
+def test_invalid_card_token_is_a_400_and_stores_nothing(
     till: Shop, token: Any, code: str, key: str | None
 ) -> None:
     with connection.cursor() as cursor:
-        counts = counting(cursor)
+        counts = count_query(cursor)
         before = count_rows(cursor, counts)
         refused = till.post(PATH, request(token), key=key)
         after = count_rows(cursor, counts)
@@ -127,7 +127,7 @@ def test_a_token_that_is_not_good_is_a_400_and_leaves_no_trace(
     assert till.post(PATH, request(), key=key).status_code == 200
 
 
-def test_a_card_number_stands_nowhere(till: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_card_number_is_never_stored_or_logged(till: Shop, caplog: pytest.LogCaptureFixture) -> None:
     number = "4242424242424242"
     till.post(PATH, request(number))
     till.post(PATH, request(card_number=number, card={"number": number}))
@@ -174,7 +174,7 @@ def test_a_field_at_fault_is_named_before_anybody_is_asked(
 
 @pytest.mark.slow
 def test_an_acquirer_that_does_not_answer_in_time_leaves_the_payment_pending(till: Shop) -> None:
-    with impatience():
+    with short_call_timeout():
         answer = till.post(PATH, request("tok_test_timeout"), key="order-1")
     pending = answer.json()
     assert (answer.status_code, pending["status"], pending["card"]) == (200, "pending", None)
@@ -190,7 +190,9 @@ def test_an_acquirer_that_does_not_answer_in_time_leaves_the_payment_pending(til
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_acquirer_that_cannot_be_reached_fails_the_payment(acquirer: Counter, settings: Settings) -> None:
+def test_an_acquirer_that_cannot_be_reached_fails_the_payment(
+    acquirer: AcquirerServer, settings: Settings
+) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
     till = open_shop("Somtam House")
     refused = till.post(PATH, request())

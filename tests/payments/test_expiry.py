@@ -9,13 +9,13 @@ from pytest_django import Settings
 from core import clock as our_clock
 from payments import services
 from payments.models import Payment
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
 from tests.factories import PaymentFactory
-from tests.threads import at_once
 from webhooks.models import Event
 
 
-def test_every_read_says_expired_from_the_instant_on_without_any_sweep(shop: Shop, noon: datetime) -> None:
+def test_payment_reads_as_expired_from_expires_at_without_the_expiry_task(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code(expiry_minutes=1)
         assert code["expires_at"] == "2026-11-21T05:01:00.000Z"
@@ -33,7 +33,7 @@ def test_every_read_says_expired_from_the_instant_on_without_any_sweep(shop: Sho
     assert Payment.objects.get().status == "pending"
 
 
-def test_the_sweep_writes_it_down_once_and_tells(shop: Shop, noon: datetime) -> None:
+def test_expiry_task_stores_expiry_once_and_publishes_it(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code, other = shop.qr_code(expiry_minutes=1), shop.qr_code()
         clock.move_to(noon + timedelta(minutes=2))
@@ -68,19 +68,19 @@ def test_a_merchant_ends_a_pending_code(shop: Shop, noon: datetime) -> None:
         assert (again.status_code, again.json()["error"]["code"]) == (400, "qr_code_not_expirable")
 
 
-def test_the_code_of_another_shop_cannot_be_ended(shop: Shop, rival: Shop) -> None:
+def test_the_code_of_another_shop_cannot_be_ended(shop: Shop, other_shop: Shop) -> None:
     code = shop.qr_code()
-    refused = rival.post(f"/Thai/v1/qr-codes/{code['qr_code_id']}/expire")
+    refused = other_shop.post(f"/Thai/v1/qr-codes/{code['qr_code_id']}/expire")
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "qr_code_not_found")
     assert shop.payment(code["payment_id"])["status"] == "pending"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sweeps_at_once_share_the_work_and_tell_once_of_each() -> None:
+def test_concurrent_expiry_tasks_publish_each_expiry_once() -> None:
     shop, now = open_shop("Busy"), our_clock.now()
     past = now - timedelta(hours=1)
     PaymentFactory.create_batch(60, merchant=shop.merchant, created_at=past)
-    counts = at_once(*[lambda: services.expire_due(now=now, batch=7) for _ in range(4)])
+    counts = run_concurrently(*[lambda: services.expire_due(now=now, batch=7) for _ in range(4)])
     counts.append(services.expire_due(now=now))
     assert sum(counts) == 60
     assert Event.objects.filter(type="payment.failed").count() == 60

@@ -9,18 +9,18 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from banks import Said, calling
+from banks import ChargeResult, parallel
 from core import clock
-from payments import cards, inquiries
+from payments import card_inquiries, cards
 from payments.models import CardCharge, Payment
-from sandbox.counter import Counter
+from sandbox.acquirer_server import AcquirerServer
 from tests.conftest import Shop, open_shop
-from tests.payments.card_cast import PATH, error_of, inquire, request
-from tests.tables import count_rows, counting
-from transfers import breakers
+from tests.payments.card_builders import PATH, error_of, inquire, request
+from tests.tables import count_query, count_rows
+from transfers import circuit_breakers
 from transfers.models import CircuitBreaker
 
-CHARGES = inquiries.LINES + 1
+CHARGES = card_inquiries.MAX_CALLS + 1
 
 
 @contextmanager
@@ -28,8 +28,8 @@ def silence(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[Non
     """The acquirer takes connections and never answers; a call ends after a moment."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as silent, monkeypatch.context() as patch:
         real, settings.SANDBOX_ACQUIRER_URL = settings.SANDBOX_ACQUIRER_URL, url_of(silent)
-        patch.setattr(calling, "CALL_SECONDS", 0.3)
-        patch.setattr(breakers, "SILENCE_SECONDS", 0.1)
+        patch.setattr(parallel, "CALL_SECONDS", 0.3)
+        patch.setattr(circuit_breakers, "SLOW_CALL_SECONDS", 0.1)
         yield
         settings.SANDBOX_ACQUIRER_URL = real
 
@@ -50,39 +50,43 @@ def later(seconds: float) -> Callable[[], datetime]:
     return lambda: clock.now() + timedelta(seconds=seconds)
 
 
-def test_silent_acquirer_rests_and_its_charges_are_found_when_it_answers_again(
+@pytest.mark.slow
+def test_circuit_of_a_silent_acquirer_opens_and_its_charges_are_found_later(
     till: Shop, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored_charges(till)
     with silence(monkeypatch, settings):
-        assert inquire() == inquiries.LINES  # side by side, and then it rests
+        assert inquire() == card_inquiries.MAX_CALLS  # side by side, and then it rests
         assert inquire() == 0
     assert inquire() == 0
-    assert inquire(later(breakers.RESTS[0].total_seconds())) == CHARGES
+    assert inquire(later(circuit_breakers.OPEN_PERIODS[0].total_seconds())) == CHARGES
     assert not CircuitBreaker.objects.exists()
-    assert set(CardCharge.objects.values_list("state", flat=True)) == {"waiting"}  # it never heard of them
+    assert set(CardCharge.objects.values_list("state", flat=True)) == {"pending"}  # it never heard of them
 
 
-def test_card_payment_while_the_acquirer_rests_is_a_503_and_stores_nothing(till: Shop) -> None:
-    breakers.record([(cards.party("sandbox"), True)] * breakers.SILENCES_TO_OPEN, now=clock.now())
+def test_card_payment_with_an_open_circuit_is_a_503_and_stores_nothing(till: Shop) -> None:
+    circuit_breakers.record_calls(
+        [(cards.counterparty("sandbox"), True)] * circuit_breakers.FAILURES_TO_OPEN, now=clock.now()
+    )
     with connection.cursor() as cursor:
-        counts = counting(cursor)
+        counts = count_query(cursor)
         before = count_rows(cursor, counts)
         refused = till.post(PATH, request(), key="order-1")
         assert count_rows(cursor, counts) == before
     assert error_of(refused) == (503, "acquirer_unavailable", "api_error")
-    assert 1 <= int(refused.headers["Retry-After"]) <= breakers.RESTS[0].total_seconds()
+    assert 1 <= int(refused.headers["Retry-After"]) <= circuit_breakers.OPEN_PERIODS[0].total_seconds()
     CircuitBreaker.objects.update(open_until=clock.now())
     assert till.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_charges_that_a_test_token_makes_silent_open_no_circuit(
-    acquirer: Counter, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One merchant's test would stop the card payments of all test merchants."""
     till = open_shop("Somtam House")
     with silence(monkeypatch, settings):
-        for _ in range(breakers.SILENCES_TO_OPEN + 1):
+        for _ in range(circuit_breakers.FAILURES_TO_OPEN + 1):
             assert till.post(PATH, request("tok_test_timeout")).json()["status"] == "pending"
     assert not CircuitBreaker.objects.exists()
     assert till.post(PATH, request()).json()["status"] == "succeeded"
@@ -92,8 +96,10 @@ def test_runs_that_wait_for_one_acquirer_leave_the_other_to_further_runs(till: S
     stored_charges(till, 1)
 
     def held(name: str, stack: ExitStack) -> None:
-        for _ in range(inquiries.RUNS_OF_ACQUIRER):
-            stack.enter_context(inquiries._runs.held(name, total=inquiries.RUNS, share=inquiries.RUNS))
+        for _ in range(card_inquiries.MAX_RUNS_OF_ACQUIRER):
+            stack.enter_context(
+                card_inquiries._runs.hold(name, total=card_inquiries.MAX_RUNS, share=card_inquiries.MAX_RUNS)
+            )
 
     with ExitStack() as stack:
         held("omise", stack)
@@ -108,14 +114,14 @@ def test_answer_that_cannot_be_kept_does_not_stop_the_others(
 ) -> None:
     stored_charges(till, 2)
     broken = str(CardCharge.objects.order_by("pk").values_list("pk", flat=True).first())
-    settle = cards.settle
+    settle = cards.complete
 
-    def break_one(payment_id: str, said: Said, *, now: datetime) -> Payment | None:
+    def break_one(payment_id: str, said: ChargeResult, *, now: datetime) -> Payment | None:
         if payment_id == broken:
             raise RuntimeError
         return settle(payment_id, said, now=now)
 
-    monkeypatch.setattr(cards, "settle", break_one)
+    monkeypatch.setattr(cards, "complete", break_one)
     assert inquire() == 2
-    assert dict(CardCharge.objects.values_list("pk", "state"))[broken] == "asked"
-    assert CardCharge.objects.filter(state="waiting").count() == 1
+    assert dict(CardCharge.objects.values_list("pk", "state"))[broken] == "submitted"
+    assert CardCharge.objects.filter(state="pending").count() == 1

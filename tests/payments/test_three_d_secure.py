@@ -11,18 +11,17 @@ from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
-from banks import Said
+from banks import ChargeResult
 from core import clock
 from payments import cards
-from payments.inquiries import inquire_due
+from payments.card_inquiries import inquire_due
 from payments.models import CardCharge, Payment
-from receipts.models import Waiting
-from sandbox.card_models import AUTHORIZED_WITHIN
-from sandbox.models import SandboxCharge
-from tests.banks.omise_stand_in import SECURED_TOKEN, OmiseStandIn, omise
+from reconciliation.models import ReconciliationException
+from sandbox.models import AUTHORIZATION_LIFETIME, SandboxCharge
+from tests.banks.fake_omise import SECURED_TOKEN, FakeOmise, omise
 from tests.conftest import Shop, new_client, open_shop
-from tests.payments.card_cast import PATH, events, inquire, request, rows_of
-from transfers.models import Contradiction
+from tests.payments.card_builders import PATH, events, inquire, request, rows_of
+from transfers.models import TransferContradiction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,7 +109,7 @@ def test_visits_to_the_return_page_ask_the_acquirer_only_so_often(till: Shop, br
     CardCharge.objects.update(due_at=Now() + timedelta(minutes=1))
     come_back(browser, page)
     assert CardCharge.objects.get().due_at > clock.now() + timedelta(seconds=30)
-    CardCharge.objects.update(returned_at=clock.now() - cards.RETURN_EVERY)
+    CardCharge.objects.update(returned_at=clock.now() - cards.RETURN_INQUIRY_INTERVAL)
     come_back(browser, page)
     assert CardCharge.objects.get().due_at <= clock.now()
 
@@ -119,7 +118,7 @@ def test_charge_that_nobody_authorises_fails_when_the_acquirer_gives_it_up(
     till: Shop, browser: Client
 ) -> None:
     made = begun(till)
-    with time_machine.travel(clock.now() + AUTHORIZED_WITHIN, tick=False):
+    with time_machine.travel(clock.now() + AUTHORIZATION_LIFETIME, tick=False):
         assert inquire() == 1
         late = browser.post(path_of(made["authorize_uri"]))
         assert late.status_code == 302
@@ -134,10 +133,10 @@ def test_charge_that_may_be_authorised_is_asked_about_each_minute(till: Shop, br
     CardCharge.objects.update(inquiries=50)
     now = clock.now()
     inquire(now=lambda: now)
-    assert CardCharge.objects.get().due_at == now + cards.AUTHORISATION_WAIT
-    after = now + cards.AUTHORISED_WITHIN
+    assert CardCharge.objects.get().due_at == now + cards.MAX_AUTHORISATION_DELAY
+    after = now + cards.AUTHORISATION_PERIOD
     payment = Payment.objects.get()
-    assert cards._wait_of(payment, CardCharge.objects.get(), after) == cards.LAST_WAIT
+    assert cards._inquiry_delay(payment, CardCharge.objects.get(), after) == cards.LAST_INQUIRY_DELAY
 
 
 @pytest.mark.parametrize("path", ["/pay/cards/pay_1", "/pay/cards/x", "/sandbox/bank/cards/sbc_1"])
@@ -156,7 +155,7 @@ def test_payment_without_3_d_secure_has_no_page_to_authorise(till: Shop) -> None
 
 
 @pytest.fixture
-def live(transactional_db: None, settings: Settings) -> Iterator[OmiseStandIn]:
+def live(transactional_db: None, settings: Settings) -> Iterator[FakeOmise]:
     with omise() as stand_in:
         settings.OMISE_SECRET_KEY, settings.OMISE_API_URL = "skey_test_1", stand_in.base_url
         yield stand_in
@@ -164,7 +163,7 @@ def live(transactional_db: None, settings: Settings) -> Iterator[OmiseStandIn]:
 
 @pytest.mark.parametrize(("query", "status"), [("", "succeeded"), ("?refuse=1", "failed")])
 def test_payment_at_the_live_acquirer_follows_its_redirect(
-    live: OmiseStandIn, browser: Client, query: str, status: str
+    live: FakeOmise, browser: Client, query: str, status: str
 ) -> None:
     shop = open_shop("Somtam House", "live")
     made = begun(shop, SECURED_TOKEN)
@@ -177,7 +176,7 @@ def test_payment_at_the_live_acquirer_follows_its_redirect(
 
 @pytest.mark.parametrize("changes", [{"amount": 1_500}, {"amount": 150_001}, {"currency": "USD"}])
 def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
-    live: OmiseStandIn, changes: dict[str, Any]
+    live: FakeOmise, changes: dict[str, Any]
 ) -> None:
     shop = open_shop("Somtam House", "live")
     add = live.add
@@ -186,12 +185,12 @@ def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
     inquire()
     assert shop.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
     assert rows_of(shop) == [] and events() == ["payment.pending"]
-    found = Contradiction.objects.get(subject_id=made["payment_id"])
+    found = TransferContradiction.objects.get(subject_id=made["payment_id"])
     charged = {"amount": 150_000, "currency": "THB"} | changes
     assert (found.state, found.answer, found.amount) == ("pending", "succeeded", 150_000)
     assert {"amount": found.answer_amount, "currency": found.answer_currency} == charged
-    listed = Waiting.objects.get()
-    assert (listed.pk, listed.why, listed.payment_id, listed.is_sandbox) == (
+    listed = ReconciliationException.objects.get()
+    assert (listed.pk, listed.reason, listed.payment_id, listed.is_sandbox) == (
         found.id,
         "contradiction",
         made["payment_id"],
@@ -199,7 +198,9 @@ def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
     )
 
 
-@pytest.mark.parametrize("said", [Said("succeeded"), Said("succeeded", amount=150_000, currency="THB")])
-def test_charge_of_the_amount_that_was_asked_for_is_a_success(said: Said) -> None:
+@pytest.mark.parametrize(
+    "said", [ChargeResult("succeeded"), ChargeResult("succeeded", amount=150_000, currency="THB")]
+)
+def test_charge_of_the_amount_that_was_asked_for_is_a_success(said: ChargeResult) -> None:
     payment = Payment(amount=150_000, currency="THB")
-    assert not cards._is_another_charge(payment, said)
+    assert not cards._differs_from_request(payment, said)

@@ -1,10 +1,10 @@
 import pytest
 
-from tests.conftest import BankCaller, Shop
-from tests.refunds.cast import Counter
+from tests.conftest import SandboxBankClient, Shop
+from tests.refunds.builders import RefundShop
 from tests.transfers.conftest import served_by  # noqa: F401 (a fixture)
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: BankCaller) -> Counter:
-    return Counter(shop, bank)
+def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+    return RefundShop(shop, bank)

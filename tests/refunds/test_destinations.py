@@ -1,4 +1,6 @@
-"""Where the money goes: what the merchant says, else the bank's receipt, else the code, else nowhere yet."""
+"""Where the money goes: what the merchant says, else the bank's bank transaction, else the code, else
+nowhere yet.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +11,7 @@ from core import clock, rows
 from payments import services as payments
 from payments.models import CardCharge, ChargeState, Payment
 from payments.services import Payer
-from tests.refunds.cast import NOBODY, PAYEE, Counter, confirm, error_of
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop, confirm, error_of
 from transfers.models import Transfer
 
 RECEIPT = Payer("Somchai Jaidee", "014", "1234567890")
@@ -70,7 +72,7 @@ CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | N
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_that_is_known_is_taken(counter: Counter, case: str) -> None:
+def test_first_known_refund_destination_is_chosen(counter: RefundShop, case: str) -> None:
     payer, client, given, expected = CASES[case]
     payment_id = counter.paid(payer=payer, **client)
     refund = counter.refund(payment_id, **{"destination": given} if given else {})
@@ -84,7 +86,7 @@ def test_the_first_that_is_known_is_taken(counter: Counter, case: str) -> None:
         assert (order.route, order.purpose, order.amount) == ("bank:sandbox", "refund", 150_000)
 
 
-def test_a_refund_that_waits_for_a_destination_is_given_one(counter: Counter) -> None:
+def test_a_refund_that_waits_for_a_destination_is_given_one(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid(payer=NOBODY))
     assert counter.balance() == (0, 150_000)
     answer = counter.act(refund, "destination", PAYEE)
@@ -107,14 +109,14 @@ def test_a_refund_that_waits_for_a_destination_is_given_one(counter: Counter) ->
         ("account_name", "one\ntwo"),
     ],
 )
-def test_a_destination_that_is_none_is_refused(counter: Counter, field: str, value: Any) -> None:
+def test_invalid_refund_destination_is_refused(counter: RefundShop, field: str, value: Any) -> None:
     refund = counter.refund(counter.paid(payer=NOBODY))
     answer = counter.act(refund, "destination", PAYEE | {field: value})
     assert error_of(answer) == (400, f"invalid_{field}", field)
     assert counter.read(refund) == refund
 
 
-def test_a_refund_that_knows_where_to_go_is_given_no_other_destination(counter: Counter) -> None:
+def test_a_refund_that_knows_where_to_go_is_given_no_other_destination(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid())
     assert error_of(counter.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)
     canceled = counter.refund(counter.paid(payer=NOBODY))
@@ -126,7 +128,7 @@ def test_a_refund_that_knows_where_to_go_is_given_no_other_destination(counter: 
 
 
 @pytest.fixture
-def by_card(counter: Counter, served_by: Any) -> str:
+def by_card(counter: RefundShop, served_by: Any) -> str:
     """A payment by card that succeeded."""
     served_by()
     now = clock.now()
@@ -139,24 +141,24 @@ def by_card(counter: Counter, served_by: Any) -> str:
         payment=payment,
         acquirer="sandbox",
         charge_id="chrg_1",
-        state=ChargeState.ENDED,
+        state=ChargeState.COMPLETED,
         due_at=now,
         created_at=now,
-        ended_at=now,
+        completed_at=now,
     )
     rows.insert_together([payment, charge])
     confirm(payment_id, NOBODY)
     return payment_id
 
 
-def test_a_card_payment_goes_back_to_its_card(counter: Counter, by_card: str) -> None:
+def test_a_card_payment_goes_back_to_its_card(counter: RefundShop, by_card: str) -> None:
     refund = counter.refund(by_card)
     assert refund["pending_reason"] == "processing"
     order = Transfer.objects.get(pk=refund["refund_id"]).order
     assert (order.charge_id, order.bank_code, order.account) == ("chrg_1", "", "")
 
 
-def test_a_card_payment_takes_no_destination(counter: Counter, by_card: str) -> None:
+def test_a_card_payment_takes_no_destination(counter: RefundShop, by_card: str) -> None:
     assert error_of(counter.ask(by_card, destination=PAYEE)) == (400, "invalid_destination", "destination")
 
 
@@ -164,7 +166,7 @@ def test_a_card_payment_takes_no_destination(counter: Counter, by_card: str) -> 
     ("destination", "says"),
     [({}, "destination.bank_code: "), (PAYEE | {"bank_account": "12"}, "destination.bank_account: ")],
 )
-def test_a_fault_in_a_destination_says_where(counter: Counter, destination: Any, says: str) -> None:
+def test_a_fault_in_a_destination_says_where(counter: RefundShop, destination: Any, says: str) -> None:
     answer = counter.ask(counter.paid(), destination=destination)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_destination", "destination")

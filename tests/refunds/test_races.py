@@ -10,18 +10,18 @@ from django.db.models import Sum
 from pytest_django import Settings
 
 from core import clock
+from ledger.models import Entry
 from payments.models import Payment
 from refunds import services
 from refunds.errors import RefundNotCancelable
-from refunds.models import Refund, Status
-from tests.conftest import BankCaller, Shop, new_client, open_shop
-from tests.refunds.cast import PAYEE, REFUNDS, Counter, carry_out
-from tests.threads import at_once
-from tests.transfers.cast import Bank, pass_time
-from transactions.models import Entry
+from refunds.models import Refund, RefundStatus
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.refunds.builders import PAYEE, REFUNDS, RefundShop, send_due_refunds
+from tests.transfers.builders import Bank, pass_time
 from transfers import services as transfers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
 CLIENTS, PAYMENTS, PAID, PART = 8, 200, 10_000, 6_000
 
 
@@ -31,8 +31,8 @@ def shop() -> Shop:
 
 
 @pytest.fixture
-def counter(shop: Shop) -> Counter:
-    return Counter(shop, BankCaller(new_client()))
+def counter(shop: Shop) -> RefundShop:
+    return RefundShop(shop, SandboxBankClient(new_client()))
 
 
 def asking(shop: Shop, payment_id: str, key: str | None = None, **fields: Any) -> Callable[[], Any]:
@@ -46,23 +46,23 @@ def check_books(shop: Shop) -> None:
     for payment in Payment.objects.all():
         by_status = {
             status: sum(refund.amount for refund in payment.refunds.filter(status=status))
-            for status in Status
+            for status in RefundStatus
         }
-        assert payment.amount_refunding == by_status[Status.PENDING]
-        assert payment.amount_refunded == by_status[Status.COMPLETED]
+        assert payment.amount_refunding == by_status[RefundStatus.PENDING]
+        assert payment.amount_refunded == by_status[RefundStatus.COMPLETED]
         assert payment.amount_refunding + payment.amount_refunded <= payment.received
     came_in = sum(
         payment.received for payment in Payment.objects.filter(status__in=["succeeded", "refunded"])
     )
-    went_back = sum(refund.amount for refund in Refund.objects.filter(status=Status.COMPLETED))
-    reserved = sum(refund.amount for refund in Refund.objects.filter(status=Status.PENDING))
+    went_back = sum(refund.amount for refund in Refund.objects.filter(status=RefundStatus.COMPLETED))
+    reserved = sum(refund.amount for refund in Refund.objects.filter(status=RefundStatus.PENDING))
     held = shop.get("/v1/balance").json()
     assert (held["available"], held["reserved"]) == (came_in - went_back - reserved, reserved)
 
 
 @pytest.mark.slow
 def test_no_payment_is_refunded_beyond_what_was_paid(
-    shop: Shop, counter: Counter, settings: Settings
+    shop: Shop, counter: RefundShop, settings: Settings
 ) -> None:
     settings.RATE_LIMIT = 0
     payments = [counter.paid(PAID) for _ in range(PAYMENTS)]
@@ -72,7 +72,7 @@ def test_no_payment_is_refunded_beyond_what_was_paid(
         body = {"amount": PART}
         return [(each, own.post(REFUNDS, {"payment_id": each} | body).status_code) for each in payments]
 
-    answers = [answer for client in at_once(*[one_client] * CLIENTS) for answer in client]
+    answers = [answer for client in run_concurrently(*[one_client] * CLIENTS) for answer in client]
     assert Count(answers) == {
         **{(each, 200): 1 for each in payments},
         **{(each, 400): CLIENTS - 1 for each in payments},
@@ -80,9 +80,10 @@ def test_no_payment_is_refunded_beyond_what_was_paid(
     check_books(shop)
 
 
-def test_parts_of_one_payment_at_once_never_make_more_than_the_whole(shop: Shop, counter: Counter) -> None:
+@pytest.mark.slow
+def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, counter: RefundShop) -> None:
     payment_id = counter.paid(PAID)
-    answers = at_once(*[asking(shop, payment_id, amount=3_000) for _ in range(CLIENTS)])
+    answers = run_concurrently(*[asking(shop, payment_id, amount=3_000) for _ in range(CLIENTS)])
     assert Count(answer.status_code for answer in answers) == {200: 3, 400: 5}
     assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 400} == {
         "refund_amount_exceeded"
@@ -90,17 +91,18 @@ def test_parts_of_one_payment_at_once_never_make_more_than_the_whole(shop: Shop,
     check_books(shop)
 
 
-def test_one_key_at_once_makes_one_refund(shop: Shop, counter: Counter) -> None:
+def test_one_key_at_once_makes_one_refund(shop: Shop, counter: RefundShop) -> None:
     payment_id = counter.paid(PAID)
-    answers = at_once(*[asking(shop, payment_id, key="k", amount=1_000) for _ in range(CLIENTS)])
+    answers = run_concurrently(*[asking(shop, payment_id, key="k", amount=1_000) for _ in range(CLIENTS)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
     assert Refund.objects.count() == 1
     check_books(shop)
 
 
+@pytest.mark.slow
 def test_refunds_and_withdrawals_at_once_never_send_out_more_than_came_in(
-    shop: Shop, counter: Counter
+    shop: Shop, counter: RefundShop
 ) -> None:
     payments = [counter.paid(PAID) for _ in range(4)]
 
@@ -108,14 +110,15 @@ def test_refunds_and_withdrawals_at_once_never_send_out_more_than_came_in(
         own = Shop(shop.merchant, shop.secret_key, new_client())
         return own.post("/v1/withdrawals", {"amount": PAID, "currency": "THB"} | PAYEE)
 
-    answers = at_once(*[asking(shop, each) for each in payments], *[withdraw] * 4)
+    answers = run_concurrently(*[asking(shop, each) for each in payments], *[withdraw] * 4)
     assert Count(answer.status_code for answer in answers) == {200: 4, 402: 4}
     held = shop.get("/v1/balance").json()
     assert (held["available"], held["reserved"]) == (0, 4 * PAID)
     assert Entry.objects.aggregate(sum=Sum("amount"))["sum"] == 0
 
 
-def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: Counter, served_by: Any) -> None:
+@pytest.mark.slow
+def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: RefundShop, served_by: Any) -> None:
     bank: Bank = served_by()
     for _ in range(10):
         refund = counter.refund(counter.paid(PAID))
@@ -128,27 +131,30 @@ def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: Counter,
             return True
 
         def work() -> bool:
-            return bool(transfers.work("refund", services.OWNER, now=clock.now))
+            return bool(transfers.run_due("refund", services.TRANSFER_HANDLER, now=clock.now))
 
-        was_canceled, _ = at_once(cancel, work)
+        was_canceled, _ = run_concurrently(cancel, work)
         assert was_canceled != (refund["refund_id"] in bank.sent)
-        carry_out(2)
+        send_due_refunds(2)
         assert counter.read(refund)["status"] == ("canceled" if was_canceled else "completed")
     assert len(bank.sent) == len(set(bank.sent))
     check_books(shop)
 
 
-def test_workers_at_once_settle_each_refund_once(shop: Shop, counter: Counter, served_by: Any) -> None:
+@pytest.mark.slow
+def test_concurrent_workers_complete_each_refund_once(
+    shop: Shop, counter: RefundShop, served_by: Any
+) -> None:
     bank: Bank = served_by()
     payment_id = counter.paid(PAID)
     for _ in range(10):
         counter.refund(payment_id, amount=PAID // 10)
 
     def work() -> int:
-        return transfers.work("refund", services.OWNER, now=clock.now)
+        return transfers.run_due("refund", services.TRANSFER_HANDLER, now=clock.now)
 
     for _ in range(3):
-        at_once(*[work] * 4)
+        run_concurrently(*[work] * 4)
         pass_time()
     assert len(bank.sent) == len(set(bank.sent)) == 10
     assert set(Refund.objects.values_list("status", flat=True)) == {"completed"}

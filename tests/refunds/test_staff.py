@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from banks import OrderNotice, Word
+from banks import ReportedTransfer, TransferResult
 from core import clock
-from receipts.orders import OWNERS
-from tests.refunds.cast import NOBODY, PAYEE, Counter, carry_out
-from tests.transfers.cast import Bank
+from reconciliation.exceptions.order_completion import HANDLERS
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
 from transfers import services as transfers
 
 LIST = "admin:refunds_refund_changelist"
@@ -25,7 +26,10 @@ def cancel(client: Client, refund: dict[str, Any]) -> str:
     return str(answer.content.decode())
 
 
-def test_a_page_shows_where_it_goes_with_the_account_masked(counter: Counter, admin_client: Client) -> None:
+@pytest.mark.slow
+def test_a_page_shows_where_it_goes_with_the_account_masked(
+    counter: RefundShop, admin_client: Client
+) -> None:
     refund = counter.refund(counter.paid(), destination=PAYEE)
     shown = admin_client.get(
         reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
@@ -34,13 +38,13 @@ def test_a_page_shows_where_it_goes_with_the_account_masked(counter: Counter, ad
     assert PAYEE["bank_account"] not in shown
 
 
-def test_a_page_opens_before_it_is_known_where_it_goes(counter: Counter, admin_client: Client) -> None:
+def test_a_page_opens_before_it_is_known_where_it_goes(counter: RefundShop, admin_client: Client) -> None:
     refund = counter.refund(counter.paid(payer=NOBODY))
     shown = admin_client.get(reverse("admin:refunds_refund_change", args=[refund["refund_id"]]))
     assert "awaiting_destination" in shown.content.decode()
 
 
-def test_staff_cancel_a_refund_and_it_is_audited(counter: Counter, admin_client: Client) -> None:
+def test_staff_cancel_a_refund_and_it_is_audited(counter: RefundShop, admin_client: Client) -> None:
     refund = counter.refund(counter.paid())
     assert "canceled." in cancel(admin_client, refund)
     assert counter.read(refund)["status"] == "canceled"
@@ -49,17 +53,17 @@ def test_staff_cancel_a_refund_and_it_is_audited(counter: Counter, admin_client:
 
 
 def test_staff_cannot_cancel_what_a_bank_was_told_of(
-    counter: Counter, admin_client: Client, served_by: Callable[..., Bank]
+    counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by()
     refund = counter.refund(counter.paid())
-    carry_out()
+    send_due_refunds()
     assert "only one that no bank was told of" in cancel(admin_client, refund)
     assert counter.read(refund)["status"] == "pending"
     assert not LogEntry.objects.exists()
 
 
-def test_who_may_only_look_cannot_cancel(counter: Counter) -> None:
+def test_who_may_only_look_cannot_cancel(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid())
     onlooker = User.objects.create_user("onlooker", is_staff=True)
     onlooker.user_permissions.add(Permission.objects.get(codename="view_refund"))
@@ -69,13 +73,16 @@ def test_who_may_only_look_cannot_cancel(counter: Counter) -> None:
     assert counter.read(refund)["status"] == "pending"
 
 
+@pytest.mark.slow
 def test_staff_find_the_refunds_whose_money_came_back(
-    counter: Counter, admin_client: Client, served_by: Callable[..., Bank]
+    counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
-    served_by(sends=[Word("succeeded")])
+    served_by(sends=[TransferResult("succeeded")])
     returned, kept = (counter.refund(counter.paid()) for _ in range(2))
-    carry_out()
-    transfers.hear(OrderNotice(returned["refund_id"], "returned"), OWNERS["ref"], now=clock.now())
+    send_due_refunds()
+    transfers.apply_notification(
+        ReportedTransfer(returned["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
+    )
     listed = admin_client.get(f"{reverse(LIST)}?returned_at__isempty=0").content.decode()
     assert (returned["refund_id"] in listed, kept["refund_id"] in listed) == (True, False)
-    assert 'refunds_returned{money="sandbox"} 1.0' in counter.shop.http.get("/metrics").content.decode()
+    assert 'refunds_returned_open{money="sandbox"} 1.0' in counter.shop.http.get("/metrics").content.decode()

@@ -4,16 +4,16 @@ from typing import Any
 import pytest
 
 from core import thaiqr
-from tests import receiver
-from tests.receiver import Receiver
+from tests import webhook_receiver
+from tests.webhook_receiver import Receiver
 
 DOOR = "/banks/sandbox/notices"
 
 
 @pytest.fixture
-def service(settings: Any) -> Iterator[Receiver]:
+def service_endpoint(settings: Any) -> Iterator[Receiver]:
     """The payment service as the bank sees it: a door that answers as told."""
-    with receiver.listening() as door:
+    with webhook_receiver.running_receiver() as door:
         settings.BASE_URL = door.base_url
         yield door
 
@@ -24,7 +24,7 @@ def qr_data() -> str:
 
 
 @pytest.fixture
-def paying(qr_data: str) -> Callable[..., dict[str, Any]]:
+def payment_order(qr_data: str) -> Callable[..., dict[str, Any]]:
     """The body of an order to pay."""
 
     def order(**fields: Any) -> dict[str, Any]:

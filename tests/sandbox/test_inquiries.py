@@ -9,8 +9,8 @@ import pytest
 import time_machine
 
 from core import clock
-from sandbox import books, services
-from sandbox.models import SandboxCall, SandboxPayment
+from sandbox import entries, services
+from sandbox.models import SandboxCallback, SandboxPayment
 from tests.conftest import new_client
 from tests.sandbox.conftest import payload
 from tests.sandbox.test_orders import error_of, sign
@@ -24,7 +24,7 @@ WINDOW = {"since": "2026-11-20T00:00:00Z", "until": "2026-11-23T00:00:00+07:00"}
 
 
 @pytest.fixture(autouse=True)
-def watch() -> Any:
+def frozen_time() -> Any:
     with time_machine.travel(NOW, tick=False) as traveller:
         yield traveller
 
@@ -38,23 +38,23 @@ def ask(**changes: str) -> Any:
 
 
 def found(**changes: str) -> list[dict[str, str]]:
-    answer = ask(**changes)
-    assert answer.status_code == 200, answer.content
-    transactions: list[dict[str, str]] = answer.json()["transactions"]
+    response = ask(**changes)
+    assert response.status_code == 200, response.content
+    transactions: list[dict[str, str]] = response.json()["transactions"]
     return transactions
 
 
 def pay(scenario: str = "paid", qr_data: str = "", **times: Any) -> SandboxPayment:
     now = clock.now()
-    order = services.order(qr_data=qr_data or payload(), scenario=scenario, now=now, **times)
-    return services.carry_out(order, now=now)
+    order = services.plan(qr_data=qr_data or payload(), scenario=scenario, now=now, **times)
+    return services.execute(order, now=now)
 
 
-def test_nothing_was_paid() -> None:
+def test_unpaid_code_has_no_entries() -> None:
     assert found() == []
 
 
-def test_an_inquiry_finds_what_a_callback_tells() -> None:
+def test_inquiry_shows_same_data_as_callback() -> None:
     payment = pay()
     assert found() == [
         {
@@ -76,17 +76,17 @@ def test_an_inquiry_finds_what_a_callback_tells() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["callback_lost", "reported_late"])
-def test_what_was_not_told_is_found_as_soon_as_it_is_paid(scenario: str) -> None:
+def test_payment_without_callback_is_found_at_once(scenario: str) -> None:
     payment = pay(scenario)
-    assert not SandboxCall.objects.filter(due_at__lte=NOW).exists()
+    assert not SandboxCallback.objects.filter(due_at__lte=NOW).exists()
     assert [entry["transaction_id"] for entry in found()] == [payment.id]
 
 
-def test_what_will_be_paid_is_found_when_it_is(watch: Any) -> None:
+def test_future_payment_is_found_from_its_time(frozen_time: Any) -> None:
     pay("callback_lost", paid_at=NOW + timedelta(minutes=5))
-    watch.shift(timedelta(minutes=4))
+    frozen_time.shift(timedelta(minutes=4))
     assert found() == []
-    watch.shift(timedelta(minutes=1))
+    frozen_time.shift(timedelta(minutes=1))
     assert len(found()) == 1
 
 
@@ -99,7 +99,7 @@ def test_what_will_be_paid_is_found_when_it_is(watch: Any) -> None:
         ("2026-11-22T03:01:00.001Z", "2026-11-22T04:00:00Z", 0),
     ],
 )
-def test_what_was_told_before_its_time_is_not_denied(since: str, until: str, number: int) -> None:
+def test_payment_reported_early_is_found(since: str, until: str, number: int) -> None:
     """Told at 03:00, of a payment of 03:01 on the day after."""
     pay("late")
     assert [each["paid_at"] for each in found(since=since, until=until)] == (
@@ -107,12 +107,12 @@ def test_what_was_told_before_its_time_is_not_denied(since: str, until: str, num
     )
 
 
-def test_a_reversal_is_found_once_it_happened(watch: Any) -> None:
+def test_a_reversal_is_found_once_it_happened(frozen_time: Any) -> None:
     pay("reversed")
     seen = []
     for _ in range(2):
         seen.append([entry["type"] for entry in found()])
-        watch.shift(timedelta(seconds=3))
+        frozen_time.shift(timedelta(seconds=3))
     assert seen == [["credit"], ["credit", "reversal"]]
 
 
@@ -142,17 +142,18 @@ def test_another_code_was_not_paid(name: str) -> None:
         ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", 1),
     ],
 )
-def test_both_ends_of_the_window_belong_to_it(since: str, until: str, number: int) -> None:
+def test_inquiry_window_is_inclusive(since: str, until: str, number: int) -> None:
     pay()
     assert len(found(since=since, until=until)) == number
 
 
-def test_the_oldest_hundred_are_told() -> None:
-    for number in range(books.MOST_FOUND + 1):
+@pytest.mark.slow
+def test_inquiry_returns_oldest_hundred() -> None:
+    for number in range(entries.MAX_ENTRIES + 1):
         pay(paid_at=NOW - timedelta(minutes=number))
-    told = found()
-    assert len(told) == books.MOST_FOUND
-    assert told[0]["paid_at"] < told[-1]["paid_at"] < "2026-11-21T10:00"
+    shown = found()
+    assert len(shown) == entries.MAX_ENTRIES
+    assert shown[0]["paid_at"] < shown[-1]["paid_at"] < "2026-11-21T10:00"
 
 
 @pytest.mark.parametrize(
@@ -175,15 +176,15 @@ def test_the_oldest_hundred_are_told() -> None:
         ("until", "9999-12-31T23:59:59-07:00"),
     ],
 )
-def test_a_malformed_question_is_refused_by_its_name(name: str, value: str) -> None:
+def test_malformed_inquiry_parameter_is_named(name: str, value: str) -> None:
     assert error_of(ask(**{name: value})) == (400, "invalid_parameters", name)
 
 
 @pytest.mark.parametrize("name", [*CODE, *WINDOW])
-def test_a_question_names_everything_once(name: str) -> None:
-    told = CODE | WINDOW
-    less = urlencode({field: value for field, value in told.items() if field != name})
-    for query in (less, f"{urlencode(told)}&{urlencode({name: told[name]})}"):
+def test_inquiry_parameters_are_required_once(name: str) -> None:
+    shown = CODE | WINDOW
+    less = urlencode({field: value for field, value in shown.items() if field != name})
+    for query in (less, f"{urlencode(shown)}&{urlencode({name: shown[name]})}"):
         assert error_of(get(f"{DOOR}?{query}")) == (400, "invalid_parameters", name)
 
 
@@ -192,22 +193,22 @@ def of_slip(payment: SandboxPayment, **changes: str) -> Any:
     return get(f"{SLIPS}?{urlencode(named | changes)}")
 
 
-def test_a_slip_finds_the_transfer_that_it_names() -> None:
+def test_slip_query_finds_transfer() -> None:
     payment, other = pay("callback_lost"), pay()
-    told = of_slip(payment).json()["transactions"]
-    assert [(each["transaction_id"], each["type"]) for each in told] == [(payment.id, "credit")]
+    shown = of_slip(payment).json()["transactions"]
+    assert [(each["transaction_id"], each["type"]) for each in shown] == [(payment.id, "credit")]
     assert of_slip(payment, sending_bank="999").json() == {"transactions": []}
     assert other.slip_reference != payment.slip_reference
 
 
-def test_a_slip_of_what_is_not_paid_yet_finds_nothing(watch: Any) -> None:
+def test_slip_query_of_future_payment_finds_nothing(frozen_time: Any) -> None:
     payment = pay("callback_lost", paid_at=NOW + timedelta(minutes=5))
     assert of_slip(payment).json() == {"transactions": []}
-    watch.shift(timedelta(minutes=5))
+    frozen_time.shift(timedelta(minutes=5))
     assert len(of_slip(payment).json()["transactions"]) == 1
 
 
-def test_what_was_declined_has_no_slip() -> None:
+def test_declined_payment_has_no_slip_entry() -> None:
     assert of_slip(pay("declined")).json() == {"transactions": []}
 
 
@@ -229,12 +230,12 @@ WRONG: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("door", [DOOR, SLIPS])
 @pytest.mark.parametrize("why", WRONG)
-def test_who_does_not_know_the_secret_learns_nothing(why: str, door: str) -> None:
+def test_bank_api_requires_signature(why: str, door: str) -> None:
     path = f"{door}?{urlencode(CODE | WINDOW)}"
     assert error_of(get(path, WRONG[why](path))) == (401, "invalid_order_signature", None)
 
 
-def test_a_deployment_without_the_bank_has_no_such_door(settings: Any) -> None:
+def test_bank_api_is_404_without_sandbox_bank(settings: Any) -> None:
     path = f"{DOOR}?{urlencode(CODE | WINDOW)}"
     signature = sign("GET", path, b"")
     settings.SANDBOX_BANK_SECRET = ""

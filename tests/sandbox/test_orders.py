@@ -11,9 +11,9 @@ import time_machine
 from django.conf import settings
 
 from core import clock
-from sandbox.models import SandboxCall, SandboxOrder
+from sandbox.models import SandboxCallback, SandboxOrder
+from tests.concurrency import run_concurrently
 from tests.conftest import new_client
-from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 DOOR = "/sandbox/bank/v1/orders"
@@ -51,19 +51,19 @@ def ask(reference: str = REFERENCE, signature: str | None = None) -> Any:
     return new_client().get(path, headers={"Sandbox-Bank-Signature": signature or sign("GET", path, b"")})
 
 
-def error_of(answer: Any) -> tuple[int, str, str | None]:
-    error = answer.json()["error"]
-    return answer.status_code, error["code"], error.get("param")
+def error_of(response: Any) -> tuple[int, str, str | None]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], error.get("param")
 
 
-def test_an_order_is_processing_at_once_and_succeeds_a_moment_later() -> None:
-    with time_machine.travel(clock.now(), tick=False) as watch:
-        answers = [order(), ask()]
-        watch.shift(timedelta(seconds=0.5))
-        answers.append(ask())
-    assert [answer.json()["status"] for answer in answers] == ["processing", "processing", "succeeded"]
+def test_order_is_processing_then_succeeded() -> None:
+    with time_machine.travel(clock.now(), tick=False) as time_travel:
+        responses = [order(), ask()]
+        time_travel.shift(timedelta(seconds=0.5))
+        responses.append(ask())
+    assert [response.json()["status"] for response in responses] == ["processing", "processing", "succeeded"]
     kept = SandboxOrder.objects.get()
-    assert answers[2].json() == {
+    assert responses[2].json() == {
         "reference": REFERENCE,
         "bank_reference": kept.id,
         "amount": "1500.00",
@@ -71,7 +71,7 @@ def test_an_order_is_processing_at_once_and_succeeds_a_moment_later() -> None:
         "status": "succeeded",
         "reason": "",
     }
-    assert not SandboxCall.objects.exists()
+    assert not SandboxCallback.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -84,33 +84,33 @@ def test_an_order_is_processing_at_once_and_succeeds_a_moment_later() -> None:
         ("refund", "0004", "succeeded", ""),
     ],
 )
-def test_the_last_digits_choose_what_becomes_of_it(kind: str, digits: str, status: str, reason: str) -> None:
-    with time_machine.travel(clock.now(), tick=False) as watch:
+def test_account_ending_selects_order_scenario(kind: str, digits: str, status: str, reason: str) -> None:
+    with time_machine.travel(clock.now(), tick=False) as time_travel:
         order(type=kind, account=f"405123{digits}")
-        watch.shift(timedelta(minutes=1))
-        told = ask().json()
-    assert (told["status"], told["reason"]) == (status, reason)
+        time_travel.shift(timedelta(minutes=1))
+        shown = ask().json()
+    assert (shown["status"], shown["reason"]) == (status, reason)
 
 
-def test_an_answer_that_is_cut_tells_nothing_but_the_order_is_carried_out() -> None:
-    with time_machine.travel(clock.now(), tick=False) as watch:
-        answer = order(account="4051230003")
-        watch.shift(timedelta(seconds=1))
-        told = ask().json()
-    assert answer.status_code == 200
+def test_truncated_response_still_executes_order() -> None:
+    with time_machine.travel(clock.now(), tick=False) as time_travel:
+        response = order(account="4051230003")
+        time_travel.shift(timedelta(seconds=1))
+        shown = ask().json()
+    assert response.status_code == 200
     with pytest.raises(json.JSONDecodeError):
-        json.loads(answer.content)
-    assert told["status"] == "succeeded"
+        json.loads(response.content)
+    assert shown["status"] == "succeeded"
 
 
-def test_money_that_comes_back_was_there_before_and_is_told_of() -> None:
-    with time_machine.travel(clock.now(), tick=False) as watch:
+def test_returned_order_succeeds_first_and_is_notified() -> None:
+    with time_machine.travel(clock.now(), tick=False) as time_travel:
         order(account="4051230004")
         seen = []
         for seconds in (1, 4):
-            watch.shift(timedelta(seconds=seconds))
+            time_travel.shift(timedelta(seconds=seconds))
             seen.append(ask().json()["status"])
-    call = SandboxCall.objects.get()
+    call = SandboxCallback.objects.get()
     kept = SandboxOrder.objects.get()
     assert seen == ["succeeded", "returned"]
     assert (call.order, call.payment, call.due_at) == (kept, None, kept.returns_at)
@@ -125,10 +125,10 @@ def test_money_that_comes_back_was_there_before_and_is_told_of() -> None:
     }
 
 
-def test_the_same_order_again_is_the_same_order() -> None:
+def test_repeated_order_is_idempotent() -> None:
     first, second = order(account="4051230004"), order(account="4051230004")
     assert first.json() == second.json()
-    assert SandboxOrder.objects.count() == SandboxCall.objects.count() == 1
+    assert SandboxOrder.objects.count() == SandboxCallback.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_the_same_order_again_is_the_same_order() -> None:
         ("account_name", "SOMEBODY ELSE"),
     ],
 )
-def test_another_order_under_the_same_reference_is_refused(name: str, value: str) -> None:
+def test_order_reference_reused_is_refused(name: str, value: str) -> None:
     order()
     assert error_of(order(**{name: value})) == (409, "order_reference_reused", None)
     assert SandboxOrder.objects.get().amount == 150_000
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_order_many_times_at_once_is_one() -> None:
-    answers = at_once(*[lambda: order(account="4051230004")] * 8)
-    assert len({answer.content for answer in answers}) == 1
-    assert SandboxOrder.objects.count() == SandboxCall.objects.count() == 1
+def test_concurrent_orders_with_same_reference_are_one() -> None:
+    responses = run_concurrently(*[lambda: order(account="4051230004")] * 8)
+    assert len({response.content for response in responses}) == 1
+    assert SandboxOrder.objects.count() == SandboxCallback.objects.count() == 1
 
 
-def test_an_account_is_sealed_where_it_is_kept() -> None:
+def test_account_of_order_is_sealed() -> None:
     order()
     kept = SandboxOrder.objects.get()
     assert "4051234567" not in kept.account_sealed
@@ -162,7 +162,7 @@ def test_an_account_is_sealed_where_it_is_kept() -> None:
 
 
 @pytest.mark.parametrize("reference", ["wd_1Kq1vJZ3d8rT5wY7uI9oP2aS4dF", "x" * 65, "%00", "%F0%9F%92%B8"])
-def test_an_order_that_nobody_gave_is_not_found(reference: str) -> None:
+def test_unknown_order_is_404(reference: str) -> None:
     assert error_of(ask(reference)) == (404, "order_not_found", None)
 
 
@@ -180,7 +180,7 @@ WRONG: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_what_the_service_did_not_sign_is_refused(why: str) -> None:
+def test_order_without_valid_signature_is_refused(why: str) -> None:
     with time_machine.travel(clock.now(), tick=False):
         assert error_of(post(BODY, WRONG[why]())) == (401, "invalid_order_signature", None)
     assert not SandboxOrder.objects.exists()
@@ -194,10 +194,10 @@ def test_an_inquiry_has_to_be_signed_too() -> None:
 
 @pytest.mark.parametrize(("path", "known"), [(DOOR, "POST"), (f"{DOOR}/{REFERENCE}", "GET, HEAD")])
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
-def test_a_method_that_a_door_does_not_know_is_refused_unsigned(method: str, path: str, known: str) -> None:
-    answer = new_client().generic(method, path)
-    assert error_of(answer) == (405, "method_not_allowed", None)
-    assert answer["Allow"] == known
+def test_unknown_method_is_405_without_signature(method: str, path: str, known: str) -> None:
+    response = new_client().generic(method, path)
+    assert error_of(response) == (405, "method_not_allowed", None)
+    assert response["Allow"] == known
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_malformed_field_is_named(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}', b"[" * 999])
-def test_garbage_is_refused_in_the_envelope(body: bytes) -> None:
+def test_malformed_body_is_refused_in_error_envelope(body: bytes) -> None:
     assert error_of(post(body))[0] == 400
 
 
@@ -236,7 +236,7 @@ def test_another_content_type_is_refused() -> None:
     assert error_of(post(BODY, content_type="text/plain")) == (415, "unsupported_media_type", None)
 
 
-def test_a_deployment_without_the_bank_has_no_such_doors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_api_is_404_without_sandbox_bank(monkeypatch: pytest.MonkeyPatch) -> None:
     signature = sign("POST", DOOR, BODY)
     monkeypatch.setattr(settings, "SANDBOX_BANK_SECRET", "")
     assert error_of(post(BODY, signature)) == (404, "not_found", None)

@@ -14,7 +14,7 @@ from PIL import Image
 from core import clock, references
 from core.slips import Slip, parse_slip
 from sandbox import slips
-from sandbox.models import SandboxCall, SandboxPayment, State
+from sandbox.models import CallbackState, SandboxCallback, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import payload
 
@@ -31,20 +31,20 @@ def qr_data() -> str:
     return payload(reference1=KNOWN)
 
 
-def test_the_page_asks_for_a_code(client: Client) -> None:
+def test_bank_page_asks_for_qr_data(client: Client) -> None:
     page = client.get(URL)
     assert page.status_code == 200
     assert '<textarea id="qr_data"' in page.content.decode()
 
 
-def test_a_code_is_shown_as_a_bank_app_shows_it(client: Client, qr_data: str) -> None:
+def test_bank_page_shows_payment_details(client: Client, qr_data: str) -> None:
     page = client.get(URL, {"qr_data": f" {qr_data}\n"}).content.decode()
     for shown in ("1,500.00 THB", BILLER_ID, KNOWN, "SHOP7", "จ่ายเงิน", "Pay"):
         assert shown in page
 
 
 @pytest.mark.parametrize("qr_data", ["nonsense", payload(amount=None), "\x00", "ก" * 600])
-def test_a_code_that_cannot_be_paid_is_refused_on_the_page(client: Client, qr_data: str) -> None:
+def test_unpayable_code_is_refused_on_bank_page(client: Client, qr_data: str) -> None:
     page = client.get(URL, {"qr_data": qr_data})
     assert page.status_code == 400
     assert 'role="alert"' in page.content.decode()
@@ -59,13 +59,11 @@ def test_a_code_that_cannot_be_paid_is_refused_on_the_page(client: Client, qr_da
         ({"scenario": "paid", "decline": "1"}, "declined"),
     ],
 )
-def test_a_button_decides_what_happens(
-    client: Client, qr_data: str, chosen: dict[str, str], scenario: str
-) -> None:
-    answer = client.post(URL, {"qr_data": qr_data} | chosen)
+def test_button_selects_scenario(client: Client, qr_data: str, chosen: dict[str, str], scenario: str) -> None:
+    response = client.post(URL, {"qr_data": qr_data} | chosen)
     payment = SandboxPayment.objects.get()
     assert payment.scenario == scenario
-    assert (answer.status_code, answer["Location"]) == (302, f"{URL}/payments/{payment.id}")
+    assert (response.status_code, response["Location"]) == (302, f"{URL}/payments/{payment.id}")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +75,7 @@ def test_a_button_decides_what_happens(
         {"qr_data": payload(reference1=KNOWN), "scenario": "unknown_reference"},
     ],
 )
-def test_an_order_that_cannot_be_carried_out_pays_nothing(client: Client, fields: dict[str, str]) -> None:
+def test_invalid_order_creates_no_payment(client: Client, fields: dict[str, str]) -> None:
     assert client.post(URL, fields).status_code == 400
     assert not SandboxPayment.objects.exists()
 
@@ -87,7 +85,7 @@ def test_the_page_offers_every_scenario_in_both_languages(client: Client, qr_dat
     assert "unknown_reference" not in page
     for scenario in ON_THE_PAGE:
         assert f'value="{scenario.name}"' in page
-        assert conditional_escape(f"{scenario.thai} · {scenario.english}") in page
+        assert conditional_escape(f"{scenario.label_th} · {scenario.label_en}") in page
 
 
 @pytest.mark.parametrize(
@@ -102,51 +100,49 @@ def test_the_page_offers_every_scenario_in_both_languages(client: Client, qr_dat
         ({"decline": "1", "report_in": "2"}, 0, 2),
     ],
 )
-def test_times_are_the_scenarios_or_so_many_minutes_from_now(
+def test_payment_times_come_from_scenario_or_form(
     client: Client, qr_data: str, chosen: dict[str, str], paid: int, reported: int
 ) -> None:
     with time_machine.travel(clock.now(), tick=False):
         client.post(URL, {"qr_data": qr_data} | chosen)
-    payment, call = SandboxPayment.objects.get(), SandboxCall.objects.get()
+    payment, call = SandboxPayment.objects.get(), SandboxCallback.objects.get()
     assert payment.paid_at - payment.created_at == timedelta(minutes=paid)
     assert call.due_at - payment.created_at == timedelta(minutes=reported)
 
 
 @pytest.mark.parametrize("minutes", ["x", "1.5", "๑", "--1", "1e3", "9999999", "527041", "-527041", "\x00"])
 @pytest.mark.parametrize("name", ["paid_in", "report_in"])
-def test_a_time_that_is_none_is_refused_where_it_can_be_mended(
-    client: Client, qr_data: str, name: str, minutes: str
-) -> None:
-    answer = client.post(URL, {"qr_data": qr_data, "scenario": "late", name: minutes})
-    page = answer.content.decode()
-    assert (answer.status_code, SandboxPayment.objects.count()) == (400, 0)
+def test_invalid_time_is_refused_with_form(client: Client, qr_data: str, name: str, minutes: str) -> None:
+    response = client.post(URL, {"qr_data": qr_data, "scenario": "late", name: minutes})
+    page = response.content.decode()
+    assert (response.status_code, SandboxPayment.objects.count()) == (400, 0)
     assert 'role="alert"' in page
     assert "1,500.00 THB" in page
     assert '<option value="late" selected>' in page
 
 
-def test_a_form_from_elsewhere_is_refused(qr_data: str) -> None:
+def test_form_without_csrf_token_is_refused(qr_data: str) -> None:
     stranger = Client(enforce_csrf_checks=True)
     assert stranger.post(URL, {"qr_data": qr_data}).status_code == 403
     assert not SandboxPayment.objects.exists()
 
 
-def test_a_payment_shows_how_its_call_fares(client: Client, qr_data: str) -> None:
+def test_payment_page_shows_callback_state(client: Client, qr_data: str) -> None:
     url = client.post(URL, {"qr_data": qr_data})["Location"]
     assert "Waiting" in client.get(url).content.decode()
-    SandboxCall.objects.update(state=State.DELIVERED, last_status=200)
+    SandboxCallback.objects.update(state=CallbackState.DELIVERED, last_status=200)
     page = client.get(url).content.decode()
     assert SandboxPayment.objects.get().id in page
     assert "Delivered" in page
 
 
-def test_a_payment_that_is_told_tomorrow_does_not_ask_again_and_again(client: Client, qr_data: str) -> None:
+def test_payment_page_refreshes_only_for_soon_callbacks(client: Client, qr_data: str) -> None:
     for scenario, refreshes in (("paid", True), ("reported_late", False)):
         url = client.post(URL, {"qr_data": qr_data, "scenario": scenario})["Location"]
         assert ('http-equiv="refresh"' in client.get(url).content.decode()) is refreshes
 
 
-def test_money_that_moved_has_a_slip_that_a_scanner_can_read(client: Client, qr_data: str) -> None:
+def test_paid_payment_has_scannable_slip(client: Client, qr_data: str) -> None:
     page = client.get(client.post(URL, {"qr_data": qr_data})["Location"]).content.decode()
     payment = SandboxPayment.objects.get()
     (text,) = re.findall(r"<textarea[^>]*readonly>([^<]+)</textarea>", page)
@@ -176,14 +172,14 @@ def test_a_declined_payment_has_no_slip(client: Client, qr_data: str) -> None:
 
 
 def test_a_reversal_shows_once_it_happened(client: Client, qr_data: str) -> None:
-    with time_machine.travel(clock.now(), tick=False) as watch:
+    with time_machine.travel(clock.now(), tick=False) as time_travel:
         url = client.post(URL, {"qr_data": qr_data, "scenario": "reversed"})["Location"]
         assert "Paid at the bank" in client.get(url).content.decode()
-        watch.shift(timedelta(seconds=3))
+        time_travel.shift(timedelta(seconds=3))
         assert "Paid, and taken back" in client.get(url).content.decode()
 
 
-def test_what_was_paid_twice_shows_the_other_payment(client: Client, qr_data: str) -> None:
+def test_duplicate_payment_page_links_other_payment(client: Client, qr_data: str) -> None:
     url = client.post(URL, {"qr_data": qr_data, "scenario": "twice"})["Location"]
     first, second = SandboxPayment.objects.all()
     page = client.get(url).content.decode()
@@ -193,17 +189,17 @@ def test_what_was_paid_twice_shows_the_other_payment(client: Client, qr_data: st
     assert client.get(url).content.decode().count(f"{URL}/payments/") == 1
 
 
-def test_what_is_never_told_says_so(client: Client, qr_data: str) -> None:
+def test_payment_without_callback_says_so(client: Client, qr_data: str) -> None:
     page = client.get(client.post(URL, {"qr_data": qr_data, "scenario": "callback_lost"})["Location"])
     assert "The bank tells nothing" in page.content.decode()
 
 
 @pytest.mark.parametrize("payment_id", ["sbp_" + "0" * 27, "x", "%00"])
-def test_a_payment_that_nobody_made_is_not_found(client: Client, payment_id: str) -> None:
+def test_unknown_payment_page_is_404(client: Client, payment_id: str) -> None:
     assert client.get(f"{URL}/payments/{payment_id}").status_code == 404
 
 
-def test_a_strict_policy_lets_everything_on_the_page_work(client: Client, qr_data: str) -> None:
+def test_bank_page_works_with_strict_csp(client: Client, qr_data: str) -> None:
     for url in (URL, client.post(URL, {"qr_data": qr_data})["Location"]):
         page = client.get(url)
         assert page["Content-Security-Policy"].startswith("default-src 'none'")

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.test import Client
 
 from core import references
-from core.rates import Rate
-from receipts.models import Waiting
-from sandbox import sending, services, views
+from core.rate_limits import RateLimit
+from reconciliation.models import ReconciliationException
+from sandbox import callbacks, services, views
 from sandbox.models import SandboxPayment
-from tests.conftest import BankCaller, Shop, new_client
+from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.sandbox.conftest import payload
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def pay(client: Client, qr_data: str, **options: Any) -> int:
 
 @pytest.fixture
 def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "RATE", Rate(per_second=1000, burst=1000))
+    monkeypatch.setattr(views, "PAGE_RATE", RateLimit(per_second=1000, burst=1000))
 
 
 def changed(reference: str) -> str:
@@ -66,55 +66,56 @@ def test_code_of_a_test_merchant_is_paid_on_the_page(client: Client, shop: Shop)
 
 def test_every_code_of_a_test_merchant_has_check_characters(shop: Shop) -> None:
     made = {shop.qr_code()["qr_data"] for _ in range(5)}
-    assert len({services.read_known(qr_data).reference1 for qr_data in made}) == 5
+    assert len({services.parse_known_qr(qr_data).reference1 for qr_data in made}) == 5
 
 
 @pytest.mark.usefixtures("no_limit")
 def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
-    qr_data, limit = known(), services.MOST_WITHOUT_A_KEY
+    qr_data, limit = known(), services.MAX_PAYMENTS_WITHOUT_KEY
     assert [pay(client, qr_data) for _ in range(limit + 2)] == [302] * limit + [400] * 2
     assert SandboxPayment.objects.count() == limit
     assert pay(client, known()) == 302
 
 
 def test_page_limits_payments_by_address(client: Client) -> None:
-    limit = views.RATE.burst
+    limit = views.PAGE_RATE.burst
     assert [pay(client, known()) for _ in range(limit + 1)] == [302] * limit + [429]
-    answer = client.post(URL, {"qr_data": known()})
-    assert int(answer["Retry-After"]) > 0
-    assert 'role="alert"' in answer.content.decode()
+    response = client.post(URL, {"qr_data": known()})
+    assert int(response["Retry-After"]) > 0
+    assert 'role="alert"' in response.content.decode()
     assert pay(client, known(), REMOTE_ADDR="198.51.100.7") == 302
     assert SandboxPayment.objects.count() == limit + 1
 
 
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
-    for _ in range(views.RATE.burst):
+    for _ in range(views.PAGE_RATE.burst):
         assert pay(client, "nonsense") == 400
     assert [pay(client, qr_data) for qr_data in (known(), payload(), "nonsense")] == [429] * 3
 
 
 def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
-    for number in range(views.RATE.burst):
+    for number in range(views.PAGE_RATE.burst):
         assert pay(client, known(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
     assert pay(client, known(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
     assert pay(client, known(), REMOTE_ADDR="2001:db8:0:1::1") == 302
 
 
-def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: BankCaller) -> None:
+def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: SandboxBankClient) -> None:
     order = {"qr_data": shop.qr_code()["qr_data"], "scenario": "unknown_reference"}
     assert shop.post("/sandbox/v1/payments", order).status_code == 200
-    (call,) = sending.claim(9)
+    (call,) = callbacks.claim(9)
     assert bank.post(call.body.encode()).status_code == 200
-    assert Waiting.objects.get().why == "unmatched"
+    assert ReconciliationException.objects.get().reason == "unmatched"
 
 
 @pytest.mark.usefixtures("no_limit")
-def test_400_requests_without_a_key_leave_few_exceptions(shop: Shop, bank: BankCaller) -> None:
+@pytest.mark.slow
+def test_400_requests_without_a_key_leave_few_exceptions(shop: Shop, bank: SandboxBankClient) -> None:
     """The attack: made-up codes, and one public code of a test merchant again and again."""
     client, qr_data = new_client(), shop.qr_code()["qr_data"]
     for _ in range(200):
         pay(client, payload(reference1=references.new()))
         pay(client, qr_data)
-    for call in sending.claim(1000):
+    for call in callbacks.claim(1000):
         bank.post(call.body.encode())
-    assert Waiting.objects.count() == services.MOST_WITHOUT_A_KEY - 1
+    assert ReconciliationException.objects.count() == services.MAX_PAYMENTS_WITHOUT_KEY - 1

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from banks import Notice, get
+from banks import ReportedTransaction, get
 from core import clock
 from core.slips import Slip, slip_payload
 from sandbox import services
-from sandbox.models import EntryType, SandboxCall, SandboxEntry, SandboxPayment
+from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import payload
 
@@ -20,30 +20,37 @@ Paying = Callable[..., dict[str, Any]]
 def carried_out(order: dict[str, Any]) -> SandboxPayment:
     now = clock.now()
     fields: dict[str, Any] = {"scenario": "paid", "now": now}
-    return services.carry_out(services.order(**fields | order), now=now)
+    return services.execute(services.plan(**fields | order), now=now)
 
 
 def told(payment: SandboxPayment) -> list[dict[str, Any]]:
-    return [json.loads(call.body) for call in payment.calls.order_by("due_at")]
+    return [json.loads(call.body) for call in payment.callbacks.order_by("due_at")]
 
 
-def test_paid_tells_once_that_the_money_came(paying: Paying) -> None:
+def test_paid_scenario_sends_one_credit(payment_order: Paying) -> None:
     paid_at = datetime(2026, 11, 21, 3, 4, 5, 123_000, UTC)
-    payment = carried_out(paying(paid_at=paid_at, now=paid_at))
-    (notice,) = told(payment)
-    assert notice["amount"] == "1500.00"
-    assert notice["paid_at"] == "2026-11-21T10:04:05.123+07:00"
-    assert notice["transaction_id"] == payment.id
+    payment = carried_out(payment_order(paid_at=paid_at, now=paid_at))
+    (notification,) = told(payment)
+    assert notification["amount"] == "1500.00"
+    assert notification["paid_at"] == "2026-11-21T10:04:05.123+07:00"
+    assert notification["transaction_id"] == payment.id
 
 
-def test_what_the_bank_tells_is_what_its_adapter_reads(paying: Paying) -> None:
-    payment = carried_out(paying())
-    notice = get("sandbox").parse_notice(payment.calls.get().body.encode())
-    assert isinstance(notice, Notice)
-    assert (notice.kind, notice.amount, notice.paid_at) == ("credit", 150_000, payment.paid_at)
-    assert (notice.biller_id, notice.reference1) == ("010555000000001", "ABCDEFGHJ01234567890")
-    assert (notice.reference2, notice.reference3) == ("SHOP7", "T1")
-    assert (notice.payer_name, notice.payer_account) == (payment.payer_name, payment.payer_account)
+def test_adapter_parses_sandbox_callback(payment_order: Paying) -> None:
+    payment = carried_out(payment_order())
+    notification = get("sandbox").parse_notification(payment.callbacks.get().body.encode())
+    assert isinstance(notification, ReportedTransaction)
+    assert (notification.kind, notification.amount, notification.paid_at) == (
+        "credit",
+        150_000,
+        payment.paid_at,
+    )
+    assert (notification.biller_id, notification.reference1) == ("010555000000001", "ABCDEFGHJ01234567890")
+    assert (notification.reference2, notification.reference3) == ("SHOP7", "T1")
+    assert (notification.payer_name, notification.payer_account) == (
+        payment.payer_name,
+        payment.payer_account,
+    )
 
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -72,10 +79,11 @@ def test_every_scenario_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("scenario", TOLD)
-def test_a_scenario_tells_what_when_and_of_how_much(paying: Paying, scenario: str) -> None:
-    carried_out(paying(scenario=scenario, now=NOW))
+def test_scenario_sends_expected_callbacks(payment_order: Paying, scenario: str) -> None:
+    carried_out(payment_order(scenario=scenario, now=NOW))
     calls = [
-        (json.loads(call.body), call.due_at - NOW) for call in SandboxCall.objects.order_by("due_at", "id")
+        (json.loads(call.body), call.due_at - NOW)
+        for call in SandboxCallback.objects.order_by("due_at", "id")
     ]
     assert [
         (body["type"], datetime.fromisoformat(body["paid_at"]) - NOW, due, body["amount"])
@@ -84,21 +92,27 @@ def test_a_scenario_tells_what_when_and_of_how_much(paying: Paying, scenario: st
 
 
 @pytest.mark.parametrize("scenario", [name for name in TOLD if name != "callback_lost"])
-def test_each_thing_told_is_in_the_books_and_readable(paying: Paying, scenario: str) -> None:
-    carried_out(paying(scenario=scenario))
-    notices = {get("sandbox").parse_notice(call.body.encode()) for call in SandboxCall.objects.all()}
+def test_each_callback_has_an_entry(payment_order: Paying, scenario: str) -> None:
+    carried_out(payment_order(scenario=scenario))
+    notifications = {
+        get("sandbox").parse_notification(call.body.encode()) for call in SandboxCallback.objects.all()
+    }
     entries = SandboxEntry.objects.select_related("payment")
     assert {
-        (notice.bank_transaction_id, notice.kind, notice.paid_at)
-        for notice in notices
-        if isinstance(notice, Notice)
-    } == {(entry.payment.id, entry.type, entry.at) for entry in entries}
+        (notification.bank_transaction_id, notification.kind, notification.paid_at)
+        for notification in notifications
+        if isinstance(notification, ReportedTransaction)
+    } == {(entry.payment.id, entry.type, entry.occurred_at) for entry in entries}
 
 
-def test_what_is_never_told_is_in_the_books(paying: Paying) -> None:
-    payment = carried_out(paying(scenario="callback_lost"))
+def test_payment_without_callback_has_an_entry(payment_order: Paying) -> None:
+    payment = carried_out(payment_order(scenario="callback_lost"))
     entry = payment.entries.get()
-    assert (entry.type, entry.at, entry.booked_at) == (EntryType.CREDIT, payment.paid_at, payment.paid_at)
+    assert (entry.type, entry.occurred_at, entry.booked_at) == (
+        SandboxEntryType.CREDIT,
+        payment.paid_at,
+        payment.paid_at,
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,61 +126,61 @@ def test_what_is_never_told_is_in_the_books(paying: Paying) -> None:
         ("reversed", 10, 0, [0, 3]),
     ],
 )
-def test_the_books_show_what_was_paid_or_told_of(
-    paying: Paying, scenario: str, paid: int, reported: int, booked: list[int]
+def test_entries_are_booked_when_paid_or_reported(
+    payment_order: Paying, scenario: str, paid: int, reported: int, booked: list[int]
 ) -> None:
     times = {"paid_at": NOW + timedelta(seconds=paid), "report_at": NOW + timedelta(seconds=reported)}
-    payment = carried_out(paying(scenario=scenario, now=NOW, **times))
+    payment = carried_out(payment_order(scenario=scenario, now=NOW, **times))
     shown = [entry.booked_at - NOW for entry in payment.entries.order_by("id")]
     assert shown == [timedelta(seconds=seconds) for seconds in booked]
 
 
-def test_two_transfers_have_two_transaction_ids_and_two_slips(paying: Paying) -> None:
-    carried_out(paying(scenario="twice"))
+def test_two_transfers_have_two_transaction_ids_and_two_slips(payment_order: Paying) -> None:
+    carried_out(payment_order(scenario="twice"))
     first, second = SandboxPayment.objects.all()
     assert first.id != second.id
     assert first.slip_reference != second.slip_reference
 
 
-def test_half_of_an_amount_is_rounded_down(paying: Paying) -> None:
-    carried_out(paying(scenario="under", qr_data=payload(amount=101)))
+def test_half_of_an_amount_is_rounded_down(payment_order: Paying) -> None:
+    carried_out(payment_order(scenario="under", qr_data=payload(amount=101)))
     assert SandboxPayment.objects.get().amount == 50
 
 
-def test_a_reversal_is_of_the_same_transaction(paying: Paying) -> None:
-    credit, reversal = told(carried_out(paying(scenario="reversed")))
+def test_a_reversal_is_of_the_same_transaction(payment_order: Paying) -> None:
+    credit, reversal = told(carried_out(payment_order(scenario="reversed")))
     differing = {name for name in credit if credit[name] != reversal[name]}
     assert differing == {"type", "paid_at"}
 
 
-def test_money_that_moved_has_a_slip_of_the_payers_bank(paying: Paying) -> None:
+def test_paid_payment_has_slip_reference_of_payer_bank(payment_order: Paying) -> None:
     paid_at = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
-    payment = carried_out(paying(now=paid_at))
-    (notice,) = told(payment)
-    assert notice["slip_reference"] == payment.slip_reference
+    payment = carried_out(payment_order(now=paid_at))
+    (notification,) = told(payment)
+    assert notification["slip_reference"] == payment.slip_reference
     assert payment.slip_reference[:8] == "20261121"
     assert len(payment.slip_reference) == 25
     assert slip_payload(Slip(payment.payer_bank_code, payment.slip_reference))
 
 
-def test_a_declined_payment_has_no_slip_to_tell_of(paying: Paying) -> None:
-    (notice,) = told(carried_out(paying(scenario="declined")))
-    assert notice["slip_reference"] == ""
+def test_declined_callback_has_no_slip_reference(payment_order: Paying) -> None:
+    (notification,) = told(carried_out(payment_order(scenario="declined")))
+    assert notification["slip_reference"] == ""
 
 
-def test_callback_repeated_tells_the_same_three_times(paying: Paying) -> None:
-    first, second, third = told(carried_out(paying(scenario="callback_repeated")))
+def test_callback_repeated_tells_the_same_three_times(payment_order: Paying) -> None:
+    first, second, third = told(carried_out(payment_order(scenario="callback_repeated")))
     assert first == second == third
 
 
-def test_unknown_reference_pays_with_another_reference_each_time(paying: Paying) -> None:
-    notices = [told(carried_out(paying(scenario="unknown_reference")))[0] for _ in range(2)]
-    references = {notice["reference1"] for notice in notices}
+def test_unknown_reference_pays_with_another_reference_each_time(payment_order: Paying) -> None:
+    notifications = [told(carried_out(payment_order(scenario="unknown_reference")))[0] for _ in range(2)]
+    references = {notification["reference1"] for notification in notifications}
     assert len(references | {"ABCDEFGHJ01234567890"}) == 3
 
 
-def test_a_report_may_come_later_than_the_payment(paying: Paying) -> None:
+def test_a_report_may_come_later_than_the_payment(payment_order: Paying) -> None:
     report_at = clock.now() + timedelta(minutes=16)
-    payment = carried_out(paying(report_at=report_at))
+    payment = carried_out(payment_order(report_at=report_at))
     assert payment.paid_at < report_at
-    assert SandboxCall.objects.get(payment=payment).due_at == report_at
+    assert SandboxCallback.objects.get(payment=payment).due_at == report_at

@@ -10,7 +10,7 @@ import pytest
 import time_machine
 
 from core import clock
-from receipts.statements import plain
+from reconciliation.statements import csv_format
 from sandbox import services, statements
 from sandbox.models import SandboxPayment
 from tests.conftest import Shop, new_client, open_shop
@@ -27,15 +27,15 @@ START, DAY = "998" + "5000000001", "21112026"
 
 
 @pytest.fixture(autouse=True)
-def watch() -> Any:
+def frozen_time() -> Any:
     with time_machine.travel(NOW, tick=False) as traveller:
         yield traveller
 
 
 def pay(scenario: str = "paid", paid_at: datetime = NOW, **code: Any) -> SandboxPayment:
     now = clock.now()
-    order = services.order(qr_data=payload(**code), scenario=scenario, now=now, paid_at=paid_at)
-    payment = services.carry_out(order, now=now)
+    order = services.plan(qr_data=payload(**code), scenario=scenario, now=now, paid_at=paid_at)
+    payment = services.execute(order, now=now)
     SandboxPayment.objects.filter(reference1=payment.reference1).update(
         payer_name="สมชาย ใจดี", payer_bank_code="014"
     )
@@ -82,14 +82,14 @@ def total(number: int, debit: str = "0" * 19, credit: str = "0" * 19) -> str:
 HEAD = f"H000001{START}{BILLER.ljust(40)}{DAY}SANDBOX ".ljust(256)
 
 
-def test_a_day_without_money_has_a_head_and_totals() -> None:
+def test_empty_statement_has_header_and_totals() -> None:
     assert lines() == [HEAD, total(2)]
 
 
-def test_money_in_and_money_back_are_lines_in_the_order_of_their_times(watch: Any) -> None:
+def test_statement_lines_are_ordered_by_time(frozen_time: Any) -> None:
     pay("reversed")
     pay(paid_at=NOW - timedelta(hours=1), amount=125)
-    watch.shift(timedelta(seconds=3))
+    frozen_time.shift(timedelta(seconds=3))
     assert lines() == [
         HEAD,
         detail(2, time="090405", amount="0000000000125"),
@@ -99,7 +99,7 @@ def test_money_in_and_money_back_are_lines_in_the_order_of_their_times(watch: An
     ]
 
 
-def test_the_columns_lie_where_banks_put_them() -> None:
+def test_statement_columns_are_at_documented_positions() -> None:
     pay()
     head, line, sum_ = (text.encode("cp874") for text in lines())
     assert (head[0:1], head[1:7], head[7:10], head[10:20]) == (b"H", b"000001", b"998", b"5000000001")
@@ -132,30 +132,30 @@ def test_the_columns_lie_where_banks_put_them() -> None:
     )
 
 
-def test_every_line_is_256_bytes_whatever_a_name_holds() -> None:
+def test_statement_lines_are_256_bytes() -> None:
     payment = pay()
     payment.payer_name = "ก้" * 70 + "💰"
     payment.reference3 = "A" * 26
     (entry,) = payment.entries.all()
     entry.payment = payment
-    written = list(statements.bot(BILLER, date(2026, 11, 21), [entry]))
+    written = list(statements.write_bot(BILLER, date(2026, 11, 21), [entry]))
     assert {len(line) for line in written} == {258}
     payment.payer_name = "💰"
-    assert list(statements.bot(BILLER, date(2026, 11, 21), [entry]))[1][34:36] == b"? "
+    assert list(statements.write_bot(BILLER, date(2026, 11, 21), [entry]))[1][34:36] == b"? "
 
 
-def test_the_same_is_had_as_csv(watch: Any) -> None:
+def test_statement_is_available_as_csv(frozen_time: Any) -> None:
     pay("reversed")
-    watch.shift(timedelta(seconds=3))
-    answer = fetch(format="csv")
+    frozen_time.shift(timedelta(seconds=3))
+    response = fetch(format="csv")
     rest = f"{BILLER},ABCDEFGHJ01234567890,SHOP7,T1,1500.00"
-    assert answer.content.decode() == (
+    assert response.content.decode() == (
         "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code\r\n"
         f"2026-11-21,10:04:05,{rest},credit,สมชาย ใจดี,014\r\n"
         f"2026-11-21,10:04:08,{rest},debit,สมชาย ใจดี,014\r\n"
     )
-    assert answer["Content-Type"] == "text/csv; charset=utf-8"
-    assert answer["Content-Disposition"] == f'attachment; filename="{BILLER}-2026-11-21.csv"'
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert response["Content-Disposition"] == f'attachment; filename="{BILLER}-2026-11-21.csv"'
 
 
 @pytest.mark.parametrize("sign_of_a_formula", ["=", "+", "-", "@", "\t", "\r", "\n"])
@@ -174,9 +174,9 @@ def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
     SandboxPayment.objects.update(reference1="=1+1", reference2="'it")
     (line,) = fetch(format="csv").content.splitlines(keepends=True)[1:]
     header = ",".join(statements.COLUMNS).encode()
-    (row,) = plain.rows([(1, header), (2, line)], "utf-8")
-    assert row.line is not None
-    assert (row.line.reference1, row.line.reference2) == ("=1+1", "'it")
+    (row,) = csv_format.read_lines([(1, header), (2, line)], "utf-8")
+    assert row.parsed is not None
+    assert (row.parsed.reference1, row.parsed.reference2) == ("=1+1", "'it")
 
 
 @pytest.mark.parametrize(
@@ -190,24 +190,24 @@ def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
         ("unknown_reference", 1),
     ],
 )
-def test_a_statement_holds_what_moved_whether_told_or_not(scenario: str, number: int) -> None:
+def test_statement_includes_unreported_transactions(scenario: str, number: int) -> None:
     pay(scenario)
     assert len(lines()) == number + 2
 
 
-def test_a_day_is_one_in_bangkok(watch: Any) -> None:
+def test_statement_day_is_in_bangkok_time(frozen_time: Any) -> None:
     midnight = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
     for seconds in (-0.001, 0, 86_399.999, 86_400):
         pay(paid_at=midnight + timedelta(seconds=seconds))
-    watch.shift(timedelta(days=2))
+    frozen_time.shift(timedelta(days=2))
     numbers = {day: len(lines(date=f"2026-11-{day}")) - 2 for day in (20, 21, 22, 23)}
     assert numbers == {20: 1, 21: 2, 22: 1, 23: 0}
 
 
-def test_what_has_not_happened_yet_is_on_no_statement(watch: Any) -> None:
+def test_future_payment_is_not_on_statement(frozen_time: Any) -> None:
     pay("callback_lost", paid_at=NOW + timedelta(hours=1))
     assert len(lines()) == 2
-    watch.shift(timedelta(hours=1))
+    frozen_time.shift(timedelta(hours=1))
     assert len(lines()) == 3
 
 
@@ -218,7 +218,7 @@ def test_another_biller_has_its_own_statement() -> None:
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-def test_the_ends_of_time_have_statements_too(day: str) -> None:
+def test_first_and_last_date_have_statements(day: str) -> None:
     assert len(lines(date=day)) == 2
 
 
@@ -235,11 +235,11 @@ def test_the_ends_of_time_have_statements_too(day: str) -> None:
         ("format", ""),
     ],
 )
-def test_a_malformed_wish_is_refused_by_its_name(name: str, value: str) -> None:
+def test_malformed_statement_parameter_is_named(name: str, value: str) -> None:
     assert error_of(fetch(**{name: value})) == (400, "invalid_parameters", name)
 
 
-def test_who_does_not_know_the_secret_gets_no_statement() -> None:
+def test_statement_requires_signature() -> None:
     path = f"{DOOR}?{urlencode(TODAY)}"
     other = sign("GET", path.replace("21", "22"), b"")
     assert error_of(get(path, other)) == (401, "invalid_order_signature", None)
@@ -249,20 +249,20 @@ def own(shop: Shop, day: str = "2026-11-21", query: str = "") -> Any:
     return shop.get(f"{OWN_DOOR}/{day}{query}")
 
 
-def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, rival: Shop) -> None:
-    for payee in (shop, rival, rival):
+def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, other_shop: Shop) -> None:
+    for payee in (shop, other_shop, other_shop):
         shop.post(
             "/sandbox/v1/payments", {"qr_data": payee.qr_code()["qr_data"], "scenario": "callback_lost"}
         )
-    answer = own(shop)
-    assert answer["Content-Type"] == "text/plain; charset=tis-620"
-    assert [answer.content.count(b"\r\n"), own(rival).content.count(b"\r\n")] == [3, 4]
-    assert shop.merchant.biller_id.encode() in answer.content
+    response = own(shop)
+    assert response["Content-Type"] == "text/plain; charset=tis-620"
+    assert [response.content.count(b"\r\n"), own(other_shop).content.count(b"\r\n")] == [3, 4]
+    assert shop.merchant.biller_id.encode() in response.content
     assert own(shop, query="?format=csv").content.count(b"\r\n") == 2
 
 
 @pytest.mark.parametrize("day", ["today", "2026-2-1", "2026-02-30", "2026-11-21T00:00:00Z", "%00"])
-def test_what_is_no_day_is_refused(shop: Shop, day: str) -> None:
+def test_malformed_date_is_refused(shop: Shop, day: str) -> None:
     assert error_of(own(shop, day)) == (400, "invalid_date", "date")
 
 

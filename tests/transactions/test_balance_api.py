@@ -8,9 +8,10 @@ import time_machine
 
 from core import ids
 from core.clock import iso
-from tests.conftest import BankCaller, Shop
-from transactions import accounts, ledger
-from transactions.models import Fact
+from ledger import accounts
+from ledger import services as ledger
+from ledger.models import JournalType
+from tests.conftest import SandboxBankClient, Shop
 
 PATH = "/Thai/v1/balance"
 BANK = accounts.bank("sandbox")
@@ -27,47 +28,48 @@ def shown(shop: Shop, at: str = "") -> tuple[int, int, int]:
     return told["available"], told["reserved"], told.get("owed", 0)
 
 
-def told(shop: Shop, fact: Fact, amount: int, at: datetime) -> dict[str, Any]:
+def told(shop: Shop, type: JournalType, amount: int, at: datetime) -> dict[str, Any]:
     subject_id = ids.new("sub_", at)
     return {
         "merchant_id": shop.merchant.id,
-        "fact": fact,
+        "type": type,
         "subject_id": subject_id,
         "amount": amount,
-        "at": at,
+        "now": at,
     }
 
 
-def test_a_new_shop_has_nothing(shop: Shop) -> None:
+def test_balance_of_a_new_merchant_is_zero(shop: Shop) -> None:
     answer = shop.get(PATH)
     assert (answer.status_code, answer.json()) == (200, {"available": 0, "reserved": 0, "currency": "THB"})
 
 
-def test_what_was_paid_can_be_spent(shop: Shop, rival: Shop, bank: BankCaller) -> None:
+@pytest.mark.slow
+def test_paid_money_is_available(shop: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
     paid, declined, wrong = shop.qr_code(), shop.qr_code(), shop.qr_code()
-    bank.tell(paid)
-    bank.tell(paid)
-    bank.tell(declined, type="decline")
-    bank.tell(wrong, satang=1)
+    bank.notify(paid)
+    bank.notify(paid)
+    bank.notify(declined, type="decline")
+    bank.notify(wrong, satang=1)
     assert shown(shop) == (150_000, 0, 0)
-    assert shown(rival) == (0, 0, 0)
+    assert shown(other_shop) == (0, 0, 0)
 
 
-def test_what_is_reserved_and_what_is_owed_is_told(shop: Shop, noon: datetime) -> None:
-    ledger.credit(**told(shop, Fact.PAYMENT, 100, noon), source=BANK)
-    ledger.reserve(**told(shop, Fact.WITHDRAWAL_RESERVED, 60, noon))
+def test_balance_shows_reserved_money_and_debt(shop: Shop, noon: datetime) -> None:
+    ledger.credit(**told(shop, JournalType.PAYMENT, 100, noon), source=BANK)
+    ledger.reserve(**told(shop, JournalType.WITHDRAWAL_RESERVED, 60, noon))
     assert shown(shop) == (40, 60, 0)
-    ledger.take_back(**told(shop, Fact.REVERSAL, 100, noon), to=BANK)
+    ledger.reverse(**told(shop, JournalType.REVERSAL, 100, noon), to=BANK)
     assert shown(shop) == (0, 60, 60)
 
 
-def test_the_balance_of_any_moment(shop: Shop, bank: BankCaller, noon: datetime) -> None:
+def test_balance_at_a_past_instant(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
-        bank.tell(shop.qr_code())
+        bank.notify(shop.qr_code())
         clock.move_to(noon + timedelta(hours=1))
-        bank.tell(shop.qr_code(amount=50_000))
-        ledger.reserve(**told(shop, Fact.REFUND_RESERVED, 30_000, noon + timedelta(hours=2)))
-        ledger.fold_due(now=noon)
+        bank.notify(shop.qr_code(amount=50_000))
+        ledger.reserve(**told(shop, JournalType.REFUND_RESERVED, 30_000, noon + timedelta(hours=2)))
+        ledger.roll_up_due(now=noon)
         moments = {
             "2026-11-20": (0, 0, 0),
             iso(noon - timedelta(milliseconds=1)): (0, 0, 0),
@@ -88,7 +90,7 @@ def test_the_balance_of_any_moment(shop: Shop, bank: BankCaller, noon: datetime)
     ["at=", "at=now", "at=2026-02-30", "at=2026-11-21T00:00:00", "at=9999-12-31", "at=1", "at=%00",
      "at=2026-11-21&at=2026-11-21"],
 )  # fmt: skip
-def test_a_moment_that_is_none_is_refused(shop: Shop, query: str) -> None:
+def test_invalid_instant_of_the_balance_is_refused(shop: Shop, query: str) -> None:
     answer = shop.get(f"{PATH}?{query}")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_parameters", "at")

@@ -6,7 +6,7 @@ import time_machine
 
 import banks
 from core import clock
-from tests.transfers.cast import Bank, Recorder
+from tests.transfers.builders import Bank, RecordingHandler
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def stopped_clock() -> Iterator[None]:
 
 
 @pytest.fixture
-def owner() -> Recorder:
-    return Recorder()
+def owner() -> RecordingHandler:
+    return RecordingHandler()
 
 
 @pytest.fixture

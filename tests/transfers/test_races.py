@@ -5,60 +5,63 @@ from collections.abc import Callable
 import pytest
 from django.db import transaction
 
-from banks import OrderNotice, Word
+from banks import ReportedTransfer, TransferResult
 from core import clock
-from tests.threads import at_once
-from tests.transfers.cast import Bank, Recorder, pass_time, queued, work
+from tests.concurrency import run_concurrently
+from tests.transfers.builders import Bank, RecordingHandler, pass_time, queued, send_due
 from transfers import services
-from transfers.errors import AlreadyTold
-from transfers.models import State, Transfer
+from transfers.errors import AlreadySubmitted
+from transfers.models import Transfer, TransferState
 
 Serving = Callable[..., Bank]
 pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS = 8
 
 
-def work_it_off(owner: Recorder) -> int:
+def work_it_off(owner: RecordingHandler) -> int:
     done = 0
-    while taken := work(owner):
+    while taken := send_due(owner):
         done += taken
     return done
 
 
-def test_eight_workers_send_each_order_once(owner: Recorder, served_by: Serving) -> None:
+@pytest.mark.slow
+def test_eight_workers_send_each_order_once(owner: RecordingHandler, served_by: Serving) -> None:
     bank = served_by()
     orders = sorted(queued().id for _ in range(60))
-    at_once(*[lambda: work_it_off(owner)] * WORKERS)
+    run_concurrently(*[lambda: work_it_off(owner)] * WORKERS)
     assert sorted(bank.sent) == sorted(owner.began) == orders
     pass_time()
-    at_once(*[lambda: work_it_off(owner)] * WORKERS)
-    assert sorted(bank.sent) == sorted(order_id for order_id, _ in owner.settled) == orders
-    assert set(Transfer.objects.values_list("state", flat=True)) == {State.SUCCEEDED}
+    run_concurrently(*[lambda: work_it_off(owner)] * WORKERS)
+    assert sorted(bank.sent) == sorted(order_id for order_id, _ in owner.completed) == orders
+    assert set(Transfer.objects.values_list("state", flat=True)) == {TransferState.SUCCEEDED}
 
 
-def test_callbacks_and_inquiries_at_once_settle_once(owner: Recorder, served_by: Serving) -> None:
+def test_concurrent_notifications_and_inquiries_complete_a_transfer_once(
+    owner: RecordingHandler, served_by: Serving
+) -> None:
     served_by()
     transfer = queued()
-    work(owner)
+    send_due(owner)
     pass_time()
-    notice = OrderNotice(transfer.id, "succeeded", "b-1")
-    hears = [lambda: services.hear(notice, owner, now=clock.now())] * 4
-    works: list[Callable[[], object]] = [lambda: work(owner)] * 4
-    at_once(*hears, *works)
-    assert owner.settled == [(transfer.id, Word("succeeded", "b-1"))]
+    notification = ReportedTransfer(transfer.id, "succeeded", "b-1")
+    hears = [lambda: services.apply_notification(notification, owner, now=clock.now())] * 4
+    works: list[Callable[[], object]] = [lambda: send_due(owner)] * 4
+    run_concurrently(*hears, *works)
+    assert owner.completed == [(transfer.id, TransferResult("succeeded", "b-1"))]
 
 
 @pytest.mark.parametrize("_", range(10))
-def test_an_order_is_either_canceled_or_sent(owner: Recorder, served_by: Serving, _: int) -> None:
+def test_an_order_is_either_canceled_or_sent(owner: RecordingHandler, served_by: Serving, _: int) -> None:
     bank, transfer = served_by(), queued()
 
     def cancel() -> bool:
         try:
             with transaction.atomic():
                 services.cancel(transfer.id, now=clock.now())
-        except AlreadyTold:
+        except AlreadySubmitted:
             return False
         return True
 
-    is_canceled, *_rest = at_once(cancel, lambda: bool(work(owner)))
+    is_canceled, *_rest = run_concurrently(cancel, lambda: bool(send_due(owner)))
     assert bank.sent == ([] if is_canceled else [transfer.id])

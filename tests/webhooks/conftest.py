@@ -7,20 +7,22 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from tests.receiver import Receiver, listening
-from tests.webhooks.cast import NOW
+from tests.webhook_receiver import Receiver, running_receiver
+from tests.webhooks.builders import NOW
 from tests.webhooks.certificates import Authority
-from webhooks import client, deliveries, probes, targets
+from webhooks import probes
+from webhooks.delivery import dispatcher
+from webhooks.http import client, url_check
 
 SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)
-def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever answers by itself may take as long as a busy machine needs."""
-    settings.WEBHOOK_SECONDS = SECONDS
-    monkeypatch.setattr(targets, "LOOKUP_SECONDS", SECONDS)
-    monkeypatch.setattr(deliveries, "CONNECT_SECONDS", SECONDS)
+    settings.WEBHOOK_TIMEOUT_SECONDS = SECONDS
+    monkeypatch.setattr(url_check, "LOOKUP_SECONDS", SECONDS)
+    monkeypatch.setattr(dispatcher, "CONNECT_SECONDS", SECONDS)
     monkeypatch.setattr(probes, "TIMEOUTS", client.Timeouts(connect=SECONDS, total=SECONDS))
 
 
@@ -54,7 +56,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """A merchant's endpoint that answers 200."""
-    with listening() as receiver:
+    with running_receiver() as receiver:
         yield receiver
 
 

@@ -70,7 +70,7 @@ class NameServer:
 
 
 @contextmanager
-def answering() -> Iterator[NameServer]:
+def running_name_server() -> Iterator[NameServer]:
     """A name server for the time of the block; who still waits at its end is told of no such name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))

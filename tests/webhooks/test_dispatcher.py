@@ -9,21 +9,21 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.receiver import Receiver, Reply
-from tests.threads import at_once
-from tests.webhooks.cast import NOW, make_endpoint, publish
-from webhooks import leases
-from webhooks.deliveries import Dispatcher
-from webhooks.models import Attempt, Delivery, Endpoint
+from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.builders import NOW, make_endpoint, publish
+from webhooks.delivery import queue
+from webhooks.delivery.dispatcher import Dispatcher
+from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
 
 
 @pytest.fixture(autouse=True)
-def latencies_are_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_latency_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine makes no endpoint slow."""
-    monkeypatch.setattr("webhooks.breaker.NEWEST_SHARE", 0)
+    monkeypatch.setattr("webhooks.delivery.circuit_breaker.LATENCY_WEIGHT", 0)
 
 
 def now() -> datetime:
@@ -42,17 +42,17 @@ def make_quick(shop: Shop, url: str) -> Endpoint:
 def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
     """How many deliveries are in which state after how many attempts."""
     deliveries = Delivery.objects.all() if endpoint is None else Delivery.objects.filter(endpoint=endpoint)
-    return Counter(deliveries.values_list("state", "attempts"))
+    return Counter(deliveries.values_list("state", "attempt_count"))
 
 
-def test_slow_endpoints_never_get_more_than_half_of_the_threads(rival: Shop, receiver: Receiver) -> None:
+def test_slow_endpoints_never_get_more_than_half_of_the_threads(other_shop: Shop, receiver: Receiver) -> None:
     receiver.on("/slow", Reply(hangs=True))
     for number in range(6):
         shop = open_shop(f"Slow {number}")
         make_endpoint(shop, receiver.url("/slow"), latency_ms=5000)
         publish(shop, 4)
-    quick = make_quick(rival, receiver.url("/quick"))
-    publish(rival, 40)
+    quick = make_quick(other_shop, receiver.url("/quick"))
+    publish(other_shop, 40)
     dispatcher = Dispatcher(threads=8)
 
     def watch() -> int:
@@ -67,14 +67,14 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(rival: Shop, rec
         finally:
             receiver.closing.set()
 
-    _, under_way = at_once(lambda: drain(dispatcher), watch)
+    _, under_way = run_concurrently(lambda: drain(dispatcher), watch)
     assert under_way == 4
     assert states(quick) == {("succeeded", 1): 40}
 
 
 @pytest.mark.parametrize("hanging", [1, 2])
-def test_quick_endpoints_that_begin_to_hang_leave_room_for_the_others(
-    rival: Shop, receiver: Receiver, hanging: int
+def test_quick_endpoints_that_start_to_hang_leave_threads_for_others(
+    other_shop: Shop, receiver: Receiver, hanging: int
 ) -> None:
     receiver.on("/hangs", Reply(hangs=True))
     for number in range(hanging):
@@ -86,24 +86,24 @@ def test_quick_endpoints_that_begin_to_hang_leave_room_for_the_others(
     def watch() -> bool:
         try:
             receiver.wait_for(lambda requests: len(requests) >= 16 // 3 * hanging)
-            make_quick(rival, receiver.url("/other"))
-            publish(rival, 40)
+            make_quick(other_shop, receiver.url("/other"))
+            publish(other_shop, 40)
             dispatcher.drain(now)
             receiver.wait_for(lambda requests: sum(each.path == "/other" for each in requests) == 40)
             return True
         finally:
             receiver.closing.set()
 
-    assert at_once(lambda: drain(dispatcher), watch)[1]
+    assert run_concurrently(lambda: drain(dispatcher), watch)[1]
 
 
-def test_a_worker_with_its_hands_full_tells_the_others(
+def test_worker_without_free_threads_wakes_others(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
     rung: list[int] = []
-    monkeypatch.setattr("webhooks.doorbell.ring", lambda: rung.append(1))
-    monkeypatch.setattr("webhooks.deliveries.SECONDS_BETWEEN_BELLS", 3600)
+    monkeypatch.setattr("webhooks.delivery.wakeup.wake", lambda: rung.append(1))
+    monkeypatch.setattr("webhooks.delivery.dispatcher.SECONDS_BETWEEN_WAKEUPS", 3600)
     for each in shops:
         make_quick(each, receiver.url())
     publish(shop, 2)
@@ -117,7 +117,9 @@ def test_a_worker_with_its_hands_full_tells_the_others(
     assert rung == [1]
 
 
-def test_after_a_stop_nothing_is_begun_and_what_is_under_way_ends(shop: Shop, receiver: Receiver) -> None:
+def test_stopped_dispatcher_starts_nothing_and_finishes_posts_in_flight(
+    shop: Shop, receiver: Receiver
+) -> None:
     stopped = Event()
     receiver.on("/hook", Reply(after=stopped))
     make_quick(shop, receiver.url())
@@ -127,54 +129,50 @@ def test_after_a_stop_nothing_is_begun_and_what_is_under_way_ends(shop: Shop, re
     def stop() -> int:
         receiver.wait_for(lambda requests: len(requests) == 2)
         dispatcher.stop()
-        noted = Attempt.objects.count()
+        recorded = DeliveryAttempt.objects.count()
         stopped.set()
-        return noted
+        return recorded
 
-    assert at_once(lambda: drain(dispatcher), stop) == [2, 0]
+    assert run_concurrently(lambda: drain(dispatcher), stop) == [2, 0]
     assert drain(dispatcher) == 0
     assert states() == {("succeeded", 1): 2, ("pending", 0): 8}
     assert len(receiver.requests) == 2
 
 
-def test_a_post_that_fails_by_our_fault_costs_its_lease_and_nobody_elses(
-    shop: Shop, rival: Shop, receiver: Receiver, caplog: pytest.LogCaptureFixture
+def test_internal_error_costs_only_its_own_lease(
+    shop: Shop, other_shop: Shop, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = make_quick(shop, receiver.url("/broken"))
     Endpoint.objects.filter(pk=broken.pk).update(secret_sealed="of another key")
-    whole = make_quick(rival, receiver.url())
+    whole = make_quick(other_shop, receiver.url())
     publish(shop, 3)
-    publish(rival, 20)
+    publish(other_shop, 20)
     assert drain(Dispatcher(threads=4)) == 23
     assert states(whole) == {("succeeded", 1): 20}
     assert states(broken) == {("leased", 1): 3}
-    faults = [record for record in caplog.records if record.name == "webhooks.deliveries"]
+    faults = [record for record in caplog.records if record.name == "webhooks.delivery.dispatcher"]
     assert [record.levelname for record in faults] == ["ERROR"] * 3
     Delivery.objects.filter(endpoint=broken).update(lease_until=Now())
-    leases.reclaim(now=NOW)
+    queue.reclaim_expired(now=NOW)
     assert states(broken) == {("pending", 1): 3}
-    assert set(Attempt.objects.filter(delivery__endpoint=broken).values_list("error", flat=True)) == {
+    assert set(DeliveryAttempt.objects.filter(delivery__endpoint=broken).values_list("error", flat=True)) == {
         "worker_lost"
     }
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_two_threads_that_drain_at_once_deliver_each_once(
-    shop: Shop, receiver: Receiver, processes: int
-) -> None:
+def test_concurrent_drains_deliver_each_event_once(shop: Shop, receiver: Receiver, processes: int) -> None:
     for _ in range(3):
         make_quick(shop, receiver.url())
     publish(shop, 30)
     dispatchers = [Dispatcher(threads=4) for _ in range(processes)]
     first, last = dispatchers[0], dispatchers[-1]
-    assert sum(at_once(lambda: drain(first), lambda: drain(last))) == 90
+    assert sum(run_concurrently(lambda: drain(first), lambda: drain(last))) == 90
     assert states() == {("succeeded", 1): 90}
-    assert len(receiver.requests) == Attempt.objects.count() == 90
+    assert len(receiver.requests) == DeliveryAttempt.objects.count() == 90
 
 
-def test_what_came_back_while_the_database_was_away_is_noted_by_the_next_drain(
-    shop: Shop, receiver: Receiver
-) -> None:
+def test_results_during_database_outage_are_recorded_by_next_drain(shop: Shop, receiver: Receiver) -> None:
     ended = Event()
     receiver.on("/hook", Reply(after=ended))
     make_quick(shop, receiver.url())
@@ -193,9 +191,9 @@ def test_what_came_back_while_the_database_was_away_is_noted_by_the_next_drain(
         end_sessions_but(ours)
         ended.set()
 
-    at_once(drain_until_the_fault, end_sessions)
+    run_concurrently(drain_until_the_fault, end_sessions)
     assert states() == {("succeeded", 1): 3}
-    assert len(receiver.requests) == Attempt.objects.count() == 3
+    assert len(receiver.requests) == DeliveryAttempt.objects.count() == 3
 
 
 def end_sessions_but(ours: int) -> None:
@@ -210,15 +208,15 @@ def end_sessions_but(ours: int) -> None:
         )
 
 
-def test_an_answer_that_cannot_be_written_costs_only_its_lease(
-    shop: Shop, rival: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_result_that_cannot_be_stored_costs_only_its_own_lease(
+    shop: Shop, other_shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver.on("/bad", Reply(body=b"bad"))
-    bad, good = make_quick(shop, receiver.url("/bad")), make_quick(rival, receiver.url("/good"))
+    bad, good = make_quick(shop, receiver.url("/bad")), make_quick(other_shop, receiver.url("/good"))
     publish(shop)
-    publish(rival, 5)
+    publish(other_shop, 5)
     # PostgreSQL takes no U+0000, which the client therefore takes out.
-    monkeypatch.setattr("webhooks.client._excerpt", lambda body: "\0" if body == b"bad" else "")
+    monkeypatch.setattr("webhooks.http.client._excerpt", lambda body: "\0" if body == b"bad" else "")
     assert drain(Dispatcher(threads=8)) == 6
     assert states(good) == {("succeeded", 1): 5}
     assert states(bad) == {("leased", 1): 1}

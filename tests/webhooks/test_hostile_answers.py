@@ -7,21 +7,30 @@ from functools import partial
 
 import pytest
 
-from tests.webhooks.posting import ENDURING, LOOPBACK, MARGIN_MS, OK, PATIENT, SHORT, ask, post
-from tests.webhooks.receivers import (
-    Line,
+from tests.webhooks.misbehaving_receivers import (
     Receiver,
+    ReceiverConnection,
     Script,
     listening,
     replies,
+    then_closes,
     then_drips,
     then_floods,
-    then_hangs_up,
     then_resets,
     then_stalls,
 )
-from webhooks import client
-from webhooks.client import Answer
+from tests.webhooks.post_calls import (
+    LONG_TIMEOUTS,
+    LOOPBACK,
+    MARGIN_MS,
+    MEDIUM_TIMEOUTS,
+    OK,
+    SHORT_TIMEOUTS,
+    post,
+    post_to,
+)
+from webhooks.http import client
+from webhooks.http.client import PostResult
 
 ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"
 
@@ -48,7 +57,7 @@ ENDLESS_ERROR: dict[str, Script] = {BECAUSE: then_drips(b"HTTP/1.1 500 Oops\r\n\
 class Endured:
     """What came of posts to all who never end, made at the same moment; `peak` in bytes of memory."""
 
-    met: dict[str, tuple[Answer, Receiver]]
+    met: dict[str, tuple[PostResult, Receiver]]
     peak: int
 
 
@@ -57,31 +66,32 @@ def endured() -> Endured:
     scripts = ENDLESS_HEADS | ENDLESS_BODIES | ENDLESS_ERROR
     tracemalloc.start()
     with ThreadPoolExecutor(len(scripts)) as pool:
-        met = pool.map(partial(ask, timeouts=ENDURING), scripts.values())
+        met = pool.map(partial(post_to, timeouts=MEDIUM_TIMEOUTS), scripts.values())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return Endured(dict(zip(scripts, met, strict=True)), peak)
 
 
 @pytest.mark.parametrize("name", ENDLESS_HEADS)
-def test_a_head_that_never_ends_is_no_success_and_left_in_time(name: str, endured: Endured) -> None:
+@pytest.mark.slow
+def test_endless_response_head_ends_at_deadline_without_success(name: str, endured: Endured) -> None:
     answer, receiver = endured.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (None, "timeout", 1)
-    assert answer.duration_ms < ENDURING.total * 1000 + MARGIN_MS
+    assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS
 
 
 @pytest.mark.parametrize(
     ("script", "error"),
     [
-        (then_hangs_up(b""), "reset"),
+        (then_closes(b""), "reset"),
         (then_resets(b""), "reset"),
         (then_resets(b"HTTP/1.1 200 OK\r\nX-Half: "), "reset"),
-        (then_hangs_up(b"HTTP/1.1 200"), "protocol"),
-        (then_hangs_up(b"HTTP/1.1 200 OK\r\n"), "protocol"),
-        (then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Half: "), "protocol"),
-        (then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Whole: y\r\n"), "protocol"),
-        (then_hangs_up(b"<html>I speak HTTP/0.9</html>"), "protocol"),
-        (then_hangs_up(b"SSH-2.0-OpenSSH_9.6\r\n"), "protocol"),
+        (then_closes(b"HTTP/1.1 200"), "protocol"),
+        (then_closes(b"HTTP/1.1 200 OK\r\n"), "protocol"),
+        (then_closes(b"HTTP/1.1 200 OK\r\nX-Half: "), "protocol"),
+        (then_closes(b"HTTP/1.1 200 OK\r\nX-Whole: y\r\n"), "protocol"),
+        (then_closes(b"<html>I speak HTTP/0.9</html>"), "protocol"),
+        (then_closes(b"SSH-2.0-OpenSSH_9.6\r\n"), "protocol"),
         (replies(b"HTTP/2.0 200 OK\r\n\r\n"), "protocol"),
         (replies(b"HTTP/1.1 abc OK\r\n\r\n"), "protocol"),
         (replies(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"), "protocol"),
@@ -91,8 +101,8 @@ def test_a_head_that_never_ends_is_no_success_and_left_in_time(name: str, endure
         (then_floods(b"", b"garbage"), "protocol"),
     ],
 )
-def test_half_a_head_is_never_a_success(script: Script, error: str) -> None:
-    answer, receiver = ask(script)
+def test_incomplete_response_head_is_no_success(script: Script, error: str) -> None:
+    answer, receiver = post_to(script)
     assert (answer.status, answer.error, len(receiver.heads)) == (None, error, 1)
     assert receiver.sent < 20_000_000
 
@@ -124,7 +134,7 @@ BODIES: dict[str, Script] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_no_body_fills_the_memory(name: str) -> None:
+def test_response_body_does_not_fill_memory(name: str) -> None:
     with listening(BODIES[name]) as receiver:
         tracemalloc.start()
         answer = post(receiver.url())
@@ -137,37 +147,41 @@ def test_no_body_fills_the_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENDLESS_BODIES)
-def test_no_body_outlasts_the_deadline(name: str, endured: Endured) -> None:
+@pytest.mark.slow
+def test_response_body_ends_at_deadline(name: str, endured: Endured) -> None:
     answer, receiver = endured.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (200, "", 1)
-    assert answer.duration_ms < ENDURING.total * 1000 + MARGIN_MS
+    assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS
     assert len(answer.excerpt) <= 4096
 
 
-def test_who_never_ends_does_not_fill_the_memory(endured: Endured) -> None:
+@pytest.mark.slow
+def test_endless_response_does_not_fill_memory(endured: Endured) -> None:
     assert endured.peak < 2_000_000
 
 
-def test_what_came_of_a_dripping_body_is_kept(endured: Endured) -> None:
+def test_received_part_of_slow_body_is_kept(endured: Endured) -> None:
     answer, _ = endured.met[BECAUSE]
     assert answer.error == "http_5xx"
     assert answer.excerpt.startswith("because.")
 
 
-def test_a_receiver_that_never_reads_is_left_in_time() -> None:
+def test_receiver_that_never_reads_ends_at_deadline() -> None:
     with listening(lambda line: line.wait(), reads=False) as receiver:
         url, big = receiver.url(), bytes(50_000_000)
-        answer = client.post(url, body=big, headers={}, policy=LOOPBACK, timeouts=SHORT)
+        answer = client.post(url, body=big, headers={}, policy=LOOPBACK, timeouts=SHORT_TIMEOUTS)
     assert answer.error == "timeout"
-    assert answer.duration_ms < SHORT.total * 1000 + MARGIN_MS
+    assert answer.duration_ms < SHORT_TIMEOUTS.total * 1000 + MARGIN_MS
 
 
-def test_an_answer_given_before_the_post_was_read_still_counts() -> None:
-    def refuses_early(line: Line) -> None:
+def test_response_before_request_was_read_counts() -> None:
+    def refuses_early(line: ReceiverConnection) -> None:
         line.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         line.sock.shutdown(socket.SHUT_RD)
         line.wait()
 
     with listening(refuses_early, reads=False) as receiver:
-        answer = client.post(receiver.url(), body=b"x" * 100, headers={}, policy=LOOPBACK, timeouts=PATIENT)
+        answer = client.post(
+            receiver.url(), body=b"x" * 100, headers={}, policy=LOOPBACK, timeouts=LONG_TIMEOUTS
+        )
     assert answer.status == 413

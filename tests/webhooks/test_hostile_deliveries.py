@@ -12,24 +12,24 @@ from django.conf import settings
 from pytest_django import Settings
 
 from tests.conftest import Shop
-from tests.webhooks.cast import NOW, make_endpoint, publish
+from tests.webhooks.builders import NOW, make_endpoint, publish
 from tests.webhooks.certificates import Authority
-from tests.webhooks.corpus import ask_by_default, resolving
-from tests.webhooks.posting import MARGIN_MS, OK
-from tests.webhooks.receivers import (
+from tests.webhooks.hostile_urls import resolving, set_default_resolver
+from tests.webhooks.misbehaving_receivers import (
     Receiver,
     Script,
     listening,
     replies,
+    then_closes,
     then_drips,
     then_floods,
-    then_hangs_up,
     then_stalls,
 )
-from webhooks import deliveries, doorbell
-from webhooks.models import Attempt, Delivery, Endpoint
+from tests.webhooks.post_calls import MARGIN_MS, OK
+from webhooks.delivery import dispatcher, wakeup
+from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "quiet", "trusting")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "no_wakeups", "trusted_authority")]
 
 # Who never ends is left after this, and has to be heard before.
 SECONDS = 4.0
@@ -42,7 +42,7 @@ GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass(frozen=True)
-class Kind:
+class Misbehavior:
     """What a receiver does, with TLS if it has any, and what becomes of the delivery."""
 
     script: Script
@@ -53,99 +53,120 @@ class Kind:
     is_endless: bool = False
 
 
-KINDS = {
-    "drips its head": Kind(then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: "), "pending", "timeout", is_endless=True),
-    "stalls in its head": Kind(then_stalls(b"HTTP/1.1 200 OK\r\n"), "pending", "timeout", is_endless=True),
-    "cuts its head": Kind(then_hangs_up(b"HTTP/1.1 200 OK\r\nX-Half: "), "pending", "protocol"),
-    "sends 100,000 headers": Kind(
+MISBEHAVIORS = {
+    "drips its head": Misbehavior(
+        then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: "), "pending", "timeout", is_endless=True
+    ),
+    "stalls in its head": Misbehavior(
+        then_stalls(b"HTTP/1.1 200 OK\r\n"), "pending", "timeout", is_endless=True
+    ),
+    "cuts its head": Misbehavior(then_closes(b"HTTP/1.1 200 OK\r\nX-Half: "), "pending", "protocol"),
+    "sends 100,000 headers": Misbehavior(
         replies(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"), "pending", "protocol"
     ),
-    "drips its body": Kind(then_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "succeeded", "", 200, is_endless=True),
-    "cuts its body": Kind(
-        then_hangs_up(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), "succeeded", "", 200
+    "drips its body": Misbehavior(
+        then_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "succeeded", "", 200, is_endless=True
     ),
-    "sends a gigabyte": Kind(then_floods(A_GIGABYTE, bytes(65536)), "succeeded", "", 200, is_endless=True),
-    "sends a gzip bomb": Kind(replies(ZIPPED + BOMB), "succeeded", "", 200),
-    "floods an error": Kind(
+    "cuts its body": Misbehavior(
+        then_closes(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), "succeeded", "", 200
+    ),
+    "sends a gigabyte": Misbehavior(
+        then_floods(A_GIGABYTE, bytes(65536)), "succeeded", "", 200, is_endless=True
+    ),
+    "sends a gzip bomb": Misbehavior(replies(ZIPPED + BOMB), "succeeded", "", 200),
+    "floods an error": Misbehavior(
         then_floods(b"HTTP/1.1 500 No\r\n\r\n", b"\0" * 65536), "pending", "http_5xx", 500, is_endless=True
     ),
-    "leads elsewhere": Kind(replies(ELSEWHERE), "pending", "http_3xx", 302),
-    "is gone": Kind(replies(GONE), "held", "http_4xx", 410),
-    "is somebody else": Kind(
+    "leads elsewhere": Misbehavior(replies(ELSEWHERE), "pending", "http_3xx", 302),
+    "is gone": Misbehavior(replies(GONE), "held", "http_4xx", 410),
+    "is somebody else": Misbehavior(
         replies(OK), "pending", "tls_cert", tls=lambda authority: authority.server("other.shop.test")
     ),
-    "has expired": Kind(
+    "has expired": Misbehavior(
         replies(OK), "pending", "tls_cert", tls=lambda authority: authority.server(HOST, days=-1)
     ),
-    "vouches for itself": Kind(
+    "vouches for itself": Misbehavior(
         replies(OK), "pending", "tls_cert", tls=lambda authority: authority.self_signed(HOST)
     ),
 }
 
 
 @pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_wakeups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody dials Redis."""
-    monkeypatch.setattr(doorbell, "ring", lambda: None)
+    monkeypatch.setattr(wakeup, "wake", lambda: None)
 
 
 @pytest.fixture
-def trusting(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def trusted_authority(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The authority of these tests is a public one, and every name leads to this machine."""
-    ask_by_default(resolving("127.0.0.1"), monkeypatch, tls=tls)
+    set_default_resolver(resolving("127.0.0.1"), monkeypatch, tls=tls)
 
 
 @contextmanager
-def standing_at(kind: Kind, shop: Shop, authority: Authority) -> Iterator[tuple[Receiver, Endpoint]]:
+def standing_at(
+    misbehavior: Misbehavior, shop: Shop, authority: Authority
+) -> Iterator[tuple[Receiver, Endpoint]]:
     """A receiver of this kind and the endpoint of the shop that leads to it."""
-    with listening(kind.script, tls=kind.tls(authority) if kind.tls else None) as receiver:
-        url = receiver.url(HOST, scheme="https" if kind.tls else "http")
+    with listening(
+        misbehavior.script, tls=misbehavior.tls(authority) if misbehavior.tls else None
+    ) as receiver:
+        url = receiver.url(HOST, scheme="https" if misbehavior.tls else "http")
         yield receiver, make_endpoint(shop, url)
 
 
-def check(kind: Kind, receiver: Receiver, endpoint: Endpoint) -> None:
+def check(misbehavior: Misbehavior, receiver: Receiver, endpoint: Endpoint) -> None:
     """The attempt tells what the receiver did."""
-    attempt = Attempt.objects.get(delivery__endpoint=endpoint)
-    assert (attempt.status, attempt.error, attempt.peer) == (kind.status, kind.error, "127.0.0.1")
-    assert (attempt.duration_ms or 0) < settings.WEBHOOK_SECONDS * 1000 + MARGIN_MS
+    attempt = DeliveryAttempt.objects.get(delivery__endpoint=endpoint)
+    assert (attempt.status, attempt.error, attempt.peer) == (
+        misbehavior.status,
+        misbehavior.error,
+        "127.0.0.1",
+    )
+    assert (attempt.duration_ms or 0) < settings.WEBHOOK_TIMEOUT_SECONDS * 1000 + MARGIN_MS
     assert len(attempt.excerpt) <= 4096
-    assert Delivery.objects.get(endpoint=endpoint).state == kind.state
+    assert Delivery.objects.get(endpoint=endpoint).state == misbehavior.state
     endpoint.refresh_from_db()
-    assert endpoint.status == ("disabled" if kind.status == 410 else "active")
-    assert len(receiver.heads) == (0 if kind.tls else 1)
+    assert endpoint.status == ("disabled" if misbehavior.status == 410 else "active")
+    assert len(receiver.heads) == (0 if misbehavior.tls else 1)
     assert receiver.sent < 20_000_000
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.is_endless])
-def test_the_attempt_tells_what_the_receiver_did(
+@pytest.mark.parametrize(
+    "name", [name for name, misbehavior in MISBEHAVIORS.items() if not misbehavior.is_endless]
+)
+def test_attempt_records_error_of_misbehaving_receiver(
     shop: Shop, authority: Authority, dialled: list[str], name: str
 ) -> None:
-    kind = KINDS[name]
-    with standing_at(kind, shop, authority) as (receiver, endpoint):
+    misbehavior = MISBEHAVIORS[name]
+    with standing_at(misbehavior, shop, authority) as (receiver, endpoint):
         publish(shop)
-        assert peak_of_drain(told=1) < 5_000_000
-    check(kind, receiver, endpoint)
+        assert peak_memory_of_drain(expected=1) < 5_000_000
+    check(misbehavior, receiver, endpoint)
     assert dialled == ["127.0.0.1"]
 
 
-def test_all_of_them_at_once_keep_nobody_from_being_told(
+@pytest.mark.slow
+def test_misbehaving_receivers_do_not_delay_a_good_one(
     shop: Shop, authority: Authority, dialled: list[str], settings: Settings
 ) -> None:
-    settings.WEBHOOK_SECONDS = SECONDS
-    kinds = [*KINDS.values(), Kind(replies(OK), "succeeded", "", 200)]
+    settings.WEBHOOK_TIMEOUT_SECONDS = SECONDS
+    kinds = [*MISBEHAVIORS.values(), Misbehavior(replies(OK), "succeeded", "", 200)]
     with ExitStack() as open_receivers:
-        met = [open_receivers.enter_context(standing_at(kind, shop, authority)) for kind in kinds]
+        met = [
+            open_receivers.enter_context(standing_at(misbehavior, shop, authority)) for misbehavior in kinds
+        ]
         publish(shop)
-        assert peak_of_drain(told=len(kinds)) < 5_000_000
-    for kind, (receiver, endpoint) in zip(kinds, met, strict=True):
-        check(kind, receiver, endpoint)
+        assert peak_memory_of_drain(expected=len(kinds)) < 5_000_000
+    for misbehavior, (receiver, endpoint) in zip(kinds, met, strict=True):
+        check(misbehavior, receiver, endpoint)
     assert dialled == ["127.0.0.1"] * len(kinds)
 
 
-def peak_of_drain(*, told: int) -> int:
+def peak_memory_of_drain(*, expected: int) -> int:
     """The most bytes of memory that it takes to tell so many."""
     tracemalloc.start()
-    assert deliveries.drain(now=lambda: NOW) == told
+    assert dispatcher.drain(now=lambda: NOW) == expected
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak

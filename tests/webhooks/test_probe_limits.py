@@ -9,10 +9,10 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from core.rates import Rate
+from core.rate_limits import RateLimit
 from tests.conftest import Shop, open_shop
-from tests.receiver import Receiver, Reply
-from tests.webhooks.cast import PAID, make_endpoint
+from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
 from webhooks import probes
 from webhooks.models import Endpoint
 
@@ -25,11 +25,11 @@ BURST = 3
 @pytest.fixture
 def rare(monkeypatch: pytest.MonkeyPatch) -> None:
     """So slow a rate that no place comes back during a test."""
-    monkeypatch.setattr(probes, "RATE", Rate(per_second=0.01, burst=BURST))
+    monkeypatch.setattr(probes, "RATE_PER_MERCHANT", RateLimit(per_second=0.01, burst=BURST))
 
 
 def register(shop: Shop, url: str) -> Any:
-    return shop.post(PATH, {"url": url, "events": [PAID]})
+    return shop.post(PATH, {"url": url, "events": [PAYMENT_SUCCEEDED]})
 
 
 def refused(answer: Any) -> bool:
@@ -63,7 +63,7 @@ def under_way(receiver: Receiver, *asks: Callable[[], Any]) -> Iterator[list[Fut
 
 @pytest.mark.usefixtures("rare")
 @pytest.mark.parametrize("probe", ["reachable", "off"])
-def test_beyond_the_burst_a_merchant_is_asked_to_wait(
+def test_probes_beyond_burst_are_rate_limited(
     shop: Shop, receiver: Receiver, settings: Settings, probe: str
 ) -> None:
     settings.WEBHOOK_PROBE = probe
@@ -75,7 +75,7 @@ def test_beyond_the_burst_a_merchant_is_asked_to_wait(
 
 
 @pytest.mark.usefixtures("rare")
-def test_urls_that_are_refused_count_too(shop: Shop, receiver: Receiver) -> None:
+def test_refused_urls_count_towards_probe_rate(shop: Shop, receiver: Receiver) -> None:
     codes = [register(shop, "https://10.0.0.1/").status_code for _ in range(BURST)]
     assert codes == [422] * BURST
     assert refused(register(shop, receiver.url()))
@@ -83,7 +83,7 @@ def test_urls_that_are_refused_count_too(shop: Shop, receiver: Receiver) -> None
 
 
 @pytest.mark.usefixtures("rare")
-def test_a_changed_url_counts_like_a_new_one_and_an_unchanged_one_not(shop: Shop, receiver: Receiver) -> None:
+def test_only_changed_urls_count_towards_probe_rate(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url("/0"))
     urls = [receiver.url(f"/{number}") for number in (0, 0, 1, 1, 2, 2, 3, 4)]
     answers = [shop.patch(f"{PATH}/{endpoint.id}", {"url": url}) for url in urls]
@@ -93,22 +93,22 @@ def test_a_changed_url_counts_like_a_new_one_and_an_unchanged_one_not(shop: Shop
 
 
 @pytest.mark.usefixtures("rare")
-def test_merchants_do_not_share_their_room(shop: Shop, rival: Shop, receiver: Receiver) -> None:
+def test_each_merchant_has_its_own_probe_rate(shop: Shop, other_shop: Shop, receiver: Receiver) -> None:
     for _ in range(BURST):
         register(shop, receiver.url())
     assert refused(register(shop, receiver.url()))
-    assert not refused(register(rival, receiver.url()))
+    assert not refused(register(other_shop, receiver.url()))
 
 
 @pytest.mark.usefixtures("rare")
-def test_a_refusal_for_haste_may_be_repeated_under_the_same_key(
+def test_rate_limited_probe_can_be_repeated_under_same_idempotency_key(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = {"url": receiver.url(), "events": [PAID]}
+    body = {"url": receiver.url(), "events": [PAYMENT_SUCCEEDED]}
     for _ in range(BURST):
         register(shop, receiver.url())
     assert refused(shop.post(PATH, body, key="once"))
-    monkeypatch.setattr(probes, "RATE", Rate(per_second=0.01, burst=BURST + 1))
+    monkeypatch.setattr(probes, "RATE_PER_MERCHANT", RateLimit(per_second=0.01, burst=BURST + 1))
     assert not refused(shop.post(PATH, body, key="once"))
 
 
@@ -133,21 +133,19 @@ def test_a_merchant_has_one_probe_at_a_time(receiver: Receiver) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_beyond_so_many_probes_at_once_others_are_asked_to_wait(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probes, "PATIENCE_SECONDS", 0.05)
-    late, *shops = (open_shop(f"Shop {number}") for number in range(probes.AT_ONCE + 1))
+def test_too_many_concurrent_probes_are_refused(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "WAIT_SECONDS", 0.05)
+    late, *shops = (open_shop(f"Shop {number}") for number in range(probes.MAX_CONCURRENT_PROBES + 1))
     asks = [lambda shop=shop: register(shop, receiver.url("/slow")) for shop in shops]
     with under_way(receiver, *asks):
         answer = register(late, receiver.url())
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "service_unavailable")
         assert int(answer.headers["Retry-After"]) > 0
-    assert len(receiver.requests) == probes.AT_ONCE
+    assert len(receiver.requests) == probes.MAX_CONCURRENT_PROBES
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_place_is_free_again_once_its_probe_has_ended(shop: Shop, receiver: Receiver) -> None:
+def test_probe_slot_is_released_after_probe(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", *[Reply(closes=True)] * 3, Reply())
     answers = [register(shop, receiver.url()).status_code for _ in range(4)]
     assert answers == [422, 422, 422, 200]

@@ -37,18 +37,18 @@ def test_the_vector_published_with_the_specification_holds() -> None:
 
 def test_a_new_secret_holds_32_random_bytes() -> None:
     first, second = signing.new_secret(), signing.new_secret()
-    assert len(signing.key_of(first)) == 32
+    assert len(signing.key_bytes(first)) == 32
     assert first != second
 
 
 @pytest.mark.parametrize("length", [24, 32, 64])
-def test_a_whsec_secret_keys_with_its_decoded_bytes(length: int) -> None:
-    assert signing.key_of(whsec(length)) == bytes(range(length))
+def test_key_of_whsec_secret_is_its_decoded_bytes(length: int) -> None:
+    assert signing.key_bytes(whsec(length)) == bytes(range(length))
 
 
 @pytest.mark.parametrize("text", ["my-secret", "ความลับ", "WHSEC_abc", " ", "TWZLUTly"])
-def test_any_other_text_keys_with_its_utf8_bytes(text: str) -> None:
-    assert signing.key_of(text) == text.encode()
+def test_key_of_other_secret_is_its_utf8_bytes(text: str) -> None:
+    assert signing.key_bytes(text) == text.encode()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_any_other_text_keys_with_its_utf8_bytes(text: str) -> None:
 )
 def test_a_malformed_secret_is_refused(secret: str) -> None:
     with pytest.raises(signing.BadSecret):
-        signing.key_of(secret)
+        signing.key_bytes(secret)
 
 
 def test_a_message_without_a_secret_is_not_sent_unsigned() -> None:
@@ -96,7 +96,7 @@ def test_the_standard_library_verifies_free_text_given_as_base64() -> None:
 
 
 @pytest.mark.parametrize("verifier", [whsec(32), whsec(48)])
-def test_both_secrets_verify_while_one_replaces_the_other(verifier: str) -> None:
+def test_signature_header_holds_one_signature_per_secret(verifier: str) -> None:
     headers = signed(whsec(48), whsec(32), timestamp=int(time.time()))
     assert len(headers["webhook-signature"].split(" ")) == 2
     Webhook(verifier).verify(BODY, headers)

@@ -9,32 +9,32 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from core.deadlines import Deadline
-from core.watchdog import GRACE_SECONDS, Watchdog
+from core.deadlines import WATCHDOG_GRACE_SECONDS, Deadline, Watchdog
 from tests.webhooks.certificates import Authority
-from tests.webhooks.posting import ENDURING, MARGIN_MS, post
-from tests.webhooks.receivers import listening, then_stalls
-from webhooks.reading import Incoming
+from tests.webhooks.misbehaving_receivers import listening, then_stalls
+from tests.webhooks.post_calls import MARGIN_MS, MEDIUM_TIMEOUTS, post
+from webhooks.http.response_reader import ResponseSocket
 
 HOST = "hooks.shop.test"
-MARGIN = GRACE_SECONDS + MARGIN_MS / 1000
+MARGIN = WATCHDOG_GRACE_SECONDS + MARGIN_MS / 1000
 
 
-def test_a_socket_is_shut_down_at_its_deadline_and_not_before() -> None:
+def test_watchdog_shuts_socket_down_at_deadline() -> None:
     sock, other = socket.socketpair()
     began = time.monotonic()
-    with sock, other, Watchdog().over(sock, Deadline.after(0.1)):
+    with sock, other, Watchdog().watch(sock, Deadline.after(0.1)):
         assert sock.recv(1) == b""
         assert 0.1 <= time.monotonic() - began < 0.1 + MARGIN
 
 
-def test_the_earliest_deadline_comes_first_and_what_has_ended_is_left_alone() -> None:
+@pytest.mark.slow
+def test_watchdog_handles_earliest_deadline_first() -> None:
     dog, pairs = Watchdog(), [socket.socketpair() for _ in range(3)]
     (late, _), (early, _), (done, other) = pairs
-    with dog.over(late, Deadline.after(60)):
-        with dog.over(done, Deadline.after(1)):
+    with dog.watch(late, Deadline.after(60)):
+        with dog.watch(done, Deadline.after(1)):
             pass
-        with dog.over(early, Deadline.after(1.1)):
+        with dog.watch(early, Deadline.after(1.1)):
             assert early.recv(1) == b""
         other.send(b"x")
         assert done.recv(1) == b"x"
@@ -45,12 +45,13 @@ def test_the_earliest_deadline_comes_first_and_what_has_ended_is_left_alone() ->
         sock.close()
 
 
-def test_a_post_ends_even_when_a_read_of_its_own_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_watchdog_ends_post_with_blocking_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Deadline, "left", lambda _: 60.0)
     with listening(then_stalls(b"HTTP/1.1 200 OK\r\nX-Half: ")) as receiver:
-        answer = post(receiver.url(), timeouts=ENDURING)
+        answer = post(receiver.url(), timeouts=MEDIUM_TIMEOUTS)
     assert (answer.status, answer.error) == (None, "timeout")
-    assert answer.duration_ms < ENDURING.total * 1000 + MARGIN * 1000
+    assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN * 1000
 
 
 @contextmanager
@@ -92,14 +93,14 @@ def flooding(tls: ssl.SSLContext) -> Iterator[tuple[int, threading.Event, thread
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_a_flood_of_session_tickets_does_not_hold_a_read(authority: Authority, tls: ssl.SSLContext) -> None:
+def test_flood_of_tls_session_tickets_ends_at_deadline(authority: Authority, tls: ssl.SSLContext) -> None:
     server = authority.server(HOST)
     server.num_tickets = 100_000
     with flooding(server) as (port, started, taken), socket.create_connection(("127.0.0.1", port)) as plain:
         sock = tls.wrap_socket(plain, server_hostname=HOST)
         assert started.wait(60)
         deadline = Deadline.after(0.05)
-        incoming = Incoming(sock, deadline).makefile("rb")
-        with Watchdog().over(sock, deadline), sock, incoming, suppress(OSError):
+        incoming = ResponseSocket(sock, deadline).makefile("rb")
+        with Watchdog().watch(sock, deadline), sock, incoming, suppress(OSError):
             incoming.readline()
         assert not taken.is_set()

@@ -6,12 +6,12 @@ import pytest
 from pytest_django import Settings
 
 from config.settings import WEBHOOKS_PER_MERCHANT
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.receiver import Receiver
-from tests.threads import at_once
-from tests.webhooks.asking import error_code, path_of
-from tests.webhooks.cast import NOW, PAID, make_endpoint
-from webhooks.models import Endpoint, EndpointAct
+from tests.webhook_receiver import Receiver
+from tests.webhooks.api_calls import error_code, webhook_path
+from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, make_endpoint
+from webhooks.models import Endpoint, EndpointAction
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
@@ -27,7 +27,7 @@ def small_limit(settings: Settings) -> None:
 
 
 def create(shop: Shop, url: str = "https://shop.example/hook", **options: Any) -> Any:
-    return shop.post(PATH, {"url": url, "events": [PAID]}, **options)
+    return shop.post(PATH, {"url": url, "events": [PAYMENT_SUCCEEDED]}, **options)
 
 
 def test_webhook_over_the_limit_is_refused_and_nothing_is_stored(shop: Shop) -> None:
@@ -36,7 +36,7 @@ def test_webhook_over_the_limit_is_refused_and_nothing_is_stored(shop: Shop) -> 
     assert error_code(answer) == (422, "too_many_webhooks")
     assert answer.json()["error"]["type"] == "validation_error"
     assert str(LIMIT) in answer.json()["error"]["message"]
-    assert Endpoint.objects.count() == EndpointAct.objects.count() == LIMIT
+    assert Endpoint.objects.count() == EndpointAction.objects.count() == LIMIT
 
 
 def test_default_limit_is_twenty_webhooks(shop: Shop, settings: Settings) -> None:
@@ -50,7 +50,7 @@ def test_deleted_webhook_does_not_count_towards_the_limit(shop: Shop) -> None:
     endpoints = [make_endpoint(shop) for _ in range(LIMIT)]
     make_endpoint(shop, deleted_at=NOW)
     assert create(shop).status_code == 422
-    assert shop.delete(path_of(endpoints[0])).status_code == 204
+    assert shop.delete(webhook_path(endpoints[0])).status_code == 204
     assert create(shop).status_code == 200
 
 
@@ -60,10 +60,10 @@ def test_disabled_webhook_counts_towards_the_limit(shop: Shop) -> None:
     assert create(shop).status_code == 422
 
 
-def test_each_merchant_has_its_own_webhook_limit(shop: Shop, rival: Shop) -> None:
+def test_each_merchant_has_its_own_webhook_limit(shop: Shop, other_shop: Shop) -> None:
     for _ in range(LIMIT):
         make_endpoint(shop)
-    assert create(rival).status_code == 200
+    assert create(other_shop).status_code == 200
 
 
 def test_merchant_at_the_limit_gets_no_probe(shop: Shop, receiver: Receiver, settings: Settings) -> None:
@@ -77,7 +77,7 @@ def test_merchant_at_the_limit_gets_no_probe(shop: Shop, receiver: Receiver, set
 def test_refusal_for_too_many_webhooks_is_not_stored_under_its_key(shop: Shop) -> None:
     endpoints = [make_endpoint(shop) for _ in range(LIMIT)]
     assert create(shop, key="once").status_code == 422
-    shop.delete(path_of(endpoints[0]))
+    shop.delete(webhook_path(endpoints[0]))
     assert create(shop, key="once").status_code == 200
     assert create(shop, key="once").headers["Idempotent-Replayed"] == "true"
 
@@ -96,6 +96,6 @@ def test_concurrent_creations_do_not_pass_the_webhook_limit(
     def one(number: int) -> int:
         return int(create(shop, key=f"key-{number}" if has_key else None).status_code)
 
-    codes = at_once(*[lambda number=number: one(number) for number in range(6)])
+    codes = run_concurrently(*[lambda number=number: one(number) for number in range(6)])
     assert sorted(codes) == [200, 422, 422, 422, 422, 422]
     assert Endpoint.objects.of(shop.merchant).count() == LIMIT

@@ -9,17 +9,17 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from banks import Word
+from banks import TransferResult
 from core import clock
-from tests.approvals.cast import decide_approval, staff
+from ledger import services as ledger
+from tests.approvals.builders import decide_approval, staff
 from tests.conftest import Shop, open_shop
-from tests.receipts.cast import Till, postings_of
-from tests.receipts.conftest import till
-from tests.refunds.cast import carry_out
-from tests.transfers.cast import Bank, pass_time
-from tests.withdrawals.cast import PATH, now_of, withdrawn, work
-from transactions import ledger
-from transfers.models import Step, Transfer
+from tests.reconciliation.cast import Till, postings_of
+from tests.reconciliation.conftest import till
+from tests.refunds.builders import send_due_refunds
+from tests.transfers.builders import Bank, pass_time
+from tests.withdrawals.builders import PATH, fetch_withdrawal, send_due_withdrawals, withdrawn
+from transfers.models import Transfer, TransferEvent
 from withdrawals import services
 from withdrawals.models import Withdrawal
 
@@ -27,7 +27,7 @@ __all__ = ["till"]
 
 LISTED = "/admin/withdrawals/withdrawal/"
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("books_are_right")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 SUM = 200_000
 
 
@@ -39,7 +39,7 @@ def shop(db: None) -> Shop:
 
 @pytest.fixture
 def bank_of_shop(served_by: Serving) -> Bank:
-    return served_by(sends=[Word("succeeded", "b-1")])
+    return served_by(sends=[TransferResult("succeeded", "b-1")])
 
 
 def held(till: Till) -> dict[str, Any]:
@@ -51,13 +51,13 @@ def held(till: Till) -> dict[str, Any]:
 
 
 def steps() -> list[str]:
-    return list(Step.objects.order_by("pk").values_list("what", flat=True))
+    return list(TransferEvent.objects.order_by("pk").values_list("type", flat=True))
 
 
 def try_again(times: int = 1) -> None:
     for _ in range(times):
         pass_time()
-        work()
+        send_due_withdrawals()
 
 
 def metric(name: str) -> float:
@@ -69,7 +69,7 @@ def test_a_withdrawal_is_not_submitted_after_its_money_was_reversed(till: Till, 
     made = held(till)
     try_again(3)
     assert bank_of_shop.sent == []
-    shown = now_of(till.shop, made)
+    shown = fetch_withdrawal(till.shop, made)
     assert (shown["status"], shown["pending_reason"]) == ("pending", "negative_balance")
     assert till.shop.get(PATH).json()["withdrawals"] == [shown]
     assert till.held() == {"available": 0, "reserved": SUM, "owed": SUM}
@@ -81,10 +81,10 @@ def test_an_approval_does_not_send_a_held_withdrawal(
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100_000
     made = held(till)
-    assert now_of(till.shop, made)["pending_reason"] == "negative_balance"
+    assert fetch_withdrawal(till.shop, made)["pending_reason"] == "negative_balance"
     decide_approval(made["withdrawal_id"], "approve")
     try_again(2)
-    assert (bank_of_shop.sent, now_of(till.shop, made)["status"]) == ([], "pending")
+    assert (bank_of_shop.sent, fetch_withdrawal(till.shop, made)["status"]) == ([], "pending")
     till.sold(SUM)
     try_again()
     assert bank_of_shop.sent == [made["withdrawal_id"]]
@@ -95,13 +95,16 @@ def test_the_hold_ends_when_later_payments_have_paid_the_debt(till: Till, bank_o
     try_again()
     till.sold(SUM - 100)
     try_again()
-    assert (bank_of_shop.sent, now_of(till.shop, made)["pending_reason"]) == ([], "negative_balance")
+    assert (bank_of_shop.sent, fetch_withdrawal(till.shop, made)["pending_reason"]) == (
+        [],
+        "negative_balance",
+    )
     till.sold(100)
-    assert now_of(till.shop, made)["pending_reason"] is None
+    assert fetch_withdrawal(till.shop, made)["pending_reason"] is None
     try_again()
     assert bank_of_shop.sent == [made["withdrawal_id"]]
-    assert now_of(till.shop, made)["status"] == "succeeded"
-    assert steps() == ["queued", "held", "told", "succeeded"]
+    assert fetch_withdrawal(till.shop, made)["status"] == "succeeded"
+    assert steps() == ["queued", "held", "submitted", "succeeded"]
     assert till.held() == {"available": 0, "reserved": 0}
 
 
@@ -110,7 +113,7 @@ def test_a_merchant_without_debt_is_not_held(till: Till, bank_of_shop: Bank) -> 
     till.sold(SUM)
     made = withdrawn(till.shop, amount=SUM)
     till.takes_back(credit)
-    assert now_of(till.shop, made)["pending_reason"] is None
+    assert fetch_withdrawal(till.shop, made)["pending_reason"] is None
     try_again()
     assert bank_of_shop.sent == [made["withdrawal_id"]]
 
@@ -128,7 +131,7 @@ def test_the_money_of_a_held_withdrawal_that_is_canceled_pays_the_debt_first(
     assert bank_of_shop.sent == []
     assert till.shop.post(f"{PATH}/{second['withdrawal_id']}/cancel").status_code == 200
     assert till.held() == {"available": 50_000, "reserved": 0}
-    ledger.fold_due(now=clock.now())
+    ledger.roll_up_due(now=clock.now())
     assert till.held() == {"available": 50_000, "reserved": 0}
 
 
@@ -136,22 +139,22 @@ def test_a_held_withdrawal_that_staff_reject_pays_the_debt(till: Till, settings:
     settings.APPROVAL_ITEM_LIMIT = 100_000
     made = held(till)
     decide_approval(made["withdrawal_id"], "reject")
-    assert now_of(till.shop, made)["status"] == "failed"
+    assert fetch_withdrawal(till.shop, made)["status"] == "failed"
     assert till.held() == {"available": 0, "reserved": 0}
 
 
 def test_a_withdrawal_whose_bank_could_not_be_reached_is_held_too(till: Till, served_by: Serving) -> None:
-    bank = served_by(sends=[Word("not_sent"), Word("succeeded", "b-1")])
+    bank = served_by(sends=[TransferResult("not_sent"), TransferResult("succeeded", "b-1")])
     credit = till.sold(SUM)
     made = withdrawn(till.shop, amount=SUM)
-    work()
+    send_due_withdrawals()
     till.takes_back(credit)
     try_again(2)
     assert bank.sent == [made["withdrawal_id"]]
-    assert steps() == ["queued", "told", "unreached", "held"]
+    assert steps() == ["queued", "submitted", "not_sent", "held"]
     till.sold(SUM)
     try_again()
-    assert now_of(till.shop, made)["status"] == "succeeded"
+    assert fetch_withdrawal(till.shop, made)["status"] == "succeeded"
 
 
 def test_a_refund_is_not_held(till: Till, bank_of_shop: Bank) -> None:
@@ -159,7 +162,7 @@ def test_a_refund_is_not_held(till: Till, bank_of_shop: Bank) -> None:
     till.refund(str(first.payment_id), amount=SUM)
     withdrawn(till.shop, amount=SUM)
     till.takes_back(second)
-    carry_out(2)
+    send_due_refunds(2)
     assert till.shop.payment(str(first.payment_id))["status"] == "refunded"
 
 
@@ -195,15 +198,15 @@ def test_held_withdrawal_is_not_overdue_at_its_bank(till: Till, bank_of_shop: Ba
 def test_the_database_refuses_to_submit_in_debt(till: Till) -> None:
     held(till)
     with (
-        pytest.raises(DatabaseError, match="nothing is sent for a merchant that owes"),
+        pytest.raises(DatabaseError, match="a merchant with a debt cannot send money"),
         transaction.atomic(),
         connection.cursor() as cursor,
     ):
-        cursor.execute("UPDATE transfers_transfer SET state = 'told', told_at = now()")
+        cursor.execute("UPDATE transfers_transfer SET state = 'submitted', submitted_at = now()")
     assert Transfer.objects.get().state == "queued"
 
 
-def test_the_debt_is_judged_with_what_waits_to_be_folded(till: Till) -> None:
+def test_debt_includes_pending_entries(till: Till) -> None:
     held(till)
     till.sold(SUM)
     assert services.is_in_debt(till.shop.merchant.id) is False

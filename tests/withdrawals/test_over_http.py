@@ -7,18 +7,18 @@ import pytest
 from pytest_django import Settings
 
 from core import clock
-from receipts.models import Notice
-from sandbox import sending
-from sandbox.models import SandboxCall, SandboxOrder
+from reconciliation.models import BankNotification
+from sandbox import callbacks
+from sandbox.models import SandboxCallback, SandboxOrder
 from tests.conftest import Shop
 from tests.stack import wait_until
-from tests.withdrawals.cast import balance, events_of, now_of, withdrawn
+from tests.withdrawals.builders import balance, events_of, fetch_withdrawal, withdrawn
 from withdrawals.tasks import run_due
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("books_are_right"),
+    pytest.mark.usefixtures("audit_is_clean"),
 ]
 
 
@@ -26,7 +26,7 @@ pytestmark = [
 def service(live_server: Any, settings: Settings) -> None:
     """The service and the bank, which live at one address."""
     settings.BASE_URL = live_server.url
-    settings.TRANSFER_PACE = 10
+    settings.TRANSFER_SPEEDUP = 10
 
 
 def ended(shop: Shop, account: str, status: str) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def ended(shop: Shop, account: str, status: str) -> dict[str, Any]:
 
     def is_over() -> bool:
         run_due()
-        return bool(now_of(shop, made)["status"] == status)
+        return bool(fetch_withdrawal(shop, made)["status"] == status)
 
     wait_until(is_over, 60)
-    return now_of(shop, made)
+    return fetch_withdrawal(shop, made)
 
 
 def test_an_account_like_any_other_is_paid(shop: Shop) -> None:
@@ -65,10 +65,13 @@ def test_0004_comes_back_after_it_had_arrived(shop: Shop, monkeypatch: pytest.Mo
     monkeypatch.setattr("sandbox.orders.RETURNS_AFTER", timedelta(hours=1))
     made = ended(shop, "4051230004", "succeeded")
     assert balance(shop) == (50_000, 0)
-    SandboxCall.objects.update(due_at=clock.now())
-    assert sending.run_once() == 1
-    back = now_of(shop, made)
+    SandboxCallback.objects.update(due_at=clock.now())
+    assert callbacks.run_once() == 1
+    back = fetch_withdrawal(shop, made)
     assert (back["status"], back["failure_code"]) == ("failed", "returned_by_bank")
     assert back["completed_at"] == made["completed_at"]
-    assert (balance(shop), Notice.objects.filter(verdict="new", receipt=None).count()) == ((150_000, 0), 1)
+    assert (balance(shop), BankNotification.objects.filter(result="new", movement=None).count()) == (
+        (150_000, 0),
+        1,
+    )
     assert events_of(made)[-2:] == ["withdrawal.succeeded", "withdrawal.failed"]

@@ -8,37 +8,37 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from banks import Word
+from banks import TransferResult
 from core import clock, ids
-from tests.conftest import BankCaller, Shop, new_client, open_shop
-from tests.threads import at_once
-from tests.transfers.cast import Bank
-from tests.withdrawals.cast import (
+from ledger import services as ledger
+from ledger.errors import InsufficientFunds
+from ledger.models import Entry, JournalType
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import (
     PATH,
     balance,
     events_of,
     fund,
+    send_due_withdrawals,
     sent_out,
     withdrawal_request,
     withdrawn,
-    work,
 )
-from transactions import ledger
-from transactions.errors import InsufficientFunds
-from transactions.models import Entry, Fact
 from webhooks.models import Event
-from withdrawals.models import Status, Withdrawal
+from withdrawals.models import Withdrawal, WithdrawalStatus
 
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-in_right_books = pytest.mark.usefixtures("books_are_right")
+in_right_books = pytest.mark.usefixtures("audit_is_clean")
 CLIENTS = 32
 SUM, PIECE = 5_000_000, 130_000
 FIT = SUM // PIECE
 
 
 @pytest.fixture
-def shop(bank: BankCaller) -> Shop:
+def shop(bank: SandboxBankClient) -> Shop:
     shop = open_shop("Race")
     for _ in range(5):
         fund(shop, bank, SUM // 5)
@@ -64,7 +64,7 @@ def check_books(shop: Shop) -> None:
     """All sums to zero, and all that is not the merchant's any more went out."""
     lines = Entry.objects.values_list("account_id", "amount")
     assert sum(amount for _, amount in lines) == 0
-    succeeded = Withdrawal.objects.filter(status=Status.SUCCEEDED)
+    succeeded = Withdrawal.objects.filter(status=WithdrawalStatus.SUCCEEDED)
     out = sum(succeeded.values_list("amount", flat=True))
     assert sent_out() == out - SUM
     assert sum(balance(shop)) == SUM - out
@@ -72,14 +72,14 @@ def check_books(shop: Shop) -> None:
 
 @in_right_books
 def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, served_by: Serving) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
-    answers = [each for told in at_once(*[asking(shop, n) for n in range(CLIENTS)]) for each in told]
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
+    answers = [each for told in run_concurrently(*[asking(shop, n) for n in range(CLIENTS)]) for each in told]
     assert Counter(answer.status_code for answer in answers) == {200: 2 * FIT, 402: 4 * CLIENTS - 2 * FIT}
     made = {answer.json()["withdrawal_id"] for answer in answers if answer.status_code == 200}
     assert len(made) == FIT == Withdrawal.objects.count()
     assert balance(shop) == (SUM - FIT * PIECE, FIT * PIECE)
     check_books(shop)
-    at_once(*[work] * 4)
+    run_concurrently(*[send_due_withdrawals] * 4)
     assert sorted(bank.sent) == sorted(made)
     assert balance(shop) == (SUM - FIT * PIECE, 0)
     assert sent_out() == FIT * PIECE - SUM
@@ -90,7 +90,7 @@ def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, se
 @in_right_books
 def test_the_same_request_at_once_is_one_withdrawal(shop: Shop) -> None:
     asked = withdrawal_request(amount=PIECE)
-    answers = at_once(*[partial(own(shop).post, PATH, asked, key="one") for _ in range(20)])
+    answers = run_concurrently(*[partial(own(shop).post, PATH, asked, key="one") for _ in range(20)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
     assert Withdrawal.objects.count() == 1
@@ -105,10 +105,10 @@ def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
             with transaction.atomic():
                 ledger.reserve(
                     merchant_id=shop.merchant.id,
-                    fact=Fact.REFUND_RESERVED,
+                    type=JournalType.REFUND_RESERVED,
                     subject_id=ids.new("ref_", at),
                     amount=PIECE,
-                    at=at,
+                    now=at,
                 )
         except InsufficientFunds:
             return [0]
@@ -116,7 +116,7 @@ def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
 
     # Neither alone can take all there is: 16 refunds, 32 withdrawals.
     refunds = [refund] * (CLIENTS // 2)
-    results = at_once(*refunds, *[asking(shop, n) for n in range(CLIENTS // 2)])
+    results = run_concurrently(*refunds, *[asking(shop, n) for n in range(CLIENTS // 2)])
     refunded = sum(satang for told in results[: len(refunds)] for satang in told)
     withdrawn_ = sum(Withdrawal.objects.values_list("amount", flat=True))
     assert refunded + withdrawn_ == FIT * PIECE
@@ -125,15 +125,15 @@ def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
 
 
 @in_right_books
-def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: BankCaller) -> None:
+def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: SandboxBankClient) -> None:
     codes = [shop.qr_code(amount=100_000) for _ in range(40)]
-    tellers = [BankCaller(new_client()) for _ in range(8)]
+    tellers = [SandboxBankClient(new_client()) for _ in range(8)]
 
-    def pay(teller: BankCaller, mine: list[Any]) -> list[Any]:
-        return [teller.tell(code) for code in mine]
+    def pay(teller: SandboxBankClient, mine: list[Any]) -> list[Any]:
+        return [teller.notify(code) for code in mine]
 
     paying = [partial(pay, teller, codes[n::8]) for n, teller in enumerate(tellers)]
-    answers = at_once(*paying, *[asking(shop, n, 4) for n in range(8)])
+    answers = run_concurrently(*paying, *[asking(shop, n, 4) for n in range(8)])
     assert {answer.status_code for told in answers for answer in told} <= {200, 402}
     reserved = sum(Withdrawal.objects.values_list("amount", flat=True))
     assert balance(shop) == (SUM + 4_000_000 - reserved, reserved)
@@ -143,10 +143,12 @@ def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: BankCaller)
 @in_right_books
 @pytest.mark.parametrize("_", range(10))
 def test_one_is_either_canceled_or_sent(shop: Shop, served_by: Serving, _: int) -> None:
-    bank = served_by(sends=[Word("succeeded", "b-1")])
+    bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=PIECE)
     path = f"{PATH}/{made['withdrawal_id']}/cancel"
-    answers = at_once(*[partial(own(shop).post, path) for _ in range(3)], *[work] * 3)
+    answers = run_concurrently(
+        *[partial(own(shop).post, path) for _ in range(3)], *[send_due_withdrawals] * 3
+    )
     canceled = [answer.status_code for answer in answers if answer is not None]
     status = Withdrawal.objects.get().status
     if 200 in canceled:

@@ -5,7 +5,7 @@ from django.core.management.base import CommandError, CommandParser
 from approvals import payout_accounts as accounts
 from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
-from core import clock, origin, thaibanks
+from core import clock, request_context, thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
 from merchants import services
@@ -17,35 +17,39 @@ class Command(SealingCommand):
     help = "The accounts that a merchant's money may go to. A list has no effect until it is switched on."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        acts = parser.add_subparsers(dest="act", required=True)
-        for act, said in [
+        actions = parser.add_subparsers(dest="action", required=True)
+        for action, help_text in [
             ("list", "Show the list."),
             ("on", "Send money to listed accounts only."),
             ("off", "Send money to any account."),
         ]:
-            acts.add_parser(act, help=said).add_argument("merchant_id")
-        add = acts.add_parser("add", help="Add an account; it can be used after the waiting period.")
+            actions.add_parser(action, help=help_text).add_argument("merchant_id")
+        add = actions.add_parser("add", help="Add an account; it can be used after the waiting period.")
         add.add_argument("merchant_id")
         add.add_argument("--bank", required=True, help="Its 3-digit code or short name.")
         add.add_argument("--account", required=True, help="Digits and nothing else.")
         add.add_argument("--name", required=True, help="The holder, as the bank knows them.")
-        remove = acts.add_parser("remove", help="Remove an account at once.")
+        remove = actions.add_parser("remove", help="Remove an account at once.")
         remove.add_argument("account_id")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        by, now, act = origin.current().actor or "command:payout_accounts", clock.now(), options["act"]
-        if act == "remove":
+        actor, now, action = (
+            request_context.current().actor or "command:payout_accounts",
+            clock.now(),
+            options["action"],
+        )
+        if action == "remove":
             try:
-                return f"Removed: {accounts.remove(options['account_id'], by=by, now=now)}"
+                return f"Removed: {accounts.remove(options['account_id'], actor=actor, now=now)}"
             except PayoutAccountNotFound:
                 raise CommandError("No such account is on a list.") from None
         merchant = _merchant(options["merchant_id"])
-        if act in ("on", "off"):
-            accounts.restrict(merchant, act == "on", by=by, now=now)
-            return f"The list of {merchant.id} is {act}."
-        if act == "list":
+        if action in ("on", "off"):
+            accounts.restrict(merchant, action == "on", actor=actor, now=now)
+            return f"The list of {merchant.id} is {action}."
+        if action == "list":
             return _listed(merchant)
-        made = _add(merchant, options, by=by, now=now)
+        made = _add(merchant, options, actor=actor, now=now)
         return f"Added: {made.id} {made}, to be used from {iso(made.usable_at)} on"
 
 
@@ -78,6 +82,6 @@ def _listed(merchant: Merchant) -> str:
 
 def _merchant(merchant_id: str) -> Merchant:
     try:
-        return services.merchant_by_id(merchant_id)
+        return services.find_merchant(merchant_id)
     except MerchantNotFound as error:
         raise CommandError(error.text) from None

@@ -9,8 +9,8 @@ from core import clock
 from merchants import services
 from merchants.models import Merchant
 
-ADMIN = "admin"
-SHOP = "Demo Coffee"
+ADMIN_NAME = "admin"
+SHOP_NAME = "Demo Coffee"
 
 
 class Command(BaseCommand):
@@ -19,18 +19,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         merchant, secret = self._merchant()
         made = {"merchant_id": merchant.id, "secret_key": secret}
-        return json.dumps(made | {"admin_user": ADMIN, "admin_password": self._password()})
+        return json.dumps(made | {"admin_user": ADMIN_NAME, "admin_password": self._password()})
 
     def _merchant(self) -> tuple[Merchant, str]:
-        merchant = Merchant.objects.filter(name=SHOP, mode="test").first()
+        merchant = Merchant.objects.filter(name=SHOP_NAME, mode="test").first()
         if merchant is None:
-            return services.create_merchant(name=SHOP, mode="test", now=clock.now())
+            return services.create_merchant(name=SHOP_NAME, mode="test", now=clock.now())
         return merchant, services.issue_key(merchant=merchant, now=clock.now())[1]
 
     def _password(self) -> str:
         """Of the new staff user; one that is there already belongs to somebody."""
-        if User.objects.filter(username=ADMIN).exists():
+        if User.objects.filter(username=ADMIN_NAME).exists():
             return "(as it was)"
         password = get_random_string(20)
-        User.objects.create_superuser(ADMIN, password=password)
+        User.objects.create_superuser(ADMIN_NAME, password=password)
         return password

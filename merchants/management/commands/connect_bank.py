@@ -10,10 +10,10 @@ from django.core.management.base import CommandError, CommandParser
 import banks
 from core import clock
 from core.commands import SealingCommand
-from merchants import links, printing
+from merchants import bank_connections, command_output
+from merchants.bank_connections import ConnectionConfig
 from merchants.errors import MerchantNotFound
-from merchants.links import Terms
-from merchants.models import BankLink
+from merchants.models import BankConnection
 
 
 class Command(SealingCommand):
@@ -23,9 +23,9 @@ class Command(SealingCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = _needs()
+        parser.epilog = _credential_help()
         parser.add_argument("merchant_id")
-        parser.add_argument("--bank", required=True, choices=sorted(banks.LIVE))
+        parser.add_argument("--bank", required=True, choices=sorted(banks.LIVE_BANKS))
         parser.add_argument("--biller-id", required=True, help="15 digits, given by the bank.")
         parser.add_argument("--reference2", default="", help="Sent in each code if given.")
         parser.add_argument("--reference3", default="", help="Sent in each code; the prefix at SCB.")
@@ -39,11 +39,11 @@ class Command(SealingCommand):
             metavar="CIDR",
             help="Networks that the bank calls from. Left out, also when renewing: any.",
         )
-        parser.add_argument("--renew-door", action="store_true", help="The old address stops working.")
-        printing.add_json_option(parser)
+        parser.add_argument("--renew-address", action="store_true", help="The old address stops working.")
+        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
-        terms = Terms(
+        config = ConnectionConfig(
             bank=options["bank"],
             biller_id=options["biller_id"],
             reference2=options["reference2"],
@@ -52,50 +52,52 @@ class Command(SealingCommand):
             callers=options["callers"],
         )
         try:
-            link, secret = links.connect(
+            connection, secret = bank_connections.connect(
                 merchant_id=options["merchant_id"],
-                terms=terms,
+                config=config,
                 now=clock.now(),
-                renew_door=options["renew_door"],
+                renew_address=options["renew_address"],
             )
         except MerchantNotFound as error:
             raise CommandError(error.text) from None
         except ValidationError as error:
-            raise CommandError(printing.complaint(error)) from None
-        return printing.report(_told(link, secret), as_json=options["json"])
+            raise CommandError(command_output.validation_message(error)) from None
+        return command_output.format_output(_output(connection, secret), as_json=options["json"])
 
 
-def _told(link: BankLink, secret: str | None) -> printing.Values:
-    told: printing.Values = {
-        "merchant_id": link.merchant_id,
-        "bank": link.bank,
-        "biller_id": link.merchant.biller_id,
-        "callers": ", ".join(link.callers) or "any",
+def _output(connection: BankConnection, secret: str | None) -> command_output.Values:
+    values: command_output.Values = {
+        "merchant_id": connection.merchant_id,
+        "bank": connection.bank,
+        "biller_id": connection.merchant.biller_id,
+        "callers": ", ".join(connection.callers) or "any",
     }
-    url = f"{settings.BASE_URL}/banks/{link.bank}/notices/{secret}" if secret else None
-    return {**told, "callback_url": url}
+    url = f"{settings.BASE_URL}/banks/{connection.bank}/notices/{secret}" if secret else None
+    return {**values, "callback_url": url}
 
 
 def _credentials(source: str) -> dict[str, object]:
     try:
-        told = json.loads(sys.stdin.read() if source == "-" else Path(source).read_text())
+        credentials = json.loads(sys.stdin.read() if source == "-" else Path(source).read_text())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no JSON"
         raise CommandError(f"--credentials: {source} cannot be read: {reason}.") from None
-    if not isinstance(told, dict):
-        raise CommandError("--credentials: a JSON object is needed, such as " + _example())
-    return told
+    if not isinstance(credentials, dict):
+        raise CommandError("--credentials: a JSON object is needed, such as " + _example_credentials())
+    return credentials
 
 
-def _example() -> str:
-    return json.dumps({need.name: "..." for need in banks.LIVE["scb"].needs if need.default is None})
-
-
-def _needs() -> str:
-    """What the credentials of each bank are."""
-    told = (
-        f"{name}: {', '.join(need.name for need in bank.needs if need.default is None)}; and if they differ, "
-        f"{', '.join(need.name for need in bank.needs if need.default is not None)}."
-        for name, bank in sorted(banks.LIVE.items())
+def _example_credentials() -> str:
+    return json.dumps(
+        {need.name: "..." for need in banks.LIVE_BANKS["scb"].credential_fields if need.default is None}
     )
-    return f"Credentials by bank. {' '.join(told)}"
+
+
+def _credential_help() -> str:
+    """What the credentials of each bank are."""
+    lines = (
+        f"{name}: {', '.join(need.name for need in bank.credential_fields if need.default is None)}; and if they differ, "
+        f"{', '.join(need.name for need in bank.credential_fields if need.default is not None)}."
+        for name, bank in sorted(banks.LIVE_BANKS.items())
+    )
+    return f"Credentials by bank. {' '.join(lines)}"

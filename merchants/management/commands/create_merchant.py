@@ -4,7 +4,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
-from merchants import printing, services
+from merchants import command_output, services
 from merchants.models import Mode
 
 
@@ -14,8 +14,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--name", required=True, help="What the shop is called.")
         parser.add_argument("--mode", required=True, choices=Mode.values)
-        printing.add_key_options(parser)
-        printing.add_json_option(parser)
+        command_output.add_key_options(parser)
+        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         try:
@@ -27,7 +27,7 @@ class Command(BaseCommand):
                 networks=options["networks"],
             )
         except ValidationError as error:
-            raise CommandError(printing.complaint(error)) from None
+            raise CommandError(command_output.validation_message(error)) from None
         key = merchant.keys.get()
-        values: printing.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
-        return printing.report(values | printing.key_fields(key), as_json=options["json"])
+        values: command_output.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
+        return command_output.format_output(values | command_output.key_fields(key), as_json=options["json"])

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
-from merchants import printing, services
+from merchants import command_output, services
 from merchants.errors import KeyNotFound
 
 
@@ -12,13 +12,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("key_id")
-        printing.add_json_option(parser)
+        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         try:
             key = services.revoke_key(key_id=options["key_id"], now=clock.now())
         except KeyNotFound as error:
             raise CommandError(error.text) from None
-        return printing.report(
+        return command_output.format_output(
             {"key_id": key.id, "revoked_at": clock.iso_or_none(key.revoked_at)}, as_json=options["json"]
         )

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
-from merchants import printing, services
+from merchants import command_output, services
 from merchants.errors import KeyNotFound, KeyNotRollable
 
 
@@ -13,7 +13,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("key_id")
         parser.add_argument("--overlap-hours", type=int, default=24, help="0 to 168; 24 unless given.")
-        printing.add_json_option(parser)
+        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         try:
@@ -22,9 +22,9 @@ class Command(BaseCommand):
             )
         except (KeyNotFound, KeyNotRollable, ValueError) as error:
             raise CommandError(str(error)) from None
-        values: printing.Values = {
+        values: command_output.Values = {
             "key_id": key.id,
             "secret_key": secret,
             "expires_at": clock.iso_or_none(key.expires_at),
         }
-        return printing.report(values | printing.key_fields(key), as_json=options["json"])
+        return command_output.format_output(values | command_output.key_fields(key), as_json=options["json"])

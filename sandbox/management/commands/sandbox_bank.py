@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from sandbox.counter import open_counter
-from sandbox.switchboard import Switchboard
+from sandbox.acquirer_server import run_acquirer_server
+from sandbox.callback_worker import CallbackWorker
 
 
 class Command(BaseCommand):
@@ -17,8 +17,8 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         if not settings.SANDBOX_BANK_SECRET:
             raise CommandError("There is no sandbox bank without SANDBOX_BANK_SECRET.")
-        switchboard = Switchboard()
+        worker = CallbackWorker()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: switchboard.stop())
-        with open_counter() if settings.SANDBOX_ACQUIRER_URL else nullcontext():
-            switchboard.run()
+            signal.signal(number, lambda *_: worker.stop())
+        with run_acquirer_server() if settings.SANDBOX_ACQUIRER_URL else nullcontext():
+            worker.run()

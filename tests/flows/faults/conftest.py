@@ -8,36 +8,38 @@ from random import Random, SystemRandom
 import psycopg
 import pytest
 
-from tests.flows.conftest import Till
+from tests.flows.conftest import ShopClient
 from tests.flows.faults.hooks import Hook
-from tests.receiver import Receiver
 from tests.stack import Stack, wait_until
+from tests.webhook_receiver import Receiver
 
-WEBHOOK_SECONDS = 10
+WEBHOOK_TIMEOUT_SECONDS = 10
 # How long nobody takes over from a worker that is gone: a post's time and 15 seconds.
-LEASE_SECONDS = WEBHOOK_SECONDS + 15
+LEASE_SECONDS = WEBHOOK_TIMEOUT_SECONDS + 15
 
 
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Its limit is out of reach but on, so that every request asks Redis."""
     folder = tmp_path_factory.mktemp("frail") / "data"
-    with Stack(folder, RATE_LIMIT="10000", WEBHOOK_PACE="1", WEBHOOK_SECONDS=str(WEBHOOK_SECONDS)) as running:
+    with Stack(
+        folder, RATE_LIMIT="10000", WEBHOOK_SPEEDUP="1", WEBHOOK_TIMEOUT_SECONDS=str(WEBHOOK_TIMEOUT_SECONDS)
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def till(stack: Stack) -> Till:
+def shop_client(stack: Stack) -> ShopClient:
     """A new merchant's, in an instance that has got over the test before."""
     wait_until(stack.is_ready, 180)
     made = json.loads(stack.manage("create_merchant", "--name", "Frail", "--mode", "test", "--json"))
-    return Till(stack.base_url, made["secret_key"])
+    return ShopClient(stack.base_url, made["secret_key"])
 
 
 @pytest.fixture
-def register(till: Till, endpoint: Receiver) -> Callable[[str], Hook]:
+def register(shop_client: ShopClient, endpoint: Receiver) -> Callable[[str], Hook]:
     """Register a path of the receiver for the payments that are made."""
-    return lambda path: Hook.register(till, endpoint, path)
+    return lambda path: Hook.register(shop_client, endpoint, path)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import requests
 
-from tests.flows.conftest import Till
-from tests.receiver import Receiver
+from tests.flows.conftest import ShopClient
 from tests.stack import wait_until
+from tests.webhook_receiver import Receiver
 
 SECRET = "whsec_" + "c2VjcmV0" * 5
 PAGE = 100
@@ -19,20 +19,20 @@ PAGE = 100
 class Hook:
     """A webhook for `payment.pending`. `ping` is the id of the message that asked whether it is there."""
 
-    till: Till
+    till: ShopClient
     receiver: Receiver
     path: str
     id: str
     ping: str
 
     @classmethod
-    def register(cls, till: Till, receiver: Receiver, path: str) -> Self:
+    def register(cls, till: ShopClient, receiver: Receiver, path: str) -> Self:
         wanted = {"url": receiver.url(path), "events": ["payment.pending"], "secret": SECRET}
         made = till.post("/v1/webhooks", wanted)
         (ping,) = receiver.to(path)
         return cls(till, receiver, path, made["webhook_id"], ping.headers["webhook-id"])
 
-    def told(self) -> Counter[str]:
+    def delivered(self) -> Counter[str]:
         """How many times each event arrived, by its id."""
         ids = Counter(request.headers["webhook-id"] for request in self.receiver.to(self.path))
         del ids[self.ping]
@@ -40,7 +40,7 @@ class Hook:
 
     def wait_for(self, event_ids: Set[str], seconds: float) -> None:
         """Return when each of them has arrived. Raises TimeoutError."""
-        wait_until(lambda: event_ids <= self.told().keys(), seconds)
+        wait_until(lambda: event_ids <= self.delivered().keys(), seconds)
 
     def wait_for_none_waiting(self, seconds: float = 60) -> None:
         """Return when no delivery is waiting or under way. Raises TimeoutError."""
@@ -69,18 +69,18 @@ class Hook:
     def status(self) -> str:
         return str(self.till.get(f"/v1/webhooks/{self.id}")["status"])
 
-    def switch(self, status: str) -> None:
+    def set_status(self, status: str) -> None:
         """Make it `active` or `disabled`."""
-        answer = requests.patch(
+        response = requests.patch(
             f"{self.till.base_url}/v1/webhooks/{self.id}",
             json={"status": status},
             headers={"Authorization": f"Bearer {self.till.secret_key}"},
             timeout=60,
         )
-        assert answer.json()["status"] == status, answer.text
+        assert response.json()["status"] == status, response.text
 
 
-def everything(till: Till, path: str, plural: str) -> list[dict[str, Any]]:
+def everything(till: ShopClient, path: str, plural: str) -> list[dict[str, Any]]:
     """All pages of a list, the newest first."""
     rows: list[dict[str, Any]] = []
     while True:
@@ -90,7 +90,7 @@ def everything(till: Till, path: str, plural: str) -> list[dict[str, Any]]:
             return rows
 
 
-def events_by_payment(till: Till) -> dict[str, str]:
+def events_by_payment(till: ShopClient) -> dict[str, str]:
     """The id of each payment's event. Asserts that none has two, as nothing is paid or expires here."""
     events = everything(till, "/v1/events", "events")
     ids = {event["data"]["payment_id"]: event["event_id"] for event in events}

@@ -11,7 +11,7 @@ from itertools import count
 import orjson
 import requests
 
-from tests.flows.conftest import Till
+from tests.flows.conftest import ShopClient
 from tests.stack import wait_until
 
 PATIENCE = 60.0
@@ -32,7 +32,7 @@ class Answer:
 class Load:
     """Each code has a key of its own, which is its reference too, and is asked for until it is there."""
 
-    def __init__(self, till: Till, pause: float) -> None:
+    def __init__(self, till: ShopClient, pause: float) -> None:
         self.till = till
         self.pause = pause
         self.answers: list[Answer] = []
@@ -51,7 +51,7 @@ class Load:
 
     def quantile(self, share: float) -> float:
         """The seconds that `share` of the answers stayed within."""
-        ordered = sorted(answer.seconds for answer in self.answers)
+        ordered = sorted(response.seconds for response in self.answers)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
     def repeat(self) -> dict[str, Answer]:
@@ -69,13 +69,13 @@ class Load:
     def _make(self, session: requests.Session, key: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
-            answer = self._ask(session, key)
-            self.answers.append(answer)
-            if answer.status == 200:
+            response = self._ask(session, key)
+            self.answers.append(response)
+            if response.status == 200:
                 break
-            assert time.monotonic() < deadline, answer
+            assert time.monotonic() < deadline, response
             time.sleep(RETRY_PAUSE)
-        self.made[key] = answer.body
+        self.made[key] = response.body
 
     def _ask(self, session: requests.Session, key: str) -> Answer:
         started = time.monotonic()
@@ -93,7 +93,7 @@ class Load:
 
 
 @contextmanager
-def steady(till: Till, *, shops: int = 4, pause: float = 0.1) -> Iterator[Load]:
+def steady(till: ShopClient, *, shops: int = 4, pause: float = 0.1) -> Iterator[Load]:
     """A load for the time of the block; after it every code that was asked for is acknowledged."""
     load = Load(till, pause)
     with ThreadPoolExecutor(shops) as pool:

@@ -13,7 +13,8 @@ from celery import Celery
 
 from config.devstack import services
 from config.devstack.programs import Program
-from tests.flows.conftest import Till
+from tests.examples import examples
+from tests.flows.conftest import ShopClient
 from tests.flows.faults import load
 from tests.flows.faults.hooks import Hook, events_by_payment
 from tests.stack import ROOT, STOP_SECONDS, Stack, wait_until
@@ -21,7 +22,7 @@ from tests.stack import ROOT, STOP_SECONDS, Stack, wait_until
 pytestmark = pytest.mark.slow
 WORKERS = 8
 HOOKS = 4
-CODES = 800
+CODES = examples(800)
 
 
 @contextmanager
@@ -68,21 +69,22 @@ def workers_that_answer(stack: Stack) -> set[str]:
 
 
 def test_each_event_reaches_each_webhook_once(
-    stack: Stack, till: Till, register: Callable[[str], Hook], database: psycopg.Connection
+    stack: Stack, shop_client: ShopClient, register: Callable[[str], Hook], database: psycopg.Connection
 ) -> None:
     hooks = [register(f"/{number}") for number in range(HOOKS)]
     with running(stack, more_programs(stack)) as more:
         wait_until(lambda: len(workers_that_answer(stack)) == WORKERS, 300)
-        with load.steady(till, pause=0) as codes:
+        with load.steady(shop_client, pause=0) as codes:
             codes.wait_for_more(CODES)
-        told = events_by_payment(till)
-        assert told.keys() == codes.payment_ids
+        shown = events_by_payment(shop_client)
+        assert shown.keys() == codes.payment_ids
         for hook in hooks:
-            hook.wait_for_success(len(told), 180)
+            hook.wait_for_success(len(shown), 180)
         assert [process.poll() for process in more] == [None] * len(more)
 
-    assert [hook.told() for hook in hooks] == [Counter(told.values())] * HOOKS
+    assert [hook.delivered() for hook in hooks] == [Counter(shown.values())] * HOOKS
     ids = [hook.id for hook in hooks]
-    tried_again = """SELECT d.id FROM webhooks_delivery d JOIN webhooks_attempt a ON a.delivery_id = d.id
-                     WHERE d.endpoint_id = ANY(%s) GROUP BY d.id HAVING count(*) > 1 OR d.attempts > 1"""
+    tried_again = """SELECT d.id FROM webhooks_delivery d
+        JOIN webhooks_deliveryattempt a ON a.delivery_id = d.id
+                     WHERE d.endpoint_id = ANY(%s) GROUP BY d.id HAVING count(*) > 1 OR d.attempt_count > 1"""
     assert database.execute(tried_again, [ids]).fetchall() == []

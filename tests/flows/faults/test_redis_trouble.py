@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import redis
 
-from tests.flows.conftest import Till
+from tests.flows.conftest import ShopClient
 from tests.flows.faults import load
 from tests.flows.faults.hooks import Hook, events_by_payment
 from tests.flows.faults.load import Load
@@ -42,18 +42,18 @@ FAULTS: list[Callable[[Stack, Load], None]] = [empty, empty, empty, freeze, kill
 
 
 def test_trouble_with_redis_neither_slows_the_api_nor_loses_an_event(
-    stack: Stack, till: Till, hook: Hook, chance: Random
+    stack: Stack, shop_client: ShopClient, hook: Hook, chance: Random
 ) -> None:
-    with load.steady(till) as running:
+    with load.steady(shop_client) as running:
         for fault in chance.sample(FAULTS, len(FAULTS)):
             running.wait_for_more(chance.randint(5, 40))
             fault(stack, running)
         running.wait_for_more(20)
 
-    assert {answer.status for answer in running.answers} == {200}
+    assert {response.status for response in running.answers} == {200}
     assert running.quantile(1) < SLOWEST_SECONDS
-    told = events_by_payment(till)
-    assert told.keys() == running.payment_ids
-    hook.wait_for(set(told.values()), 60)
-    hook.wait_for_success(len(told))
-    assert hook.told() == Counter(told.values()), "no worker died, so nothing is told twice"
+    shown = events_by_payment(shop_client)
+    assert shown.keys() == running.payment_ids
+    hook.wait_for(set(shown.values()), 60)
+    hook.wait_for_success(len(shown))
+    assert hook.delivered() == Counter(shown.values()), "no worker died, so nothing is told twice"

@@ -1,0 +1,63 @@
+"""Parts that many operations refer to: parameters, headers, the key."""
+
+from typing import Any
+
+from apidocs import error_responses
+from core import response_fields
+from idempotency.views import MAX_KEY_LENGTH
+
+Json = dict[str, Any]
+REQUEST_ID = {"$ref": "#/components/parameters/RequestId"}
+IDEMPOTENCY_KEY = {"$ref": "#/components/parameters/IdempotencyKey"}
+PARAMETERS: Json = {
+    "RequestId": {
+        "name": "X-Request-Id",
+        "in": "header",
+        "description": "Names this request in our logs, if it has up to 64 letters, digits, dots, dashes and "
+        "underscores; else we name it. Comes back in the answer.",
+        "schema": {"type": "string"},
+    },
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Makes a repeat of this request safe for 24 hours: it gets the first answer again. "
+        "An order number will do.",
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_KEY_LENGTH,
+            "pattern": "^[ -~]*[!-~][ -~]*$",
+        },
+    },
+}
+
+COMPONENTS: Json = {
+    "parameters": PARAMETERS,
+    "headers": error_responses.HEADERS,
+    "securitySchemes": {
+        "secretKey": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A secret key: `tq_test_...` or `tq_live_...`. A key has scopes; an operation "
+            "that needs another one is refused with 403 `insufficient_scope`.",
+        },
+        "monitoringToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`MONITORING_TOKEN` of the deployment. Without that setting the pages are open.",
+        },
+    },
+}
+PATH_PARAMETERS: Json = {
+    "payment_id": response_fields.id_schema("pay_"),
+    "qr_code_id": response_fields.id_schema("qr_"),
+    "refund_id": response_fields.id_schema("ref_"),
+    "webhook_id": response_fields.id_schema("wh_"),
+    "delivery_id": response_fields.id_schema("dlv_"),
+    "event_id": response_fields.id_schema("evt_"),
+    "withdrawal_id": response_fields.id_schema("wd_"),
+    "bank": {"type": "string", "examples": ["sandbox", "scb"]},
+    "secret": {"type": "string", "pattern": "^door_[0-9A-Za-z]{43}$"},
+    "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
+    "date": {"type": "string", "format": "date"},
+}

@@ -1,0 +1,182 @@
+"""Every way in which an operation can refuse, from the catalogue of errors."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
+
+from core import errors, response_fields
+from core.errors import CATALOGUE, ApiError
+from core.http import JSON
+from core.openapi import Operation
+from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
+from merchants.errors import (
+    AuthenticationFailed,
+    InsufficientScope,
+    RateLimitExceeded,
+    TooManyRefusedKeys,
+)
+from payments.errors import CardDeclined
+
+Json = dict[str, Any]
+ErrorType = type[ApiError]
+
+ALWAYS_POSSIBLE: list[ErrorType] = [errors.InternalError, errors.ServiceUnavailable]
+KEY_ERRORS: list[ErrorType] = [AuthenticationFailed, InsufficientScope, RateLimitExceeded, TooManyRefusedKeys]
+BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
+JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]
+IDEMPOTENCY_ERRORS: list[ErrorType] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
+# Codes that no operation answers: that of methods that are not described, and those of commands.
+CODES_OF_NO_OPERATION = {"method_not_allowed", "invalid_host"}
+CODES_OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
+# What the placeholders of messages may stand for.
+SAMPLE_VALUES = {
+    "status": "expired",
+    "left": "500.00 THB",
+    "whole": "1,500.00 THB",
+    "method": "PUT",
+    "retry_after": "1",
+    "name": "somebank",
+    "limit": "20",
+    "scope": "withdrawals:write",
+    "usable_at": "2026-11-22T03:04:05.123Z",
+}
+SAMPLE_IDS = {
+    "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+    "refund_not_found": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
+    "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
+    "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
+    "event_not_found": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
+    "withdrawal_not_found": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
+}
+RETRY_AFTER_STATUSES = {409, 429, 503}
+
+HEADERS: Json = {
+    "X-Request-Id": {
+        "description": "Names this request in our logs.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    },
+    "Idempotent-Replayed": {
+        "description": "`true` when this is the stored answer of an earlier request.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}},
+    "RateLimit-Limit": {"description": "Requests at once.", "schema": {"type": "integer", "minimum": 1}},
+    "RateLimit-Remaining": {"description": "How many are left.", "schema": {"type": "integer", "minimum": 0}},
+    "RateLimit-Reset": {
+        "description": "Seconds until all are there again.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+}
+
+
+def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> list[ErrorType]:
+    """What an operation can refuse with: of its own, of its fields, and of its kind."""
+    found = [*ALWAYS_POSSIBLE, *operation.errors]
+    if operation.body is not None:
+        found += [CATALOGUE[f"invalid_{name}"] for name in operation.body.serializer().fields]
+    sends = method in {"POST", "PATCH"}
+    found += BODY_ERRORS if sends else []
+    if is_merchant_api:
+        found += KEY_ERRORS
+        found += JSON_ERRORS if sends else []
+        found += IDEMPOTENCY_ERRORS if method == "POST" else []
+        found += [errors.InvalidParameters] if operation.query else []
+    return list(dict.fromkeys(found))
+
+
+def responses(name: str, errors: Iterable[ErrorType], registry: ComponentRegistry) -> dict[str, Json]:
+    """References to one response for each status; operations that refuse alike share them."""
+    return {
+        str(status): _shared_response(name, status, same_status, registry)
+        for status, same_status in by_status(errors).items()
+    }
+
+
+def by_status(errors: Iterable[ErrorType]) -> dict[int, list[ErrorType]]:
+    found: dict[int, list[ErrorType]] = defaultdict(list)
+    for error_type in errors:
+        found[error_type.status].append(error_type)
+    return {status: found[status] for status in sorted(found)}
+
+
+def common_headers(is_merchant_api: bool) -> list[str]:
+    limits = [name for name in HEADERS if name.startswith("RateLimit-")]
+    return ["X-Request-Id", *(limits if is_merchant_api else [])]
+
+
+def headers(names: Iterable[str]) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def phrase(status: int) -> str:
+    return HTTPStatus(status).phrase
+
+
+def _shared_response(
+    name: str, status: int, errors: Sequence[ErrorType], registry: ComponentRegistry
+) -> Json:
+    title = (
+        "Or".join(_pascal(error_type.code) for error_type in errors)
+        if len(errors) < 3
+        else f"{_pascal(name)}{status}"
+    )
+    component = ResolvedComponent(
+        name=title, type=ResolvedComponent.RESPONSE, schema=response(status, errors), object=title
+    )
+    registry.register_on_missing(component)
+    reference: Json = component.ref
+    return reference
+
+
+def response(status: int, errors: Sequence[ErrorType]) -> Json:
+    names = ["X-Request-Id", *(["Retry-After"] if status in RETRY_AFTER_STATUSES else [])]
+    return {
+        "description": phrase(status),
+        "headers": headers([*names, *(["WWW-Authenticate"] if status == 401 else [])]),
+        "content": {JSON: {"schema": _envelope(errors), "examples": {k.code: _example(k) for k in errors}}},
+    }
+
+
+def _envelope(errors: Sequence[ErrorType]) -> Json:
+    error: Json = {
+        "code": {"type": "string", "enum": [error_type.code for error_type in errors]},
+        "message": {"type": "string", "description": "For people; may change."},
+        "type": {"type": "string", "enum": sorted({error_type.type for error_type in errors})},
+    }
+    if errors[0].status >= 500:
+        optional: Json = {"request_id": {"type": "string"}}
+    else:
+        optional = {"param": {"type": "string", "description": "The field at fault."}}
+    if CardDeclined in errors:
+        optional["payment_id"] = response_fields.id_schema("pay_") | {
+            "description": "The payment that failed."
+        }
+    return _closed({"error": _closed(error, optional)})
+
+
+def _closed(properties: Json, optional: Json | None = None) -> Json:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties | (optional or {}),
+        "additionalProperties": False,
+    }
+
+
+def _example(error_type: ErrorType) -> Json:
+    error = {
+        "code": error_type.code,
+        "message": error_type.message.format(id=SAMPLE_IDS.get(error_type.code), **SAMPLE_VALUES),
+        "type": error_type.type,
+    }
+    return {"value": {"error": error}}
+
+
+def _pascal(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("_"))

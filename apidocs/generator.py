@@ -1,0 +1,191 @@
+"""The OpenAPI description, generated from the table of URLs and what stands beside each view."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from django.urls import URLPattern, get_resolver
+from drf_spectacular.drainage import error
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentRegistry
+
+from apidocs import components, error_responses, field_extensions, webhook_messages
+from core.http import JSON
+from core.openapi import TAGS, Body, Link, Operation, operation_of
+from merchants.api import MerchantViewSet
+from merchants.errors import AuthenticationFailed
+
+__all__ = ["ApiSchemaGenerator", "OperationSchema", "field_extensions"]
+
+Json = dict[str, Any]
+METHODS = ("post", "get", "patch", "delete")  # the framework keeps them in a set: their order is chance
+# The form with the country is the document's main one; the others answer alike under names of their own.
+SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
+
+
+def _security(operation: Operation) -> list[Json]:
+    """A key with its scope; the token of monitoring, which not every deployment sets; or nothing."""
+    if operation.scope:
+        return [{"secretKey": [operation.scope.value]}]
+    return [{}, {"monitoringToken": []}] if AuthenticationFailed in operation.errors else []
+
+
+class OperationSchema(AutoSchema):
+    """One row of the URL table as an OpenAPI operation."""
+
+    def get_operation(
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
+    ) -> Json | None:
+        self.registry, self.path, self.method = registry, path, method.upper()
+        message = operation_of(getattr(self.view, self.view.action))  # type: ignore[attr-defined]
+        if message is None:
+            error(f"{method} {path} is not documented")
+            return None
+        self.is_merchant_api = isinstance(self.view, MerchantViewSet)
+        operation = {
+            "operationId": message.name + _operation_suffix(path),
+            "summary": message.summary,
+            "description": self._description(message),
+            "tags": [message.tag.value],
+            "parameters": [*self._path_parameters(), *self._query(message), *self._headers()],
+            "requestBody": self._body(message),
+            "security": _security(message),
+            "responses": self._responses(message),
+        }
+        return {name: value for name, value in operation.items() if value is not None}
+
+    def _description(self, operation: Operation) -> str:
+        scope = f" The key needs the scope `{operation.scope.value}`." if operation.scope else ""
+        return f"{operation.description}{scope}"
+
+    def _path_parameters(self) -> list[Json]:
+        return [
+            {"name": name, "in": "path", "required": True, "schema": components.PATH_PARAMETERS[name]}
+            for name in re.findall(r"{(\w+)}", self.path)
+        ]
+
+    def _query(self, operation: Operation) -> list[Json]:
+        if operation.query is None:
+            return []
+        fields = self._map_serializer(operation.query(), "request")["properties"]  # type: ignore[no-untyped-call]
+        return [
+            {"name": name, "in": "query", "description": schema.pop("description", ""), "schema": schema}
+            for name, schema in fields.items()
+        ]
+
+    def _headers(self) -> list[Json]:
+        is_once = self.is_merchant_api and self.method == "POST"
+        return [components.REQUEST_ID, *([components.IDEMPOTENCY_KEY] if is_once else [])]
+
+    def _body(self, operation: Operation) -> Json | None:
+        if operation.body is not None:
+            needed = any(field.required for field in operation.body.serializer().fields.values())
+            return {"required": needed, "content": self._content(operation.body, "request")}
+        if operation.request_contents:
+            return {"content": _media_types(operation.request_contents)}
+        return None
+
+    def _responses(self, operation: Operation) -> Json:
+        kinds = error_responses.errors_of(
+            operation, is_merchant_api=self.is_merchant_api, method=str(self.method)
+        )
+        found = error_responses.responses(operation.name, kinds, self.registry)
+        for status, contents in operation.responses.items():
+            same_status = error_responses.by_status(kinds).get(status)
+            errors = error_responses.response(status, same_status)["content"] if same_status else {}
+            found[str(status)] = self._answer(status, _merge_contents(_media_types(contents), errors))
+        body = (
+            operation.response_without_country
+            if operation.response_without_country and _operation_suffix(self.path) == "_v1"
+            else operation.response
+        )
+        if body is not None:
+            found["200"] = self._answer(200, self._content(body, "response"), operation.links)
+        elif not operation.responses:
+            found["204"] = self._answer(204, {})
+        return dict(sorted(found.items()))
+
+    def _answer(self, status: int, content: Json, links: tuple[Link, ...] = ()) -> Json:
+        response: Json = {"description": error_responses.phrase(status), "headers": self._answer_headers()}
+        if content:
+            response["content"] = content
+        if links:
+            response["links"] = {link.operation: self._link(link) for link in links}
+        return response
+
+    def _answer_headers(self) -> Json:
+        replayed = ["Idempotent-Replayed"] if self.is_merchant_api and self.method == "POST" else []
+        return error_responses.headers([*error_responses.common_headers(self.is_merchant_api), *replayed])
+
+    def _link(self, link: Link) -> Json:
+        form = "" if link.has_one_path else _operation_suffix(self.path).replace("_unversioned", "")
+        operation: Json = {"operationId": link.operation + form}
+        if link.parameters:
+            operation["parameters"] = dict(link.parameters)
+        return operation if link.body is None else operation | {"requestBody": dict(link.body)}
+
+    def _content(self, body: Body, direction: str) -> Json:
+        reference = self.resolve_serializer(body.serializer, direction).ref  # type: ignore[arg-type]
+        return {JSON: {"schema": reference, "example": body.example}}
+
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        if isinstance(schema, dict):
+            schema.pop("x-spec-enum-id", None)  # for a hook that names enums, which we do not use
+        return schema
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
+        schema: Json = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        return schema | {"additionalProperties": False} if direction == "response" else schema
+
+
+class ApiSchemaGenerator(SchemaGenerator):
+    """Adds what is no viewset (pictures, health, documents) and the messages that we send."""
+
+    def parse(self, input_request: Any, public: bool) -> Json:
+        paths: Json = super().parse(input_request, public)  # type: ignore[no-untyped-call]
+        for path, view in _plain_views():
+            schema = self._schema_for(view)
+            paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
+        paths = {path: {m: methods[m] for m in METHODS if m in methods} for path, methods in paths.items()}
+        self.messages = webhook_messages.describe(self._schema_for(None))
+        return paths
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Json:
+        schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
+        schema["components"] |= components.COMPONENTS
+        tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
+        return schema | {"tags": tags, "webhooks": self.messages}
+
+    def _schema_for(self, handler: Any) -> OperationSchema:
+        """The writer of one operation, for what is not a method of a viewset."""
+        schema = OperationSchema()
+        view: Any = SimpleNamespace(action="handler", handler=handler, request=None, format_kwarg=None)
+        schema.view = view
+        schema.registry = self.registry
+        return schema
+
+
+def _plain_views() -> Iterator[tuple[str, Any]]:
+    for pattern in get_resolver().url_patterns:
+        if isinstance(pattern, URLPattern) and operation_of(pattern.callback) is not None:
+            yield "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern)), pattern.callback
+
+
+def _media_types(contents: Mapping[str, Any]) -> Json:
+    return {media_type: {"schema": schema} for media_type, schema in contents.items()}
+
+
+def _merge_contents(own: Json, errors: Json) -> Json:
+    """Both bodies of a status; where both are of one media type, one or the other."""
+    both = own | errors
+    for media_type in own.keys() & errors.keys():
+        schemas = [own[media_type]["schema"], errors[media_type]["schema"]]
+        both[media_type] = errors[media_type] | {"schema": {"oneOf": schemas}}
+    return both
+
+
+def _operation_suffix(path: str) -> str:
+    return next(suffix for start, suffix in SUFFIXES if path.startswith(start))

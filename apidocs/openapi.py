@@ -1,0 +1,83 @@
+"""Health and documents, as the OpenAPI document tells them."""
+
+from typing import Any
+
+from core.http import JSON
+from core.openapi import Operation, Tag
+from merchants.errors import AuthenticationFailed
+
+_GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` where the operator has set such a token."
+_STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
+_CHECK = {
+    "type": "object",
+    "required": ["ok"],
+    "properties": {
+        "ok": {"type": "boolean"},
+        "pending": {"type": "integer", "minimum": 0, "description": "Migrations that were not applied."},
+        "oldest_due_seconds": {"type": "number", "minimum": 0},
+        "problem": {"type": ["string", "null"], "description": "What is wrong with database sessions."},
+        "difference_seconds": {
+            "type": "number",
+            "description": "By which the database's clock is ahead of the application's.",
+        },
+        "warning": {"type": "string"},
+    },
+    "additionalProperties": False,
+}
+
+
+def _closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+_READINESS = {
+    JSON: _closed(
+        status=_STATUS,
+        warnings={"type": "array", "items": {"type": "string"}},
+        checks={"type": "object", "additionalProperties": _CHECK},
+    )
+}
+
+healthz = Operation(
+    name="healthz",
+    tag=Tag.SERVICE,
+    summary="Does this process answer?",
+    description="Asks nobody else.",
+    responses={200: {JSON: _closed(status={"type": "string", "const": "ok"})}},
+)
+readyz = Operation(
+    name="readyz",
+    tag=Tag.SERVICE,
+    summary="Does the service do its work?",
+    description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries. "
+    f"`warnings` names what does not stop the service: clocks that differ. {_GUARDED}",
+    errors=(AuthenticationFailed,),
+    responses={200: _READINESS, 503: _READINESS},
+)
+metrics = Operation(
+    name="metrics",
+    tag=Tag.SERVICE,
+    summary="How well does it do its work?",
+    description=f"Prometheus text. {_GUARDED}",
+    errors=(AuthenticationFailed,),
+    responses={200: {"text/plain": {"type": "string"}}},
+)
+openapi = Operation(
+    name="openapi",
+    tag=Tag.SERVICE,
+    summary="This document",
+    description="OpenAPI 3.1.",
+    responses={200: {JSON: {"type": "object"}}},
+)
+page = Operation(
+    name="docs",
+    tag=Tag.SERVICE,
+    summary="This document, to read and to try",
+    description="Needs nothing from the internet.",
+    responses={200: {"text/html": {"type": "string"}}},
+)

@@ -1,0 +1,112 @@
+"""The `webhooks` section: what merchants are sent, one entry for each type of event."""
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+
+from core import response_fields
+from core.http import JSON
+from core.openapi import SerializerType, Tag
+from payments.openapi import QR_PAYMENT
+from payments.serializers import PaymentEventData
+from refunds.openapi import COMPLETED
+from refunds.serializers import RefundObject
+from webhooks.event_types import PING, EventType
+from webhooks.serializers import PingData
+from withdrawals.models import RETURNED_BY_BANK
+from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
+from withdrawals.serializers import WithdrawalObject
+
+Json = dict[str, Any]
+PAYMENT_DATA: Json = {name: QR_PAYMENT[name] for name in map(str, PaymentEventData().fields)}
+PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.PAYMENT_PENDING, "A code was generated and waits for its money", {"status": "pending"}),
+    (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),
+    (
+        EventType.PAYMENT_FAILED,
+        "A payment was declined (status failed) or not paid in time (status expired)",
+        {"status": "failed", "failure_code": "declined_by_bank"},
+    ),
+]
+WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.WITHDRAWAL_PENDING, "A withdrawal was made and its amount is reserved", WITHDRAWAL),
+    (EventType.WITHDRAWAL_PROCESSED, "The bank is told", WITHDRAWAL | {"status": "processing"}),
+    (EventType.WITHDRAWAL_SUCCEEDED, "The money arrived", SUCCEEDED),
+    (
+        EventType.WITHDRAWAL_FAILED,
+        "The money did not arrive, or came back; it is in the balance again",
+        SUCCEEDED | {"status": "failed", "failure_code": RETURNED_BY_BANK},
+    ),
+]
+REFUND_EVENTS: list[tuple[EventType, str, Json]] = [
+    (EventType.REFUND_COMPLETED, "The money went back", COMPLETED),
+    (
+        EventType.REFUND_FAILED,
+        "The money could not be sent back; it is in the balance again",
+        COMPLETED | {"status": "failed", "failure_code": "rejected_by_bank", "completed_at": None},
+    ),
+]
+PING_DATA = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
+RESPONSES = {
+    "2XX": {"description": "Taken. Answer within 15 seconds; the body is ignored."},
+    "410": {"description": "Stop: the webhook is disabled."},
+    "default": {"description": "Sent again: up to ten attempts over 75 hours. Redirects are not followed."},
+}
+TIMESTAMP = "2026-11-21T03:05:42.310Z"
+EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
+SIGNATURE_HEADERS = (
+    ("webhook-id", "The event id: the same for every attempt.", response_fields.id_schema("evt_")),
+    ("webhook-timestamp", "Unix seconds of this attempt.", {"type": "string", "pattern": "^[0-9]+$"}),
+    (
+        "webhook-signature",
+        "Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`.",
+        {"type": "string", "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$"},
+    ),
+)
+
+
+def describe(schema: AutoSchema) -> Json:
+    """Path items by type of event."""
+    return {
+        PING: _message(schema, PING, "Asks whether an endpoint is there", PingData, PING_DATA),
+        **{
+            str(error_type): _message(schema, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
+            for error_type, summary, changes in PAYMENT_EVENTS
+        },
+        **{
+            str(error_type): _message(schema, error_type, summary, WithdrawalObject, data)
+            for error_type, summary, data in WITHDRAWAL_EVENTS
+        },
+        **{
+            str(error_type): _message(schema, error_type, summary, RefundObject, data)
+            for error_type, summary, data in REFUND_EVENTS
+        },
+    }
+
+
+def _message(schema: AutoSchema, error_type: str, summary: str, data: SerializerType, example: Json) -> Json:
+    message = {"event": error_type, "event_id": EVENT_ID, "data": example, "timestamp": TIMESTAMP}
+    body = {
+        "type": "object",
+        "required": list(message),
+        "properties": {
+            "event": {"type": "string", "const": error_type},
+            "event_id": response_fields.id_schema("evt_"),
+            "data": schema.resolve_serializer(data, "response").ref,
+            "timestamp": {"type": "string", **response_fields.INSTANT_SCHEMA},
+        },
+        "additionalProperties": False,
+    }
+    operation = {
+        "operationId": "on_" + error_type.replace(".", "_"),
+        "summary": summary,
+        "tags": [Tag.WEBHOOKS.value],
+        "parameters": [_header(*header) for header in SIGNATURE_HEADERS],
+        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": message}}},
+        "responses": RESPONSES,
+    }
+    return {"post": operation}
+
+
+def _header(name: str, description: str, shape: Json) -> Json:
+    return {"name": name, "in": "header", "required": True, "description": description, "schema": shape}

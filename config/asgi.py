@@ -1,0 +1,321 @@
+"""Runs a WSGI application behind an ASGI server.
+
+Granian's own WSGI lets its threads wait for request bodies, so a few hundred clients that send
+half a body stop the service. Here the event loop reads the whole body first, against a clock and
+a limit, and only complete requests reach a thread. ASGI and not Granian's RSGI, because RSGI hides
+header values that are not ASCII.
+"""
+
+import asyncio
+import io
+import logging
+import queue
+import secrets
+import sys
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import closing
+from functools import lru_cache, partial
+from typing import IO, Any
+from urllib.parse import unquote_to_bytes
+from weakref import WeakValueDictionary
+
+from django.db import connections
+
+from config import thread_pools
+from config.concurrency import ConsoleConcurrency, OverloadedError
+from config.upload_authorization import FindUploader, UploadAuthorizer, find_uploader
+from core import errors, http, uploads
+from core.http import MAX_BODY
+
+logger = logging.getLogger(__name__)
+
+BODY_SECONDS = 10.0
+# What is read and thrown away of a body over the limit, so that its sender hears the answer.
+DRAIN_LIMIT = 8 * 1024 * 1024
+BODY_TOO_LARGE = "qr.body_too_large"
+# How a repeated header becomes one: two idempotency keys must not pass for one with a comma in it.
+HEADER_SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
+
+Headers = list[tuple[str, str]]
+Environ = dict[str, Any]
+Response = tuple[int, Headers, bytes]
+StartResponse = Callable[..., Callable[[bytes], object]]
+WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class IncompleteBody(Exception):
+    """The connection ended before the body did, or its chunks make no sense."""
+
+
+class WsgiAdapter:
+    """The ASGI application: bodies on the event loop, the WSGI application in `threads` threads.
+
+    Requests that wait for an acquirer have `card_threads` of their own.
+    """
+
+    def __init__(
+        self,
+        application: WsgiApplication,
+        threads: int,
+        card_threads: int = 0,
+        find_uploader: FindUploader = find_uploader,
+    ) -> None:
+        self.pools = {
+            thread_pools.WEB: ThreadPool(thread_pools.WEB, application, threads),
+            thread_pools.CARD_PAYMENTS: ThreadPool(thread_pools.CARD_PAYMENTS, application, card_threads),
+        }
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.upload_authorizer = UploadAuthorizer(find_uploader)
+        self.uploads = asyncio.Semaphore(uploads.MAX_CONCURRENT)
+        self.uploads_by_user: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self.console_limit = ConsoleConcurrency(threads)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        loop = self.loop or self._start()
+        environ = environ_of(scope)
+        response_future: asyncio.Future[Response] = loop.create_future()
+        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+            try:
+                await self._read_request_body(environ, receive, response_future)
+            except TimeoutError:
+                await _send(send, _error_and_close(errors.RequestTimeout()))
+                return
+            except OverloadedError:
+                await _send(send, _error_and_close(errors.ServiceUnavailable(retry_after=2)))
+                return
+            except IncompleteBody:
+                await _send(send, _error_and_close(errors.InvalidRequest("The request body broke off.")))
+                return
+        try:
+            await self.console_limit.acquire(environ, response_future)
+        except OverloadedError:
+            environ["wsgi.input"].close()
+            await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
+            return
+        self._pool_for(environ).work.put((environ, response_future))
+        # Whoever hangs up does not end what a thread is doing: an upload keeps its place until then.
+        await _send(send, await asyncio.shield(response_future))
+
+    async def _read_request_body(
+        self, environ: Environ, receive: Receive, response_future: asyncio.Future[Response]
+    ) -> None:
+        """Read the body. Raises BrokenBody, TimeoutError, NoPlaceError."""
+        user_id = await self.upload_authorizer.find_uploader(environ)
+        if user_id is None:
+            async with asyncio.timeout(BODY_SECONDS):
+                await read_body(environ, receive, io.BytesIO(), MAX_BODY)
+            return
+        try:
+            async with asyncio.timeout(uploads.DEADLINE_SECONDS):
+                await self._acquire_upload_slots(user_id, response_future)
+                body = tempfile.TemporaryFile()  # noqa: SIM115 (closed when answered)
+                await read_body(environ, _with_minimum_rate(receive), body, MAX_BODY + uploads.MAX_FILE)
+        except BaseException:
+            response_future.cancel()
+            raise
+
+    async def _acquire_upload_slots(self, user_id: str, response_future: asyncio.Future[Response]) -> None:
+        """Wait for a place of the user and for one of the process; both are held until the answer."""
+        own = self.uploads_by_user.setdefault(user_id, asyncio.Semaphore(uploads.MAX_CONCURRENT_PER_USER))
+        for semaphore in (own, self.uploads):
+            await semaphore.acquire()
+            response_future.add_done_callback(partial(_release_semaphore, semaphore))
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        """At the first request, on the event loop: nothing can race with it."""
+        self.loop = asyncio.get_running_loop()
+        for pool in self.pools.values():
+            pool.start()
+        return self.loop
+
+    def _pool_for(self, environ: Environ) -> "ThreadPool":
+        pool = self.pools[thread_pools.pool_for(environ)]
+        return pool if pool.threads else self.pools[thread_pools.WEB]
+
+
+class ThreadPool:
+    """Requests of one kind and the threads that answer them. One lane never waits for another."""
+
+    def __init__(self, name: str, application: WsgiApplication, threads: int) -> None:
+        self.name = name
+        self.application = application
+        self.threads = threads
+        self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Response]]] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        for number in range(self.threads):
+            threading.Thread(target=self._run, name=f"{self.name}-{number}", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            environ, response_future = self._next()
+            with closing(environ["wsgi.input"]):
+                response = run_application(self.application, environ)
+            response_future.get_loop().call_soon_threadsafe(_set_response, response_future, response)
+
+    def _next(self) -> "tuple[Environ, asyncio.Future[Response]]":
+        """Threads for peaks give their database connection back when the peak is over."""
+        if self.name == thread_pools.CARD_PAYMENTS:
+            try:
+                return self.work.get(timeout=thread_pools.IDLE_SECONDS)
+            except queue.Empty:
+                connections.close_all()
+        return self.work.get()
+
+
+def _release_semaphore(semaphore: asyncio.Semaphore, _answered: "asyncio.Future[Response]") -> None:
+    semaphore.release()
+
+
+def _set_response(response_future: asyncio.Future[Response], response: Response) -> None:
+    if not response_future.done():
+        response_future.set_result(response)
+
+
+async def _send(send: Send, response: Response) -> None:
+    status, headers, body = response
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def environ_of(scope: Message) -> Environ:
+    """The WSGI environ of a request, its body still empty (PEP 3333)."""
+    host, port = scope["server"]
+    environ: Environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": _path(scope["raw_path"]),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": scope["client"][0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope["headers"]:
+        _add_header(environ, name, value.decode("latin-1"))
+    return environ
+
+
+def _path(raw: bytes) -> str:
+    """The bytes of the path as if they were latin-1, which is what WSGI wants."""
+    return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
+
+
+def _add_header(environ: Environ, name: bytes, value: str) -> None:
+    key = _environ_key(name)
+    if key is None:
+        return
+    if key in environ:
+        value = environ[key] + HEADER_SEPARATORS.get(key, ",") + value
+    environ[key] = value
+
+
+@lru_cache(maxsize=512)
+def _environ_key(name: bytes) -> str | None:
+    """`x-request-id` becomes `HTTP_X_REQUEST_ID`; a name with an underscore could pose as another."""
+    if b"_" in name:
+        return None
+    key = name.decode("latin-1").upper().replace("-", "_")
+    return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
+
+
+def _with_minimum_rate(receive: Receive) -> Receive:
+    """`receive`, which raises TimeoutError once the body is slower than an upload may be."""
+    began, received = asyncio.get_running_loop().time(), 0
+
+    async def receive_in_time() -> Message:
+        nonlocal received
+        slowest = began + uploads.GRACE_SECONDS + received / uploads.MIN_BYTES_PER_SECOND
+        async with asyncio.timeout_at(slowest):
+            message = await receive()
+        received += len(message.get("body", b""))
+        return message
+
+    return receive_in_time
+
+
+async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
+    """Put the body into the environ by way of `body`, or mark it as too large. Raises BrokenBody."""
+    environ.pop("HTTP_TRANSFER_ENCODING", None)
+    try:
+        length = await _read_up_to(receive, body, limit)
+    except BaseException:
+        body.close()
+        raise
+    if length > limit:
+        environ[BODY_TOO_LARGE] = True
+        length = 0
+        body.truncate(0)
+    body.seek(0)
+    environ["wsgi.input"] = body
+    environ["CONTENT_LENGTH"] = str(length)
+
+
+async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
+    """The body up to just over the limit; what follows is read and dropped. Returns how long it is."""
+    length, dropped, has_more = 0, 0, True
+    while has_more and dropped <= DRAIN_LIMIT:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise IncompleteBody
+        has_more = message.get("more_body", False)
+        if length <= limit:
+            length += body.write(message["body"])
+        else:
+            dropped += len(message["body"])
+    return length
+
+
+def _error_and_close(error: errors.ApiError) -> Response:
+    """What follows on the connection cannot be told from the body: it ends here."""
+    status, headers, body = _error_response(error)
+    return status, [*headers, ("Connection", "close")], body
+
+
+def _error_response(error: errors.ApiError) -> Response:
+    """Where the application cannot answer."""
+    request_id = f"req_{secrets.token_hex(12)}"
+    response = http.error_response(error, request_id)
+    own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
+    return response.status, [*own.items(), *response.headers.items()], response.body
+
+
+def run_application(application: WsgiApplication, environ: Environ) -> Response:
+    """Run the application; what it fails to answer becomes our 500."""
+    try:
+        return _call(application, environ)
+    except Exception:
+        logger.exception("Unhandled error on %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        return _error_response(errors.InternalError())
+
+
+def _call(application: WsgiApplication, environ: Environ) -> Response:
+    started: list[tuple[str, Headers]] = []
+
+    def start_response(status: str, headers: Headers, _exc_info: object = None) -> Callable[[bytes], object]:
+        started[:] = [(status, headers)]
+        return written.append
+
+    written: list[bytes] = []
+    chunks = application(environ, start_response)
+    try:
+        body = b"".join((*written, *chunks))
+    finally:
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            close()
+    status, headers = started[0]
+    return int(status[:3]), headers, body

@@ -1,0 +1,68 @@
+"""How many requests to the console a web process works on at once.
+
+They wait for a place on the event loop and not in a thread, so that payments always find a free thread.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+
+CONSOLE_PREFIX = "/admin/"
+LOGIN_PATH = "/admin/login/"
+WAIT_SECONDS = 10.0
+# Requests that wait for one place. Further ones are refused at once.
+MAX_WAITING = 16
+
+
+class OverloadedError(Exception):
+    """Too many requests wait already, or this one has waited too long."""
+
+
+class ConcurrencyLimit:
+    """A bounded number of requests at once, and a bounded number that wait."""
+
+    def __init__(self, number: int) -> None:
+        self._free = asyncio.Semaphore(number)
+        self._waiting = 0
+
+    async def acquire(self, response_future: "asyncio.Future[Any]") -> None:
+        """Hold a place until `response_future` is done. Raises NoPlaceError."""
+        if self._waiting >= MAX_WAITING:
+            raise OverloadedError
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise OverloadedError from None
+        finally:
+            self._waiting -= 1
+        response_future.add_done_callback(lambda _: self._free.release())
+
+
+class ConsoleConcurrency:
+    """Half of the threads serve the console; one of these serves all who are not logged in."""
+
+    def __init__(self, threads: int) -> None:
+        self._pages = ConcurrencyLimit(max(1, threads // 2))
+        self._anonymous = ConcurrencyLimit(1)
+
+    async def acquire(self, environ: Mapping[str, Any], response_future: "asyncio.Future[Any]") -> None:
+        """Hold a place until `response_future` is done; other paths need none. Raises NoPlaceError."""
+        if not environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
+            return
+        try:
+            if _is_anonymous(environ):
+                await self._anonymous.acquire(response_future)
+            await self._pages.acquire(response_future)
+        except BaseException:
+            response_future.cancel()
+            raise
+
+
+def _is_anonymous(environ: Mapping[str, Any]) -> bool:
+    cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
+    return environ["PATH_INFO"] == LOGIN_PATH or settings.SESSION_COOKIE_NAME not in cookies

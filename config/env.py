@@ -1,0 +1,60 @@
+"""Read the environment; what makes no sense is noted for `config.checks` instead of ending in a traceback."""
+
+import logging
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, TypeVar
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+Network = IPv4Network | IPv6Network
+env = environ.Env()
+invalid_variables: list[str] = []  # the names of such variables
+NO_DATABASE = "missing"
+
+
+def read_variable(name: str, parse: Callable[..., Any], default: T) -> T:
+    """The variable as `parse` reads it, or its default."""
+    try:
+        value: T = parse(name, default=default)
+    except (ValueError, KeyError, ImproperlyConfigured):
+        invalid_variables.append(name)
+        return default
+    return value
+
+
+def database_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
+    """`postgresql://user:password@host:port/name?sslmode=...`."""
+    url = env.str(name, "")
+    if not url:
+        return default
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ValueError(name)
+    found: dict[str, Any] = env.db_url(name)
+    if not found["NAME"]:
+        raise ValueError(name)
+    return found
+
+
+def networks(name: str, default: list[Network]) -> list[Network]:
+    return [ip_network(cidr) for cidr in env.list(name, default=default)]
+
+
+def ports(name: str, default: list[int]) -> list[int]:
+    return [int(port) for port in env.list(name, default=default)]
+
+
+def log_level(name: str, default: str) -> str:
+    level: str = env.str(name, default).upper()
+    if level not in logging.getLevelNamesMapping():
+        raise ValueError(level)
+    return level
+
+
+def log_stream(name: str, default: str) -> str:
+    stream: str = env.str(name, default)
+    if stream not in ("stdout", "stderr"):
+        raise ValueError(stream)
+    return stream

@@ -1,0 +1,55 @@
+"""Tells the security log who signed in, who failed to and who changed a password.
+
+Django reports these by its own signals and by a password validator; `console.apps` connects the receivers.
+"""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.http import HttpRequest
+
+from core import request_context, security_log
+from core.security_log import SecurityEvent
+
+UNKNOWN_SUBJECT = "staff:?"
+
+
+def connect() -> None:
+    user_logged_in.connect(on_login)
+    user_logged_out.connect(on_logout)
+    user_login_failed.connect(on_failed_login)
+
+
+def on_login(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> None:
+    request_context.set_actor(subject_of(user))
+    security_log.record(SecurityEvent.LOGIN, subject=subject_of(user))
+
+
+def on_logout(sender: Any, request: HttpRequest, user: AbstractBaseUser | None, **kwargs: Any) -> None:
+    if user is not None:  # somebody without a session may ask for the page as well
+        security_log.record(SecurityEvent.LOGOUT, subject=subject_of(user))
+
+
+def on_failed_login(sender: Any, credentials: dict[str, Any], **kwargs: Any) -> None:
+    """Name the user only if there is one: people type their password where the name belongs."""
+    name = str(credentials.get(User.USERNAME_FIELD, ""))
+    is_known = "\0" not in name and User.objects.filter(username=name).exists()
+    security_log.record(SecurityEvent.LOGIN_FAILED, subject=f"staff:{name}" if is_known else UNKNOWN_SUBJECT)
+
+
+class PasswordChangeLogger:
+    """A password validator that accepts all: Django calls `password_changed` wherever a password is set."""
+
+    def validate(self, password: str, user: AbstractBaseUser | None = None) -> None:
+        pass
+
+    def password_changed(self, password: str, user: AbstractBaseUser) -> None:
+        security_log.record(SecurityEvent.PASSWORD_CHANGED, subject=subject_of(user))
+
+    def get_help_text(self) -> str:
+        return ""
+
+
+def subject_of(user: AbstractBaseUser) -> str:
+    return f"staff:{user.get_username()}"

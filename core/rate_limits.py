@@ -1,0 +1,74 @@
+"""How often something may happen: GCRA, counted by one atomic script in Redis. Without Redis all pass."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import NoScriptError
+
+from core import redis
+
+# Generic cell rate algorithm: one number per name, the theoretical arrival time of the next one.
+# Redis's own clock, so that all processes agree. Answers allowed, remaining and milliseconds to wait.
+SCRIPT = """
+local interval = 1000000 / tonumber(ARGV[1])
+local burst = tonumber(ARGV[2])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
+local room = math.floor((now + burst * interval - arrival) / interval + 0.000001)
+if room < 1 then
+  local wait = arrival + interval - burst * interval - now
+  return {0, 0, math.ceil(wait / 1000), math.ceil((arrival - now) / 1000)}
+end
+arrival = arrival + interval
+redis.call('SET', KEYS[1], string.format('%.0f', arrival), 'PX', math.ceil((arrival - now) / 1000) + 1000)
+return {1, room - 1, 0, math.ceil((arrival - now) / 1000)}
+"""
+DIGEST = hashlib.sha1(SCRIPT.encode()).hexdigest()  # noqa: S324 (Redis names scripts so)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """`burst` at once, and `per_second` in the long run."""
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitResult:
+    """What a rate leaves: how many at once, and milliseconds until one more fits and until all fit."""
+
+    allowed: bool
+    remaining: int
+    wait_ms: int
+    reset_ms: int
+
+    @property
+    def retry_after(self) -> int:
+        """Whole seconds until one more fits, at least one."""
+        return _seconds(self.wait_ms)
+
+    @property
+    def reset_after(self) -> int:
+        """Whole seconds until all fit, at least one."""
+        return _seconds(self.reset_ms)
+
+
+def consume(name: str, rate: RateLimit) -> RateLimitResult | None:
+    """Count one of this name; None when Redis cannot say."""
+    found = redis.try_call(lambda client: _count(client, f"rate:{name}", rate))
+    return None if found is None else RateLimitResult(bool(found[0]), *found[1:])
+
+
+def _count(client: Any, key: str, rate: RateLimit) -> Any:
+    arguments = (1, key, rate.per_second, rate.burst)
+    try:
+        return client.evalsha(DIGEST, *arguments)
+    except NoScriptError:
+        return client.eval(SCRIPT, *arguments)
+
+
+def _seconds(milliseconds: int) -> int:
+    return max(1, -(-milliseconds // 1000))

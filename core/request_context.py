@@ -1,0 +1,35 @@
+"""Who causes what happens now, and by which request. Said at the edge, read by whoever writes it down."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Empty: nobody said.
+
+    actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
+    request_id: as `X-Request-Id` says; of a task its id.
+    address: the IP address of the client.
+    """
+
+    actor: str = ""
+    request_id: str = ""
+    address: str = ""
+
+
+_current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (it is frozen)
+
+
+def current() -> RequestContext:
+    return _current.get()
+
+
+def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
+    """Something new begins, such as a request or a task: nothing of what was before holds."""
+    _current.set(RequestContext(actor, request_id, address))
+
+
+def set_actor(actor: str) -> None:
+    """Who it is has been proven now."""
+    _current.set(replace(_current.get(), actor=actor))

@@ -1,0 +1,170 @@
+"""Rules of one table that PostgreSQL enforces, declared in `Meta.triggers` of its model.
+
+`makemigrations` writes them down by django-pgtrigger. Rules that look at other tables are functions in the
+`.sql` files of their app.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pgtrigger
+from django.db import models
+from pgtrigger import compiler
+
+from core.columns import RawJson
+
+INSERT, UPDATE, DELETE, TRUNCATE = pgtrigger.Insert, pgtrigger.Update, pgtrigger.Delete, pgtrigger.Truncate
+STATEMENT = pgtrigger.Statement
+# `manage.py reseal` sets it for its transaction: sealed columns may change, because their content does not.
+RESEALING = "current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on'"
+
+
+class TriggerSql(compiler.UpsertTriggerSql):
+    """The template of django-pgtrigger without its `ignore`: no session can switch a rule off."""
+
+    def get_template(self) -> str:
+        return """
+            CREATE OR REPLACE FUNCTION {pgid}() RETURNS TRIGGER AS $$
+                BEGIN
+                    {func}
+                END;
+            $$ LANGUAGE plpgsql;
+            DROP TRIGGER IF EXISTS {pgid} ON {table};
+            CREATE {constraint} TRIGGER {pgid} {when} {operation} ON {table} {timing} {referencing}
+                FOR EACH {level} {condition} EXECUTE FUNCTION {execute};
+            COMMENT ON TRIGGER {pgid} ON {table} IS '{hash}';
+        """
+
+
+class Refuse(pgtrigger.Trigger):
+    """Refuse the operation where the SQL `condition` on OLD and NEW is true.
+
+    A refused change is a check violation. `is_forbidden` makes it a missing privilege instead, which says
+    that nobody may ever do it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operation: Any,
+        message: str,
+        *,
+        condition: str = "",
+        level: Any = pgtrigger.Row,
+        is_forbidden: bool = False,
+    ) -> None:
+        self.message = message
+        self.error = "insufficient_privilege" if is_forbidden else "check_violation"
+        super().__init__(
+            name=name,
+            operation=operation,
+            level=level,
+            when=pgtrigger.Before,
+            condition=pgtrigger.Condition(f"({condition})") if condition else None,
+        )
+
+    def get_func(self, model: Any) -> str:
+        return f"RAISE EXCEPTION '{self.message}' USING ERRCODE = '{self.error}';"
+
+    def compile(self, model: Any) -> compiler.Trigger:
+        compiled = super().compile(model)
+        compiled.sql.kwargs.pop("ignore_func_name", None)
+        return compiler.Trigger(name=self.name, sql=TriggerSql(**compiled.sql.kwargs))
+
+
+class ReadOnly(Refuse):
+    """Columns that keep what they were inserted with: `fields`, or all but `exclude`.
+
+    Columns that end in `_sealed` change only while data is sealed anew; so do the `resealed` ones.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fields: Collection[str] = (),
+        exclude: Collection[str] = (),
+        resealed: Collection[str] = (),
+        name: str = "read_only",
+        is_forbidden: bool = False,
+    ) -> None:
+        self.fields, self.exclude, self.resealed = fields, exclude, resealed
+        super().__init__(name, UPDATE, message, is_forbidden=is_forbidden)
+
+    def get_condition(self, model: Any) -> pgtrigger.Condition:
+        unknown = {*self.fields, *self.exclude, *self.resealed} - {field.name for field in model._meta.fields}
+        if unknown:
+            raise ValueError(f"{model._meta.label} has no fields {sorted(unknown)}")
+        kept = [
+            field
+            for field in model._meta.fields
+            if (field.name in self.fields if self.fields else field.name not in self.exclude)
+        ]
+        plain = " OR ".join(self._changed(field) for field in kept if not self._is_resealed(field))
+        sealed = " OR ".join(self._changed(field) for field in kept if self._is_resealed(field))
+        if not sealed:
+            return pgtrigger.Condition(f"({plain})")
+        return pgtrigger.Condition(f"({plain} OR ({sealed}) AND NOT {RESEALING})")
+
+    def _is_resealed(self, field: "models.Field[Any, Any]") -> bool:
+        return field.name.endswith("_sealed") or field.name in self.resealed
+
+    @staticmethod
+    def _changed(field: "models.Field[Any, Any]") -> str:
+        cast = "::text" if isinstance(field, RawJson) else ""  # PostgreSQL does not compare json
+        return f'OLD."{field.column}"{cast} IS DISTINCT FROM NEW."{field.column}"{cast}'
+
+
+class Transitions(Refuse):
+    """A state changes only as the table says: from each state to those that may follow it."""
+
+    def __init__(self, field: str, table: Mapping[Any, Collection[Any]], *, noun: str) -> None:
+        self.pairs = [(str(old), str(new)) for old, targets in table.items() for new in sorted(targets)]
+        self.field, self.noun = field, noun
+        allowed = ", ".join(f"('{old}', '{new}')" for old, new in self.pairs)
+        super().__init__(
+            f"{field}_transitions",
+            UPDATE,
+            "",
+            condition=f"OLD.{field} <> NEW.{field} AND (OLD.{field}, NEW.{field}) NOT IN ({allowed})",
+        )
+
+    def get_func(self, model: Any) -> str:
+        return (
+            f"RAISE EXCEPTION '{self.noun} cannot change from % to %', OLD.{self.field}, NEW.{self.field} "
+            f"USING ERRCODE = '{self.error}';"
+        )
+
+
+def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:
+    """A new row begins in one of these states."""
+    values = ", ".join(f"'{state}'" for state in states)
+    return Refuse(
+        f"{field}_initial",
+        INSERT,
+        f"{noun} cannot begin like that",
+        condition=f"NEW.{field} NOT IN ({values})",
+    )
+
+
+def set_once(field: str, message: str, *, is_text: bool = False, is_forbidden: bool = False) -> Refuse:
+    """A column that is filled once; from then on it never changes. `is_text`: empty is '' and not NULL."""
+    was_filled = f"OLD.{field} <> ''" if is_text else f"OLD.{field} IS NOT NULL"
+    condition = f"{was_filled} AND NEW.{field} IS DISTINCT FROM OLD.{field}"
+    return Refuse(f"{field}_set_once", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
+
+
+def append_only(message: str) -> Refuse:
+    """Rows are inserted and never change: no UPDATE, DELETE or TRUNCATE."""
+    operation = UPDATE | DELETE | TRUNCATE
+    return Refuse("append_only", operation, message, level=STATEMENT, is_forbidden=True)
+
+
+def keep_rows(message: str) -> Refuse:
+    """Rows are never deleted."""
+    return Refuse("keep_rows", DELETE | TRUNCATE, message, level=STATEMENT, is_forbidden=True)
+
+
+def no_truncate(message: str) -> Refuse:
+    """For tables of which some rows may be deleted."""
+    return Refuse("no_truncate", TRUNCATE, message, level=STATEMENT, is_forbidden=True)

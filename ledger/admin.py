@@ -1,0 +1,82 @@
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import BigIntegerField, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+
+from core import money
+from core.admin import ReadOnlyAdmin
+from ledger.models import Account, Entry, Journal, PendingEntry
+
+
+@admin.register(Account)
+class AccountAdmin(ReadOnlyAdmin):
+    list_display = ["id", "type", "merchant", "baht"]
+    list_filter = ["type"]
+    list_select_related = ["merchant"]
+    search_fields = ["=id", "=merchant__id"]
+    fields = ["id", "type", "merchant", "rolled_up_balance", "baht"]
+    readonly_fields = ["baht"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        waiting = (
+            PendingEntry.objects.filter(account_id=OuterRef("pk"))
+            .values("account_id")
+            .annotate(sum=Sum("amount"))
+        )
+        held = F("rolled_up_balance") + Coalesce(
+            Subquery(waiting.values("sum"), output_field=BigIntegerField()), 0
+        )
+        found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
+        return found
+
+    @admin.display(description="holds")
+    def baht(self, account: Any) -> str:
+        return money.display(account.held)
+
+
+class EntryInline(admin.TabularInline[Any, Any]):
+    """The lines of a journal."""
+
+    model = Entry
+    extra = 0
+    can_delete = False
+    fields = ["account", "baht"]
+    readonly_fields = ["baht"]
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="amount")
+    def baht(self, entry: Entry) -> str:
+        return money.display(entry.amount)
+
+
+@admin.register(Journal)
+class JournalAdmin(ReadOnlyAdmin):
+    list_display = ["id", "type", "subject_id", "baht", "created_at"]
+    list_filter = ["type"]
+    search_fields = ["=subject_id"]
+    inlines = [EntryInline]
+
+    @admin.display(description="amount")
+    def baht(self, journal: Journal) -> str:
+        return money.display(journal.amount)
+
+
+@admin.register(Entry)
+class EntryAdmin(ReadOnlyAdmin):
+    list_display = ["id", "account", "amount", "journal", "created_at"]
+    list_select_related = ["journal"]
+    search_fields = ["=account__id", "=journal__subject_id"]
+
+
+@admin.register(PendingEntry)
+class PendingEntryAdmin(ReadOnlyAdmin):
+    list_display = ["entry", "account_id", "amount"]
+    list_select_related = ["entry"]
+    search_fields = ["=account_id"]

@@ -1,0 +1,184 @@
+"""The double-entry ledger: accounts, journals, their entries, and entries that are still pending."""
+
+from django.db import models
+from django.db.models import F, Q, Value
+from django.db.models.functions import Concat
+
+from core import triggers
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+
+CODE_LENGTH = 48  # the longest type, a colon and an id
+
+
+class AccountType(models.TextChoices):
+    AVAILABLE = "available"  # the merchant may send it out
+    RESERVED = "reserved"  # promised to a refund or a withdrawal that is under way
+    DEBT = "debt"  # a bank took back more than there was; zero or less
+    UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot be spent
+    BANK = "bank"
+    ACQUIRER = "acquirer"
+    SUSPENSE = "suspense"  # arrived, and nobody's yet
+    WRITE_OFFS = "write_offs"  # what left a bank for good and was nobody's to lose but ours; zero or less
+
+
+OPENED_TOGETHER = (AccountType.AVAILABLE, AccountType.RESERVED, AccountType.DEBT)
+MERCHANT_ACCOUNT_TYPES = (*OPENED_TOGETHER, AccountType.UNCONFIRMED)
+EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER)
+
+
+class JournalType(models.TextChoices):
+    """What happened in business. Each happens once to its subject."""
+
+    PAYMENT = "payment"
+    REFUND_RESERVED = "refund_reserved"
+    REFUND_PAID = "refund_paid"
+    REFUND_RELEASED = "refund_released"
+    WITHDRAWAL_RESERVED = "withdrawal_reserved"
+    WITHDRAWAL_PAID = "withdrawal_paid"
+    WITHDRAWAL_RELEASED = "withdrawal_released"
+    WITHDRAWAL_RETURNED = "withdrawal_returned"  # the bank sent it back after success
+    REVERSAL = "reversal"  # a bank took back what it had reported
+    DEBT_REPAID = "debt_repaid"  # money that came in repays the debt
+    HELD = "held"  # money that waits for staff
+    ACCEPTED = "accepted"  # it became a merchant's
+    SENT_BACK = "sent_back"  # it went back where it came from
+    MERGED = "merged"  # it is the same transaction as other money, and was counted twice
+    UNMERGED = "unmerged"  # that was a mistake: it waits for staff again
+    WRITTEN_OFF = "written_off"  # a bank took back what had left already
+    RECOVERED = "recovered"  # what was lost could be taken after all
+    CONFIRMED = "confirmed"  # a second source or person confirmed what only a statement reported
+
+
+class Account(models.Model):
+    """A place where money is. What it holds is `rolled_up_balance` and its pending entries; satang."""
+
+    id = PublicIdKey(max_length=CODE_LENGTH)
+    type = models.CharField(max_length=11, choices=AccountType.choices)
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    rolled_up_balance = models.BigIntegerField(default=0, help_text="Satang; without what is still unfolded.")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("an account is never deleted"),
+            triggers.ReadOnly(
+                "an account belongs to one merchant for ever",
+                fields=["id", "type", "merchant"],
+                is_forbidden=True,
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(type__in=AccountType.values), name="account_type_known"),
+            models.CheckConstraint(
+                condition=Q(
+                    type__in=MERCHANT_ACCOUNT_TYPES,
+                    merchant__isnull=False,
+                    id=Concat(F("type"), Value(":"), F("merchant_id"), output_field=models.TextField()),
+                )
+                | Q(type=AccountType.BANK, merchant__isnull=True, id__regex="^bank:.")
+                | Q(type=AccountType.ACQUIRER, merchant__isnull=True, id__regex="^acquirer:.")
+                | Q(type=AccountType.SUSPENSE, merchant__isnull=True, id__in=["suspense", "suspense:sandbox"])
+                | Q(type=AccountType.WRITE_OFFS, merchant__isnull=True, id="write_offs"),
+                name="account_code_fits_type",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    type__in=[
+                        AccountType.AVAILABLE,
+                        AccountType.RESERVED,
+                        AccountType.UNCONFIRMED,
+                        AccountType.SUSPENSE,
+                    ],
+                    rolled_up_balance__gte=0,
+                )
+                | Q(type__in=[AccountType.DEBT, AccountType.WRITE_OFFS], rolled_up_balance__lte=0)
+                | Q(type__in=EXTERNAL_ACCOUNT_TYPES),
+                name="account_not_overdrawn",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Journal(models.Model):
+    """One posting: what happened, to what, and how much moved. Append-only."""
+
+    type = models.CharField(max_length=19, choices=JournalType.choices)
+    subject_id = PublicId(help_text="The payment, refund, withdrawal or receipt that it happened to.")
+    amount = models.BigIntegerField(help_text="Satang that moved.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        triggers = [triggers.append_only("a posting is never changed")]
+        constraints = [
+            models.UniqueConstraint(fields=["subject_id", "type"], name="journal_once_per_subject_and_type"),
+            models.CheckConstraint(condition=Q(type__in=JournalType.values), name="journal_type_known"),
+            models.CheckConstraint(condition=Q(amount__gt=0), name="journal_amount_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.subject_id}"
+
+
+class Entry(models.Model):
+    """One line of a journal, whose lines sum to zero. Append-only."""
+
+    journal = models.ForeignKey(Journal, on_delete=models.PROTECT, related_name="entries", db_index=False)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
+    amount = models.BigIntegerField(help_text="Satang; negative where it leaves the account.")
+    created_at = models.DateTimeField(help_text="That of its journal.")
+
+    class Meta:
+        triggers = [triggers.append_only("a posting is never changed")]
+        verbose_name_plural = "entries"
+        indexes = [
+            models.Index(fields=["account", "created_at"], include=["amount"], name="entry_by_account")
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["journal", "account"], name="entry_once_per_account"),
+            models.CheckConstraint(condition=~Q(amount=0), name="entry_amount_not_zero"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.account_id} {self.amount:+}"
+
+
+class PendingEntry(models.Model):
+    """An entry that `Account.rolled_up_balance` does not contain yet; the roll-up deletes the row.
+
+    Only what comes in, and what concerns external accounts, may wait here: money that leaves an account is
+    taken from `rolled_up_balance` at once, where the database sees that it was there.
+    """
+
+    entry = models.OneToOneField(Entry, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    account_id = PublicId(max_length=CODE_LENGTH)
+    amount = models.BigIntegerField(help_text="Satang.")
+
+    class Meta:
+        triggers = [
+            triggers.Refuse(
+                "no_update",
+                triggers.UPDATE | triggers.TRUNCATE,
+                "a pending entry is only added and deleted",
+                level=triggers.STATEMENT,
+                is_forbidden=True,
+            )
+        ]
+        verbose_name_plural = "unfolded"
+        indexes = [
+            # A roll-up goes on by id where its last commit ended. A balance is read from this index alone.
+            models.Index(fields=["account_id", "entry"], include=["amount"], name="pendingentry_in_order")
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(account_id__regex="^(bank|acquirer):")
+                | Q(account_id__regex="^(available:|unconfirmed:|suspense(:sandbox)?$)", amount__gt=0),
+                name="pendingentry_only_adds",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.account_id} {self.amount:+}"

@@ -1,0 +1,70 @@
+"""What the key commands print: lines for people, one JSON object for programs."""
+
+import json
+from argparse import Action, ArgumentError, ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from core.scopes import Scope
+from merchants.models import ApiKey
+
+Values = dict[str, str | list[str] | None]
+
+
+def add_json_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+
+
+class _SplitValues(Action):
+    """Values that are separated by spaces or by commas."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        parts = [part for value in values for part in value.split(",") if part]
+        if not parts:  # an empty variable of a shell must not open a key to every network
+            raise ArgumentError(self, "give at least one")
+        setattr(namespace, self.dest, parts)
+
+
+def add_key_options(parser: ArgumentParser) -> None:
+    """What a new key may do, and from where."""
+    parser.add_argument(
+        "--scopes",
+        nargs="+",
+        action=_SplitValues,
+        default=Scope.values,
+        metavar="SCOPE",
+        help=f"What the key may do: {', '.join(Scope.values)}. Default: all.",
+    )
+    parser.add_argument(
+        "--networks",
+        nargs="+",
+        action=_SplitValues,
+        default=[],
+        metavar="CIDR",
+        help="Networks from which the key may be used, such as 203.0.113.0/24. Default: any.",
+    )
+
+
+def key_fields(key: ApiKey) -> Values:
+    """What a command prints of a key besides its secret."""
+    return {"scopes": key.scopes, "networks": key.networks}
+
+
+def validation_message(error: ValidationError) -> str:
+    """The first field at fault, as its argument is called."""
+    field, messages = next(iter(error.message_dict.items()))
+    name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
+    return f"{name}: {' '.join(messages)}"
+
+
+def format_output(values: Values, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(values)
+    width = max(map(len, values))
+    printed = {name: value if isinstance(value, str) else _joined(value) for name, value in values.items()}
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in printed.items() if value is not None)
+
+
+def _joined(values: list[str] | None) -> str | None:
+    return None if values is None else " ".join(values) or "any"

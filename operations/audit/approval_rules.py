@@ -1,0 +1,91 @@
+"""Outgoing money: what needed a second person waited for one, and nothing left before."""
+
+from operations.audit.rules import AuditRule
+
+# What the row of a subject says of its approval: it waits, was rejected, or may leave.
+APPROVAL_STATE = """CASE WHEN awaiting_approval THEN 'waiting'
+    WHEN failure_code = 'rejected_by_staff' THEN 'rejected' ELSE 'free' END"""
+RULES = [
+    AuditRule(
+        "withdrawal status matches its approval",
+        f"""SELECT id, concat_ws(' ', merchant_id, amount, bank_code, account_last4, {APPROVAL_STATE})
+            FROM withdrawals_withdrawal""",  # noqa: S608
+        """SELECT subject_id, concat_ws(' ', merchant_id, amount, bank_code, account_last4,
+               CASE WHEN status IN ('waiting', 'rejected') THEN status ELSE 'free' END)
+           FROM approvals_approval WHERE kind = 'withdrawal'""",
+    ),
+    AuditRule(
+        "refund status matches its approval",
+        f"""SELECT refund.id, concat_ws(' ', refund.merchant_id, refund.amount, {APPROVAL_STATE})
+            FROM refunds_refund AS refund
+            LEFT JOIN approvals_approval AS approval ON approval.subject_id = refund.id AND kind = 'refund'
+            WHERE approval.id IS NOT NULL OR awaiting_approval OR failure_code = 'rejected_by_staff'""",  # noqa: S608
+        """SELECT subject_id, concat_ws(' ', merchant_id, amount,
+               CASE WHEN status IN ('waiting', 'rejected') THEN status ELSE 'free' END)
+           FROM approvals_approval WHERE kind = 'refund'""",
+    ),
+    AuditRule(
+        "return status matches its approval",
+        """SELECT made.id, concat_ws(' ', made.amount, CASE
+               WHEN is_manual AND made.status = 'pending' OR state = 'held' THEN 'waiting'
+               WHEN made.status = 'canceled' AND approval.status IN ('rejected', 'canceled') THEN 'canceled'
+               ELSE 'free'
+           END)
+           FROM reconciliation_return AS made
+           LEFT JOIN approvals_approval AS approval
+               ON approval.subject_id = made.id AND kind IN ('return', 'return_by_hand')
+           LEFT JOIN transfers_transfer AS transfer ON transfer.id = made.id
+           WHERE is_manual OR approval.id IS NOT NULL""",
+        """SELECT subject_id, concat_ws(' ', amount, CASE status
+               WHEN 'waiting' THEN status WHEN 'rejected' THEN 'canceled' WHEN 'canceled' THEN status
+               ELSE 'free'
+           END)
+           FROM approvals_approval WHERE kind IN ('return', 'return_by_hand')""",
+    ),
+    AuditRule(
+        "write-offs are within the limits or approved",
+        (
+            "SELECT subject_id, count(*)::text FROM reconciliation_resolution WHERE type = 'written_off' GROUP "
+            "BY subject_id"
+        ),
+        """SELECT subject_id, count(*)::text FROM approvals_approval
+           WHERE kind = 'write_off' AND status IN ('within_limits', 'approved') GROUP BY subject_id""",
+    ),
+    AuditRule(
+        "transfers are held while their approval is pending",
+        "SELECT id, 'held' FROM transfers_transfer WHERE state = 'held'",
+        """SELECT subject_id, 'held' FROM approvals_approval
+           WHERE status = 'waiting' AND kind IN ('withdrawal', 'refund', 'return')""",
+    ),
+    AuditRule(
+        "no transfer is submitted without approval",
+        """SELECT transfer.id, 'approved' FROM transfers_transfer AS transfer
+           JOIN approvals_approval ON subject_id = transfer.id AND kind <> 'never_arrived'
+           WHERE submitted_at IS NOT NULL""",
+        """SELECT transfer.id, CASE WHEN status = 'within_limits' THEN 'approved' ELSE status END
+           FROM transfers_transfer AS transfer
+           JOIN approvals_approval ON subject_id = transfer.id AND kind <> 'never_arrived'
+           WHERE submitted_at IS NOT NULL""",
+    ),
+    AuditRule(
+        "transfers recorded as never arrived are within the limits or approved",
+        """SELECT id, concat_ws(' ', merchant_id, amount) FROM transfers_transfer
+           WHERE completed_by <> '' AND state = 'failed'""",
+        """SELECT subject_id, concat_ws(' ', coalesce(merchant_id, ''), amount) FROM approvals_approval
+           WHERE kind = 'never_arrived' AND status IN ('within_limits', 'approved')""",
+    ),
+    AuditRule(
+        "no approval is pending for a transfer that has ended",
+        """SELECT subject_id, 'open' FROM approvals_approval
+           WHERE kind = 'never_arrived' AND status = 'waiting'""",
+        """SELECT subject_id, CASE WHEN state IN ('queued', 'submitted') THEN 'open' ELSE state END
+           FROM approvals_approval LEFT JOIN transfers_transfer AS transfer ON transfer.id = subject_id
+           WHERE kind = 'never_arrived' AND approvals_approval.status = 'waiting'""",
+    ),
+    AuditRule(
+        "approvals are decided by another person than the requester",
+        "SELECT id, 'another' FROM approvals_approval WHERE status IN ('approved', 'rejected')",
+        """SELECT id, CASE WHEN decided_by IN ('', requested_by) THEN 'nobody else' ELSE 'another' END
+           FROM approvals_approval WHERE status IN ('approved', 'rejected')""",
+    ),
+]

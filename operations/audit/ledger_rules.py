@@ -1,0 +1,100 @@
+"""The ledger by itself: it is whole, balanced, and nowhere below zero."""
+
+from operations.audit.rules import AuditRule
+
+# What is in each account, by what it says of itself.
+ACCOUNT_BALANCES = """
+    SELECT id, type, held FROM ledger_account JOIN (
+        SELECT id, sum(satang) AS held FROM (
+            SELECT id, rolled_up_balance AS satang FROM ledger_account
+            UNION ALL SELECT account_id, amount FROM ledger_pendingentry
+        ) AS part GROUP BY id
+    ) AS whole USING (id)
+"""
+RULES = [
+    AuditRule(
+        "account balances equal the sum of their entries",
+        """SELECT id, sum(amount)::text FROM (
+               SELECT id, 0 AS amount FROM ledger_account
+               UNION ALL SELECT account_id, amount FROM ledger_entry
+           ) AS line GROUP BY id""",
+        f"SELECT id, held::text FROM ({ACCOUNT_BALANCES}) AS account",  # noqa: S608
+    ),
+    AuditRule(
+        "pending entries match ledger entries",
+        """SELECT entry.id::text, concat_ws(' ', entry.account_id, entry.amount)
+           FROM ledger_entry AS entry JOIN ledger_pendingentry ON entry_id = entry.id""",
+        "SELECT entry_id::text, concat_ws(' ', account_id, amount) FROM ledger_pendingentry",
+    ),
+    AuditRule(
+        "the entries of a journal sum to zero and match its amount and time",
+        """SELECT id::text, concat(amount, ' moved, 0 left, ', created_at, ' ', created_at)
+           FROM ledger_journal""",
+        """SELECT journal_id::text, concat(
+               sum(amount) FILTER (WHERE amount > 0), ' moved, ', sum(amount), ' left, ',
+               min(created_at), ' ', max(created_at)
+           ) FROM ledger_entry GROUP BY journal_id""",
+    ),
+    AuditRule(
+        "bank balances equal all other balances",
+        f"""SELECT 'all of it', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
+            WHERE type IN ('bank', 'acquirer') HAVING count(*) > 0""",  # noqa: S608
+        f"""SELECT 'all of it', sum(held)::text FROM ({ACCOUNT_BALANCES}) AS account
+            WHERE type NOT IN ('bank', 'acquirer') HAVING count(*) > 0""",  # noqa: S608
+    ),
+    AuditRule(
+        "no account is overdrawn",
+        """SELECT id, CASE
+               WHEN type IN ('debt', 'write_offs') THEN least(rolled_up_balance, 0) ELSE greatest(rolled_up_balance, 0)
+           END::text
+           FROM ledger_account WHERE type NOT IN ('bank', 'acquirer')""",
+        """SELECT id, rolled_up_balance::text FROM ledger_account
+           WHERE type NOT IN ('bank', 'acquirer')""",
+    ),
+    AuditRule(
+        "no journal mixes sandbox and live money",
+        """SELECT id::text, '1' FROM ledger_journal""",
+        """SELECT journal_id::text, count(DISTINCT CASE
+               WHEN account_id ~ '^(bank|acquirer|suspense)' THEN split_part(account_id, ':', 2) = 'sandbox'
+               ELSE mode = 'test'
+           END)::text
+           FROM ledger_entry
+           LEFT JOIN merchants_merchant AS merchant ON merchant.id = split_part(account_id, ':', 2)
+           GROUP BY journal_id""",
+    ),
+    AuditRule(
+        "other journals use the accounts of their type",
+        """SELECT id::text, type FROM ledger_journal
+           WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off', 'recovered',
+               'confirmed', 'merged', 'unmerged')""",
+        """SELECT id::text, CASE
+               WHEN owners > 1 THEN 'of several merchants'
+               WHEN type = 'reversal' AND accounts ~ '^(-available )?(-debt )?[+](bank|acquirer)$' THEN type
+               WHEN type = 'reversal' AND accounts ~ '^-suspense [+](bank|acquirer)$' THEN type
+               WHEN type = 'reversal' AND accounts ~ '^-unconfirmed [+](bank|acquirer)$' THEN type
+               WHEN type = 'confirmed' AND accounts = '-unconfirmed +available' THEN type
+               WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type
+               WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type
+               WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
+               WHEN type = 'sent_back' AND accounts ~ '^-suspense [+](bank|acquirer)$' THEN type
+               WHEN type = 'merged' AND accounts = '-suspense +bank' THEN type
+               WHEN type = 'unmerged' AND accounts = '-bank +suspense' THEN type
+               WHEN type = 'written_off' AND accounts = '-write_offs +bank' THEN type
+               WHEN type = 'recovered' AND accounts = '-bank +write_offs' THEN type
+               ELSE accounts
+           END
+           FROM (
+               SELECT journal.id, journal.type, count(DISTINCT split_part(account_id, ':', 2))
+                       FILTER (WHERE account_id ~ '^(available|reserved|debt|unconfirmed):') AS owners,
+                   string_agg(
+                       CASE WHEN entry.amount < 0 THEN '-' ELSE '+' END || split_part(account_id, ':', 1), ' '
+                       ORDER BY entry.amount > 0, account_id
+                   ) AS accounts
+               FROM ledger_journal AS journal
+               JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+               WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off', 'recovered',
+                   'confirmed', 'merged', 'unmerged')
+               GROUP BY journal.id
+           ) AS posting""",
+    ),
+]

@@ -1,0 +1,98 @@
+"""Money in: each payment is in history, ledger, events and at its bank as its status says."""
+
+from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
+
+RULES = [
+    AuditRule(
+        "each ended payment, and no other, has its transaction",
+        f"""SELECT concat_ws(' ', id, CASE status WHEN 'failed' THEN 'failed' ELSE 'payment' END),
+                concat_ws(' ', status, {RECEIVED_AMOUNT}, currency, merchant_id)
+            FROM payments_payment AS payment WHERE status IN ('succeeded', 'refunded', 'failed')""",  # noqa: S608
+        """SELECT concat_ws(' ', payment_id, type), concat_ws(' ', status, amount, currency, merchant_id)
+           FROM transactions_transaction WHERE type <> 'refund'""",
+    ),
+    AuditRule(
+        "each succeeded payment, and no other, has its journal",
+        f"""SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
+            FROM (
+                SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received,
+                    coalesce(
+                        CASE WHEN movement.match_result = 'applied' THEN 'bank:' || movement.bank
+                            WHEN movement.id IS NOT NULL THEN {suspense_account("'bank:' || movement.bank")} END,
+                        'acquirer:' || charge.acquirer
+                    ) AS source
+                FROM payments_payment AS payment
+                LEFT JOIN reconciliation_banktransaction AS movement ON movement.payment_id = payment.id AND
+                {CREDITED}
+                LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+                WHERE payment.status IN ('succeeded', 'refunded')
+            ) AS paid, LATERAL (
+                VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
+            ) AS line (account_id, satang)""",  # noqa: S608
+        # Whether it was confirmed by then, the sum of what nobody has confirmed tells (exception_rules).
+        journal_lines("journal.type = 'payment'").replace(
+            "entry.account_id)", "replace(entry.account_id, 'unconfirmed:', 'available:'))"
+        ),
+    ),
+    AuditRule(
+        "payment events match the payment status",
+        """SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
+           FROM payments_payment AS payment
+           LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+           JOIN LATERAL (VALUES
+               ('payment.pending', payment.qr_code_id IS NOT NULL OR charge.state = 'pending'),
+               ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
+               ('payment.failed', payment.status = 'failed')
+           ) AS event (kind, is_told) ON is_told""",
+        # Two events may be there once or not at all, and no row says which: of an expired code, by a setting
+        # that may have changed since; of a card that was pending for a while.
+        """SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', event.merchant_id)
+           FROM webhooks_event AS event
+           LEFT JOIN payments_payment AS payment ON payment.id = event.subject_id
+           LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = event.subject_id
+           WHERE starts_with(event.type, 'payment.')
+           GROUP BY subject_id, type, event.merchant_id, payment.id, charge.state
+           HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR (CASE type
+               WHEN 'payment.failed' THEN
+                   payment.qr_code_id IS NOT NULL AND payment.status IN ('expired', 'succeeded', 'refunded')
+               WHEN 'payment.pending' THEN charge.state = 'completed'
+           END) IS NOT TRUE""",
+    ),
+    AuditRule(
+        "each succeeded QR payment has exactly one credited bank transaction",
+        f"""SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at) FROM payments_payment AS payment
+            WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')""",  # noqa: S608
+        f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount, merchant_id, paid_at)
+            FROM reconciliation_banktransaction AS movement WHERE {CREDITED}""",  # noqa: S608
+    ),
+    AuditRule(
+        "each failed QR payment has a decline",
+        """SELECT id, 'declined' FROM payments_payment
+           WHERE qr_code_id IS NOT NULL AND status = 'failed'""",
+        """SELECT DISTINCT payment.id, movement.match_result
+           FROM reconciliation_banktransaction AS movement
+           JOIN payments_payment AS payment ON payment.id = movement.payment_id
+           WHERE movement.match_result = 'declined' AND payment.status = 'failed'""",
+    ),
+    AuditRule(
+        "the card payment status matches its charge",
+        """SELECT id, CASE status WHEN 'pending' THEN 'open' ELSE 'completed' END
+           FROM payments_payment WHERE qr_code_id IS NULL""",
+        """SELECT payment_id, CASE WHEN state IN ('submitted', 'pending') THEN 'open' ELSE state END
+           FROM payments_cardcharge""",
+    ),
+    AuditRule(
+        "the refund totals of payments match their refunds",
+        f"""SELECT payment.id, concat(refunded, ' refunded, ', refunding, ' under way, ',
+                CASE WHEN refunded = {RECEIVED_AMOUNT} THEN 'refunded' ELSE 'succeeded' END)
+            FROM payments_payment AS payment JOIN (
+                SELECT payment_id,
+                    coalesce(sum(amount) FILTER (WHERE status = 'completed'), 0) AS refunded,
+                    coalesce(sum(amount) FILTER (WHERE status = 'pending'), 0) AS refunding
+                FROM refunds_refund WHERE status IN ('completed', 'pending') GROUP BY payment_id
+            ) AS refund ON refund.payment_id = payment.id""",  # noqa: S608
+        """SELECT id, concat(amount_refunded, ' refunded, ', amount_refunding, ' under way, ', status)
+           FROM payments_payment
+           WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'""",
+    ),
+]

@@ -1,0 +1,252 @@
+"""Money that did not fit: what waits is in suspense, what was decided is posted and says by whom."""
+
+from operations.audit.rules import CREDITED, HELD, AuditRule, journal_lines, suspense_account
+
+# From the money of a refund that came back until somebody gives it to the merchant.
+IS_CREDITED_TO_MERCHANT = (
+    "EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = refund.id AND type = 'kept')"
+)
+# A reversal may wait again after it was decided about: then because somebody opened it again.
+IS_RESOLVED = """(resolution_state NOT IN ('', 'taken_back') OR resolution_state = '' AND kind = 'reversal'
+    AND match_result = 'unmatched' AND EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id =
+    movement.id))"""
+# What the list tells of its rows.
+LISTED_COLUMNS = (
+    "concat_ws(' ', reason, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, "
+    "opened_at)"
+)
+RULES = [
+    AuditRule(
+        "held money, and nothing else, is posted to suspense",
+        f"""SELECT concat_ws(' ', thing.id, 'held', account_id), satang::text
+            FROM (
+                SELECT id, bank, amount FROM reconciliation_banktransaction AS movement WHERE {HELD}
+                UNION ALL
+                SELECT made.id, movement.bank, made.amount
+                FROM reconciliation_return AS made JOIN reconciliation_banktransaction AS movement ON
+                movement.id = movement_id
+                WHERE returned_at IS NOT NULL
+            ) AS thing,
+            LATERAL (VALUES ('bank:' || bank, -amount), ({suspense_account("'bank:' || bank")}, amount))
+                AS line (account_id, satang)""",  # noqa: S608
+        journal_lines("journal.type = 'held' AND NOT starts_with(subject_id, 'ref_')"),
+    ),
+    AuditRule(
+        "each posting out of suspense has a resolution",
+        f"""SELECT concat_ws(' ', made.id, 'sent_back', account_id), satang::text
+            FROM reconciliation_return AS made,
+            LATERAL (VALUES ({suspense_account("route")}, -amount), (route, amount)) AS line (account_id, satang)
+            WHERE status = 'completed'
+            UNION ALL
+            SELECT concat_ws(' ', refund.id, 'accepted', account_id), satang::text
+            FROM refunds_refund AS refund,
+            LATERAL (VALUES ({suspense_account("route")}, -amount), ('available:' || merchant_id, amount))
+                AS line (account_id, satang)
+            WHERE {IS_CREDITED_TO_MERCHANT}""",  # noqa: S608
+        journal_lines("journal.type IN ('sent_back', 'accepted')"),
+    ),
+    AuditRule(
+        "the suspense balance equals the held money",
+        f"""SELECT account_id, sum(satang)::text FROM (
+                SELECT {suspense_account("'bank:' || bank")} AS account_id, amount AS satang
+                FROM reconciliation_banktransaction AS movement
+                WHERE {HELD} AND resolution_state IN ('', 'sending_back')
+                UNION ALL
+                SELECT {suspense_account("route")}, amount FROM refunds_refund AS refund
+                WHERE returned_at IS NOT NULL AND NOT {IS_CREDITED_TO_MERCHANT}
+            ) AS waiting GROUP BY account_id HAVING sum(satang) <> 0""",  # noqa: S608
+        """SELECT id, sum(satang)::text FROM (
+               SELECT id, rolled_up_balance AS satang FROM ledger_account WHERE type = 'suspense'
+               UNION ALL
+               SELECT account_id, amount FROM ledger_pendingentry WHERE starts_with(account_id, 'suspense')
+           ) AS part GROUP BY id HAVING sum(satang) <> 0""",
+    ),
+    AuditRule(
+        "each bank reversal has its journal",
+        """SELECT concat_ws(' ', id, 'bank:' || bank), amount::text FROM reconciliation_banktransaction
+           WHERE kind = 'reversal' AND match_result = 'reversed'""",
+        """SELECT concat_ws(' ', journal.subject_id, entry.account_id), entry.amount::text
+           FROM ledger_journal AS journal
+           JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+           WHERE journal.type = 'reversal' AND entry.amount > 0""",
+    ),
+    AuditRule(
+        "each write-off has a resolution and its journal",
+        """SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id), satang::text
+           FROM reconciliation_banktransaction AS movement
+           JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id AND
+           resolution.type = 'written_off'
+           JOIN LATERAL (VALUES
+               ('written_off', true, amount),
+               ('recovered', resolution_state <> 'written_off' OR resolution.reopen_count < (
+                   SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = movement.id),
+                   -amount)
+           ) AS step (type, is_done, gone) ON is_done,
+           LATERAL (VALUES ('write_offs', -gone), ('bank:' || bank, gone)) AS line (account_id, satang)""",
+        journal_lines("journal.type IN ('written_off', 'recovered')"),
+    ),
+    AuditRule(
+        "each merge has a resolution and its journal",
+        f"""SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id), satang::text
+           FROM reconciliation_banktransaction AS movement
+           JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id AND
+           resolution.type = 'merged'
+           JOIN LATERAL (VALUES
+               ('merged', true, amount),
+               ('unmerged', resolution_state <> 'merged' OR resolution.reopen_count < (
+                   SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = movement.id),
+                   -amount)
+           ) AS step (type, is_done, gone) ON is_done,
+           LATERAL (VALUES ({suspense_account("'bank:' || bank")}, -gone), ('bank:' || bank, gone))
+               AS line (account_id, satang)""",  # noqa: S608
+        journal_lines("journal.type IN ('merged', 'unmerged')"),
+    ),
+    AuditRule(
+        "merged bank transactions are probable duplicates",
+        "SELECT id, 'merged' FROM reconciliation_banktransaction WHERE resolution_state = 'merged'",
+        """SELECT DISTINCT movement.id, 'merged'
+           FROM reconciliation_banktransaction AS movement
+           JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id AND
+           resolution.type = 'merged',
+           LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
+           WHERE resolution_state = 'merged' AND same.id = merged_into_id
+               AND resolution.reopen_count = (SELECT max(reopen_count) FROM reconciliation_resolution WHERE
+               subject_id = movement.id)""",
+    ),
+    AuditRule(
+        "each reversal that we requested has its transfer",
+        "SELECT id, amount::text FROM reconciliation_banktransaction WHERE match_result = 'ordered'",
+        """SELECT movement.id, sum(transfer.amount)::text
+           FROM reconciliation_banktransaction AS movement JOIN transfers_transfer AS transfer
+               ON route = 'bank:' || bank AND charge_id IN (bank_transaction_id, later_bank_transaction_id)
+           WHERE match_result = 'ordered' AND charge_id <> '' AND state = 'succeeded'
+           GROUP BY movement.id""",
+    ),
+    AuditRule(
+        "each reversal of a payment is charged to its merchant",
+        """SELECT reversal_id, concat_ws(' ', payment_id, route, amount) FROM refunds_refundreversal""",
+        """SELECT movement.id, concat_ws(' ', payment_id, 'bank:' || bank, -sum(entry.amount))
+           FROM reconciliation_banktransaction AS movement
+           JOIN ledger_journal AS journal ON journal.type = 'reversal' AND subject_id = movement.id
+           JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+           JOIN ledger_account AS account ON account.id = entry.account_id
+           WHERE movement.match_result = 'reversed' AND account.type IN ('available', 'debt', 'unconfirmed')
+           GROUP BY movement.id""",
+    ),
+    AuditRule(
+        "refunds created by reversals match them",
+        """SELECT concat_ws(' ', reversal_id, payment_id, route), refunded_amount::text
+           FROM refunds_refundreversal WHERE refunded_amount > 0""",
+        """SELECT concat_ws(' ', reversal_id, payment_id, route), sum(amount)::text
+           FROM refunds_refund WHERE reversal_id IS NOT NULL GROUP BY reversal_id, payment_id, route""",
+    ),
+    AuditRule(
+        "reversed money without a refund exceeds the refundable amount",
+        "SELECT payment_id, 'full' FROM refunds_refundreversal WHERE refunded_amount < amount",
+        """SELECT payment.id, 'full'
+           FROM refunds_refundreversal AS reversal JOIN payments_payment AS payment ON payment.id = payment_id
+           WHERE refunded_amount < reversal.amount
+               AND amount_refunded + amount_refunding = coalesce(amount_received, payment.amount)""",
+    ),
+    AuditRule(
+        "the resolution state of bank transactions matches their return",
+        """SELECT id, resolution_state FROM reconciliation_banktransaction
+           WHERE resolution_state IN ('sending_back', 'sent_back')""",
+        """SELECT movement_id, CASE status WHEN 'pending' THEN 'sending_back' ELSE 'sent_back' END
+           FROM reconciliation_return
+           WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL""",
+    ),
+    AuditRule(
+        "each resolved bank transaction has its resolution",
+        f"""SELECT id, CASE resolution_state WHEN 'sending_back' THEN 'sent_back'
+                WHEN '' THEN 'reopened' ELSE resolution_state END
+            FROM reconciliation_banktransaction AS movement WHERE {IS_RESOLVED}""",  # noqa: S608
+        f"""SELECT DISTINCT ON (subject_id) subject_id,
+                CASE type WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE type END
+            FROM reconciliation_resolution JOIN reconciliation_banktransaction AS movement ON movement.id =
+            subject_id
+            WHERE {IS_RESOLVED} AND type <> 'confirmed' ORDER BY subject_id, reconciliation_resolution.id DESC""",  # noqa: S608
+    ),
+    AuditRule(
+        "money reported only by a statement, and nothing else, is unconfirmed",
+        f"""SELECT 'unconfirmed:' || merchant_id, sum(movement.amount - coalesce(reversal.amount, 0))::text
+            FROM reconciliation_banktransaction AS movement
+            LEFT JOIN refunds_refundreversal AS reversal ON reversal.payment_id = movement.payment_id
+            WHERE {CREDITED} AND NOT is_confirmed GROUP BY merchant_id
+            HAVING sum(movement.amount - coalesce(reversal.amount, 0)) <> 0""",  # noqa: S608
+        """SELECT id, sum(satang)::text FROM (
+               SELECT id, rolled_up_balance AS satang FROM ledger_account WHERE type = 'unconfirmed'
+               UNION ALL
+               SELECT account_id, amount FROM ledger_pendingentry
+               WHERE starts_with(account_id, 'unconfirmed:')
+           ) AS part GROUP BY id HAVING sum(satang) <> 0""",
+    ),
+    AuditRule(
+        "statement money is confirmed by its bank or by another person than the uploader",
+        """SELECT id, 'confirmed' FROM reconciliation_banktransaction
+           WHERE source = 'statement' AND kind = 'credit' AND is_confirmed""",
+        """SELECT movement.id, 'confirmed' FROM reconciliation_banktransaction AS movement
+           WHERE source = 'statement' AND kind = 'credit' AND is_confirmed AND (
+               EXISTS (SELECT FROM reconciliation_banknotification WHERE movement_id = movement.id
+                   AND source IN ('callback', 'inquiry') AND result IN ('new', 'repeat'))
+               OR EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = movement.id AND type =
+               'confirmed'
+                   AND actor <> ALL (SELECT statement.actor FROM reconciliation_statementline AS line
+                       JOIN reconciliation_statement AS statement ON statement.id = line.statement_id
+                       WHERE line.movement_id = movement.id))
+           )""",
+    ),
+    AuditRule(
+        "money moved by staff has no probable duplicate that was moved",
+        "SELECT '', '' WHERE false",
+        """SELECT DISTINCT movement.id, concat(movement.resolution_state, ', probably the same as ', other.id)
+           FROM reconciliation_banktransaction AS movement,
+           LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
+           JOIN reconciliation_banktransaction AS other ON other.id = same.id
+           WHERE movement.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
+               other.match_result = 'applied'
+               OR other.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back')
+           )""",
+    ),
+    AuditRule(
+        "transfers recorded as returned are returned",
+        """SELECT resolution.subject_id, 'returned'
+           FROM reconciliation_resolution AS resolution WHERE type = 'booked_returned'""",
+        """SELECT contradiction.id, transfer.state
+           FROM transfers_transfercontradiction AS contradiction
+           JOIN reconciliation_resolution AS resolution ON resolution.subject_id = contradiction.id AND type =
+           'booked_returned'
+           JOIN transfers_transfer AS transfer ON transfer.id = contradiction.subject_id""",
+    ),
+    AuditRule(
+        "card payments recorded as failed have failed",
+        """SELECT resolution.subject_id, 'failed'
+           FROM reconciliation_resolution AS resolution WHERE type = 'booked_failed'""",
+        """SELECT contradiction.id, payment.status
+           FROM transfers_transfercontradiction AS contradiction
+           JOIN reconciliation_resolution AS resolution ON resolution.subject_id = contradiction.id AND type =
+           'booked_failed'
+           JOIN payments_payment AS payment ON payment.id = contradiction.subject_id""",
+    ),
+    AuditRule(
+        "payment exceptions match their bank transactions",
+        """SELECT id, concat_ws(' ', CASE resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
+               match_result, amount, coalesce(nullif(resolution_state, ''), 'open'))
+           FROM reconciliation_banktransaction
+           WHERE kind = 'credit' AND payment_id IS NOT NULL
+               AND match_result IN ('duplicate', 'amount_mismatch', 'late')""",
+        """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,
+               reason, amount, status)
+           FROM payments_paymentexception""",
+    ),
+    AuditRule(
+        "payments with exceptions are marked",
+        "SELECT DISTINCT payment_id, 'exceptions' FROM payments_paymentexception",
+        "SELECT id, 'exceptions' FROM payments_payment WHERE has_exceptions",
+    ),
+    AuditRule(
+        "the list of exceptions is complete",
+        f"SELECT id, {LISTED_COLUMNS} FROM reconciliation_open_exceptions",  # noqa: S608
+        f"SELECT id, {LISTED_COLUMNS} FROM reconciliation_reconciliationexception",  # noqa: S608
+    ),
+]

@@ -1,0 +1,79 @@
+"""Run the rules over one snapshot of the books and report every difference."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from core.clock import iso
+from operations.audit import (
+    approval_rules,
+    count_rules,
+    ledger_rules,
+    money_out_rules,
+    payment_rules,
+    reconciliation_rules,
+)
+from transfers.models import Transfer
+
+RULES = [
+    *ledger_rules.RULES,
+    *payment_rules.RULES,
+    *reconciliation_rules.RULES,
+    *count_rules.RULES,
+    *money_out_rules.RULES,
+    *approval_rules.RULES,
+]
+# After so long without a last word from a bank somebody should ask it.
+OVERDUE_AFTER = timedelta(days=1)
+# It may take its time, and all of each answer is wanted, not only the first rows.
+SESSION_SETTINGS = {
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "work_mem": "64MB",
+    "cursor_tuple_fraction": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`id` is of the thing that differs, with the part of it where it has several."""
+
+    rule: str
+    id: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.id}: expected {self.expected}, found {self.found}"
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """One moment of the whole database, for as long as it takes. Changes nothing, waits for nobody."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        for name, value in SESSION_SETTINGS.items():
+            cursor.execute(f"SET LOCAL {name} = '{value}'")
+        yield
+
+
+def differences(*, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[Difference]:
+    """What differs, in the caller's transaction; `on_progress` is told of each rule that is done.
+
+    Memory stays flat, however much it is.
+    """
+    for rule in RULES:
+        with connection.chunked_cursor() as cursor:
+            cursor.execute(rule.sql)
+            for row in cursor:
+                yield Difference(rule.name, *row)
+        on_progress(1)
+
+
+def overdue_transfers(now: datetime) -> list[str]:
+    """Orders to send money that have not ended for so long that somebody should ask the bank."""
+    waiting = Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at")
+    return [f"{transfer.id} is {transfer.state} since {iso(transfer.created_at)}" for transfer in waiting]

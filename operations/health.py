@@ -1,0 +1,109 @@
+"""`/healthz`: this process answers. `/readyz`: the service does its work."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import constant_time_compare
+
+from apidocs import openapi as docs
+from core import api, clock, http, rows
+from core.api import get_or_head_only
+from core.http import ApiResponse
+from core.postgres import sessions
+from merchants.errors import AuthenticationFailed
+from operations import encryption, heartbeats
+from webhooks.delivery import backlog
+
+View = Callable[[HttpRequest], HttpResponse]
+
+
+def require_monitoring_token(view: View) -> View:
+    """Refuse a request that does not bring the token as `Authorization: Bearer ...`."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest) -> HttpResponse:
+        given = request.META.get("HTTP_AUTHORIZATION", "")
+        token = settings.MONITORING_TOKEN
+        if token and not constant_time_compare(given, f"Bearer {token}"):
+            return api.error_response(
+                AuthenticationFailed("The monitoring token is missing or wrong."), request
+            )
+        return view(request)
+
+    return guarded
+
+
+MAX_DUE_AGE = timedelta(minutes=5)
+CLOCK_CHECK = "clock"
+
+
+@docs.healthz
+@get_or_head_only
+def healthz(request: HttpRequest) -> HttpResponse:
+    return http.to_django(ApiResponse.of({"status": "ok"}))
+
+
+@docs.readyz
+@require_monitoring_token
+@get_or_head_only
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 with every check, or 503 that says which one failed. A warning changes no status."""
+    checks = _checks(clock.now())
+    ready = all(check["ok"] for check in checks.values())
+    body = {
+        "status": "ok" if ready else "unavailable",
+        "warnings": [name for name, check in checks.items() if "warning" in check],
+        "checks": checks,
+    }
+    return http.to_django(ApiResponse.of(body, 200 if ready else 503))
+
+
+def _checks(now: datetime) -> dict[str, dict[str, Any]]:
+    try:
+        problem = sessions.find_problem(connection)
+        pending = _unapplied_migrations()
+    except DatabaseError:
+        return {"database": {"ok": False}}
+    checks: dict[str, dict[str, Any]] = {
+        "database": {"ok": True},
+        "database_sessions": {"ok": problem is None, "problem": problem and problem[0]},
+        "migrations": {"ok": not pending, "pending": pending},
+    }
+    if pending:
+        return checks
+    checks["encryption_keys"] = {"ok": encryption.opens_key_check()}
+    for name, is_silent in heartbeats.silent(now=now).items():
+        checks[name if name == heartbeats.BEAT else f"worker_{name}"] = {"ok": not is_silent}
+    checks[CLOCK_CHECK] = _clock_check()
+    age = backlog.oldest_due_seconds(now)
+    checks["deliveries"] = {"ok": age < MAX_DUE_AGE.total_seconds(), "oldest_due_seconds": age}
+    return checks
+
+
+def clock_difference() -> float:
+    """Seconds by which the database's clock is ahead of this process's; negative if it is behind."""
+    before = clock.now()
+    ((database,),) = rows.run("SELECT clock_timestamp()", []).fetchall()
+    after = clock.now()
+    difference: timedelta = database - (before + (after - before) / 2)
+    return round(difference.total_seconds(), 3)
+
+
+def _clock_check() -> dict[str, Any]:
+    """Codes expire by the application's clock, and leases by the database's: both should be right."""
+    difference = clock_difference()
+    check: dict[str, Any] = {"ok": True, "difference_seconds": difference}
+    if abs(difference) > settings.CLOCK_WARNING_SECONDS:
+        check["warning"] = "The clocks of application and database differ."
+    return check
+
+
+def _unapplied_migrations() -> int:
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -1,0 +1,51 @@
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
+from django.db.models import Model
+
+from core.commands import ProgressBar
+from operations import resealing
+from operations.models import EncryptionKeyCheck
+from operations.resealing import ResealCounts
+
+RUN_AGAIN = "What is done stays done; run it again."
+
+
+class Command(BaseCommand):
+    help = (
+        "Seal every secret and account number in the database with the newest of FIELD_ENCRYPTION_KEYS, so "
+        "that older keys can be dropped. The service may run meanwhile; safe to interrupt and to repeat."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        total = ResealCounts()
+        try:
+            for model, columns in resealing.tables().items():
+                # While something is lost, the key check must go on saying which key is missing.
+                if model is not EncryptionKeyCheck or not total.unopened:
+                    total += self._reseal(model, columns)
+        except KeyboardInterrupt:
+            raise CommandError(f"Interrupted. {RUN_AGAIN}", returncode=130) from None
+        except OperationalError as error:
+            raise CommandError(f"{str(error).strip().splitlines()[0]}. {RUN_AGAIN}") from None
+        if total.unopened:
+            raise CommandError(_error_message(total))
+        self.stdout.write("Everything found is sealed with the newest key.")
+
+    def _reseal(self, model: type[Model], columns: Sequence[str]) -> ResealCounts:
+        name = model._meta.label
+        bar = ProgressBar(self.stdout, name, model._base_manager.count)
+        counts = resealing.reseal(model, columns, on_progress=bar.advance)
+        bar.clear()
+        self.stdout.write(
+            f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"
+        )
+        return counts
+
+
+def _error_message(total: ResealCounts) -> str:
+    more = total.unopened - len(total.locations)
+    named = ", ".join(total.locations) + (f" and {more} more" if more else "")
+    return f"No key of FIELD_ENCRYPTION_KEYS opens {named}. Drop no key; add the one that is missing."

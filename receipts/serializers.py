@@ -1,9 +1,0 @@
-from typing import Any
-
-from rest_framework import serializers
-
-
-class NoticeAnswer(serializers.Serializer[Any]):
-    """What the sandbox bank wants to hear; other banks are answered in their own words."""
-
-    status = serializers.ChoiceField(["received", "parked"])

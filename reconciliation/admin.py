@@ -1,0 +1,218 @@
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from banks import TransferResult
+from core import clock, money, vault
+from core.admin import ReadOnlyAdmin
+from reconciliation.exceptions import detail_page, order_completion
+from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
+from reconciliation.inquiries.admin import (
+    ConfirmationInquiryAdmin,
+    InquiryAdmin,
+    InquiryAnswerAdmin,
+    InquiryStateAdmin,
+)
+from reconciliation.models import (
+    Backoff,
+    BankNotification,
+    BankRateLimit,
+    BankTransaction,
+    ConfirmationInquiry,
+    Inquiry,
+    InquiryAnswer,
+    ReconciliationException,
+    Resolution,
+    Return,
+    ScanCursor,
+    SlipCheck,
+    Statement,
+    StatementLine,
+)
+from reconciliation.slips.admin import SlipCheckAdmin
+from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
+from transfers import services as transfers
+from transfers.admin import TransferAdmin
+from transfers.models import Transfer, TransferContradiction
+
+
+@admin.register(BankTransaction)
+class BankTransactionAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
+    list_display = [
+        "id", "bank", "bank_transaction_id", "kind", "amount_in_baht", "match_result", "is_confirmed", "payment", "paid_at",
+    ]  # fmt: skip
+    list_filter = ["is_confirmed", "match_result", "kind", "bank"]
+    list_select_related = ["payment"]
+    search_fields = [
+        "=id",
+        "=bank_transaction_id",
+        "=later_bank_transaction_id",
+        "=slip_reference",
+        "=reference1",
+        "=payment__id",
+    ]
+    search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
+
+    @admin.display(description="amount")
+    def amount_in_baht(self, movement: BankTransaction) -> str:
+        return money.display(movement.amount)
+
+    @admin.display(description="payer's account")
+    def payer_account_masked(self, movement: BankTransaction) -> str | None:
+        return vault.masked(movement.payer_account or None)
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        hidden = {"amount", "payer_account_sealed"}
+        plain = [field.name for field in BankTransaction._meta.concrete_fields if field.name not in hidden]
+        return ["decisions", "amount_in_baht", *plain, "payer_account_masked"]
+
+    @admin.display(description="decisions")
+    def decisions(self, movement: BankTransaction) -> str:
+        url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
+        return format_html('<a href="{}">Possible payments and history</a>', url)
+
+
+@admin.register(BankNotification)
+class BankNotificationAdmin(ReadOnlyAdmin):
+    shows_personal_data = True
+    list_display = ["id", "bank", "source", "result", "movement", "order_id", "received_at"]
+    list_filter = ["result", "bank"]
+    list_select_related = ["movement"]
+    search_fields = ["=id", "=movement__id", "=order_id"]
+    fields = ["id", "bank", "source", "result", "movement", "order", "received_at", "request_id", "message"]
+
+    @admin.display(description="order", empty_value="-")
+    def order(self, notification: BankNotification) -> str | None:
+        return detail_page.order_link(notification)
+
+    @admin.display(description="message")
+    def message(self, notification: BankNotification) -> str:
+        return detail_page.redacted_message(notification)
+
+
+admin.site.register(ReconciliationException, ReconciliationExceptionAdmin)
+admin.site.register(SlipCheck, SlipCheckAdmin)
+admin.site.register(Statement, StatementAdmin)
+admin.site.register(StatementLine, StatementLineAdmin)
+admin.site.register(Inquiry, InquiryAdmin)
+admin.site.register(ConfirmationInquiry, ConfirmationInquiryAdmin)
+admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
+admin.site.register([BankRateLimit, Backoff, ScanCursor], InquiryStateAdmin)
+
+
+@admin.register(Resolution)
+class ResolutionAdmin(ReadOnlyAdmin):
+    list_display = ["id", "created_at", "subject", "type", "actor", "note", "payment_id"]
+    list_filter = ["type"]
+    search_fields = ["=subject_id", "=payment_id"]
+
+    @admin.display
+    def subject(self, resolution: Resolution) -> str:
+        url = reverse(
+            "admin:reconciliation_reconciliationexception_change", args=[quote(resolution.subject_id)]
+        )
+        return format_html('<a href="{}">{}</a>', url, resolution.subject_id)
+
+
+@admin.register(Return)
+class ReturnAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "movement",
+        "amount_in_baht",
+        "route",
+        "status",
+        "is_manual",
+        "created_at",
+        "completed_at",
+    ]
+    list_filter = ["status", "is_manual"]
+    list_select_related = ["movement"]
+    search_fields = ["=id", "=movement__id", "=bank_reference"]
+
+    @admin.display(description="amount")
+    def amount_in_baht(self, payer_return: Return) -> str:
+        return money.display(payer_return.amount)
+
+
+@admin.register(TransferContradiction)
+class ContradictionAdmin(ReadOnlyAdmin):
+    """What banks and acquirers say against our records, also after staff have ended it."""
+
+    list_display = ["id", "created_at", "subject", "route", "state", "answer", "bank_reference"]
+    list_filter = ["route"]
+    search_fields = ["=id", "=subject_id", "=bank_reference"]
+    ordering = ["-id"]
+
+    @admin.display
+    def subject(self, contradiction: TransferContradiction) -> str:
+        url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(contradiction.pk)])
+        return format_html('<a href="{}">{}</a>', url, contradiction.subject_id)
+
+
+@admin.register(Transfer)
+class OutgoingTransferAdmin(TransferAdmin):
+    """Orders to banks, and the end of those on which a bank is silent: by what it says when staff ask it."""
+
+    actions = ["never_arrived", "arrived", "cancel_unsent"]
+
+    @admin.action(
+        description="Mark as never arrived: the money returns to the merchant", permissions=["settle"]
+    )
+    def never_arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
+        self._complete(request, queryset, transfers.NEVER_ARRIVED)
+
+    @admin.action(description="Mark as arrived", permissions=["settle"])
+    def arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
+        self._complete(request, queryset, transfers.ARRIVED)
+
+    @admin.action(description="Cancel: the bank was never reached", permissions=["settle"])
+    def cancel_unsent(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
+        for transfer in queryset:
+            try:
+                order_completion.cancel_unsent(transfer.id, now=clock.now())
+            except transfers.AlreadySubmitted:
+                messages.warning(request, f"{transfer.id} may have reached its bank: nothing changed.")
+            else:
+                self.log_change(request, transfer, "canceled: its bank was never reached")
+                messages.success(request, f"{transfer.id} is canceled and never sent.")
+
+    @admin.display(description="bank notifications", empty_value="-")
+    def notifications(self, transfer: Transfer) -> SafeString:
+        links = [
+            (detail_page.link_to(notification), notification.result)
+            for notification in detail_page.notifications_of_order(transfer.id)
+        ]
+        return format_html_join(", ", "{} ({})", links)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [*super().get_fields(request, obj), "notifications"]
+
+    def has_settle_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("transfers.complete_transfer")
+
+    def _complete(self, request: HttpRequest, queryset: QuerySet[Transfer], result: TransferResult) -> None:
+        for transfer in queryset:
+            try:
+                actor = request.user.get_username()
+                is_over = order_completion.complete_by_staff(
+                    transfer.id, result, actor=actor, now=clock.now()
+                )
+            except transfers.NotOverdue:
+                messages.warning(request, f"{transfer.id} is completed or not overdue: nothing changed.")
+            else:
+                if is_over:
+                    self.log_change(request, transfer, f"completed manually: {result.status}")
+                    messages.success(request, f"{transfer.id} {result.status}.")
+                else:
+                    self.log_change(
+                        request, transfer, "asked a second person to approve that it never arrived"
+                    )
+                    messages.warning(request, f"{transfer.id} waits: a second person must approve it first.")

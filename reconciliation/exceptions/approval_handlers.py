@@ -1,0 +1,83 @@
+"""Returns, write-offs and orders that never arrived, as far as a second person must approve them."""
+
+from datetime import datetime
+
+from approvals import services as approvals
+from approvals.models import Approval, ApprovalKind
+from reconciliation.exceptions import (
+    order_completion,
+    probable_duplicates,
+    return_completion,
+    returns,
+    write_offs,
+)
+from reconciliation.matching import reversals
+from reconciliation.models import BankTransaction, ReturnStatus
+from transfers import services as transfers
+
+
+class _ReturnHandler:
+    """What happens to a return that a second person decides (see `approvals.services.ApprovalHandler`)."""
+
+    def lock(self, subject_id: str) -> None:
+        return_completion.lock(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        movement, payer_return = return_completion.lock(approval.subject_id)
+        if payer_return.is_manual:
+            returns.complete_manual_return(movement, payer_return, now=now)
+        else:
+            _check_can_be_sent(movement)
+            transfers.release(payer_return.id, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        movement, payer_return = return_completion.lock(approval.subject_id)
+        if not payer_return.is_manual:
+            transfers.cancel(payer_return.id, now=now)
+        returns.set_status(payer_return, ReturnStatus.CANCELED)
+        return_completion.reopen(movement, now)
+
+
+class _WriteOffHandler:
+    """A rejected write-off changes nothing: the reversal waits for another decision."""
+
+    def lock(self, subject_id: str) -> None:
+        BankTransaction.objects.locked(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        write_offs.book_approved(approval, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        pass
+
+
+class _NeverArrivedHandler:
+    """A rejected request changes nothing: the bank is asked about the order as before."""
+
+    def lock(self, subject_id: str) -> None:
+        order_completion.lock(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        order_completion.complete_as_never_arrived(approval, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        pass
+
+
+def _check_can_be_sent(movement: BankTransaction) -> None:
+    """What the bank has reported since the return was requested. Raises NotDecidable."""
+    if reversals.find_unapplied(movement) is not None:
+        raise approvals.NotDecidable(
+            "The bank is reversing money of this transaction: ask the bank how much is left, or reject it."
+        )
+    if others := probable_duplicates.ids_of(movement):
+        raise approvals.NotDecidable(f"It is probably a duplicate of {others[0]}. Reject it.")
+
+
+RETURNS = _ReturnHandler()
+HANDLERS: dict[str, approvals.ApprovalHandler] = {
+    ApprovalKind.RETURN: RETURNS,
+    ApprovalKind.RETURN_BY_HAND: RETURNS,
+    ApprovalKind.WRITE_OFF: _WriteOffHandler(),
+    ApprovalKind.NEVER_ARRIVED: _NeverArrivedHandler(),
+}

@@ -1,0 +1,162 @@
+"""Which payments the money that waits may be meant for, and in words why. Nothing is decided here.
+
+Two statements for any number of bank transactions: one finds the codes, the other reads them and their
+payments.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from core import money, rows
+from payments.models import Payment, PaymentStatus
+from qrcodes.models import QrCode
+from reconciliation.exceptions import similarity
+from reconciliation.exceptions.explanations import format_duration
+from reconciliation.models import BankTransaction, BankTransactionKind
+
+MAX_CANDIDATES = 5
+SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
+"""A code is looked for among those made so long before the money was paid; clocks differ a little."""
+MAX_PAYMENTS_SEARCHED = 1000  # codes of a merchant, the newest before the money; a bound for the busiest
+MAX_CODES_KEPT = 20
+
+# Among a merchant's codes of those days: what nobody has paid over the same amount, and what shares a part of
+# its reference with the one that the bank told.
+FIND_CODES = """
+SELECT query.id, found.code_id FROM unnest(
+    %(ids)s::text[], %(banks)s::text[], %(billers)s::text[], %(amounts)s::bigint[], %(paid)s::timestamptz[],
+    %(starts)s::text[], %(middles)s::text[], %(ends)s::text[]
+) AS query (id, bank, biller, amount, paid_at, start_, middle_, end_)
+JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller
+CROSS JOIN LATERAL (
+    SELECT code.id AS code_id FROM (
+        SELECT id, amount, status, created_at FROM payments_payment
+        WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
+            AND created_at >= query.paid_at - %(search_before)s AND created_at <= query.paid_at +
+            %(search_after)s
+        ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
+    ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
+    CROSS JOIN LATERAL (
+        SELECT coalesce(greatest(
+            strpos(code.reference1, query.start_),
+            strpos(code.reference1, query.middle_),
+            strpos(code.reference1, query.end_)
+        ), 0) > 0 AS is_similar
+    ) compared
+    WHERE compared.is_similar OR recent.amount = query.amount AND recent.status IN ('pending', 'expired')
+    ORDER BY compared.is_similar DESC, recent.created_at DESC LIMIT %(max_kept)s
+) found
+WHERE query.biller <> ''
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A payment that the money may be for. points: the more, the nearer; of no meaning beyond the order."""
+
+    payment: Payment
+    code: QrCode
+    score: int
+    explanation: str
+
+    @property
+    def is_unpaid(self) -> bool:
+        return self.payment.status in (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
+
+
+def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
+    """The nearest payments by the id of the bank transaction, the nearest first; credits only."""
+    credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
+    found = _find_codes(credits) if credits else {}
+    spellings = {movement.id: similarity.spellings(movement.reference1) for movement in credits}
+    codes = _load_codes(found, spellings) if credits else []
+    by_id, by_reference = {code.id: code for code in codes}, {code.reference1: code for code in codes}
+    candidates: dict[str, list[Candidate]] = {}
+    for movement in credits:
+        spelled = [by_reference[each] for each in spellings[movement.id] if each in by_reference]
+        codes_of_one = {
+            code.id: code for code in [*spelled, *(by_id[each] for each in found.get(movement.id, ()))]
+        }
+        compared = [
+            candidate for code in codes_of_one.values() if (candidate := compare(movement, code)) is not None
+        ]
+        candidates[movement.id] = sorted(compared, key=lambda candidate: _sort_key(candidate, movement))[
+            :MAX_CANDIDATES
+        ]
+    return candidates
+
+
+def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
+    """How near a payment is to the money; None if nothing but chance speaks for it."""
+    payment = code.payment
+    similar = similarity.compare(movement.reference1, code.reference1)
+    if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
+        return None
+    score, texts = (similar.score, [similar.explanation]) if similar else (0, ["another reference"])
+    if movement.biller_id != code.biller_id:
+        score, texts = score - 10, [*texts, "another biller id"]
+    amount_score, amount_text = _compare_amount(movement.amount - payment.amount)
+    time_score, time_text = _compare_time(payment, movement.paid_at)
+    return Candidate(
+        payment, code, score + amount_score + time_score, ", ".join([amount_text, time_text, *texts])
+    )
+
+
+def _sort_key(candidate: Candidate, movement: BankTransaction) -> tuple[int, timedelta, str]:
+    """Of many codes over the same amount the one that was made at about the time of the money comes first."""
+    payment = candidate.payment
+    return -candidate.score, abs(movement.paid_at - payment.created_at), payment.id
+
+
+def _compare_amount(difference: int) -> tuple[int, str]:
+    if not difference:
+        return 30, "same amount"
+    return 0, f"{money.display(abs(difference))} too {'much' if difference > 0 else 'little'}"
+
+
+def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
+    elapsed = paid_at - payment.created_at
+    if elapsed < timedelta(0):
+        return 0, f"code made {format_duration(-elapsed)} after the money"
+    score = next((score for limit, score in _TIME_SCORES if elapsed <= limit), 0)
+    return score, f"code made {format_duration(elapsed)} before the money"
+
+
+_TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta(days=1), 5)]
+
+
+def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
+    """Ids of codes by the id of the bank transaction."""
+    parts = [(*similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
+    starts, middles, ends = zip(*parts, strict=True)
+    queries = {
+        "ids": [each.id for each in movements],
+        "banks": [each.bank for each in movements],
+        "billers": [each.biller_id for each in movements],
+        "amounts": [each.amount for each in movements],
+        "paid": [each.paid_at for each in movements],
+        "starts": list(starts),
+        "middles": list(middles),
+        "ends": list(ends),
+    }
+    limits = {
+        "search_before": SEARCH_BEFORE,
+        "search_after": SEARCH_AFTER,
+        "max_searched": MAX_PAYMENTS_SEARCHED,
+        "max_kept": MAX_CODES_KEPT,
+    }
+    found = defaultdict(list)
+    for movement_id, code_id in rows.run(FIND_CODES, queries | limits).fetchall():
+        found[movement_id].append(code_id)
+    return found
+
+
+def _load_codes(found: dict[str, list[str]], spellings: dict[str, list[str]]) -> list[QrCode]:
+    ids = [code_id for each in found.values() for code_id in each]
+    references = [reference for each in spellings.values() for reference in each]
+    wanted = QrCode.objects.filter(Q(id__in=ids) | Q(reference1__in=references))
+    return list(wanted.select_related("payment", "merchant"))

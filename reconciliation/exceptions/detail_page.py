@@ -1,0 +1,262 @@
+"""What the page of an exception shows: all that is known, what was done, and what the bank said."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.admin.utils import quote
+from django.db.models import Model
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.timezone import localtime
+
+from core import clock, money, thaibanks, vault
+from core.logs import redact
+from merchants.models import Merchant
+from payments.models import Payment
+from reconciliation.exceptions import merges
+from reconciliation.exceptions.candidates import Candidate
+from reconciliation.exceptions.explanations import format_duration
+from reconciliation.exceptions.summaries import ExceptionSummary, Subject
+from reconciliation.matching import confirmation, deduplication
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    BankTransactionKind,
+    Resolution,
+    ResolutionState,
+    Return,
+    SlipCheck,
+)
+from refunds.models import Refund
+from transfers.models import Transfer, TransferContradiction
+
+MAX_SHOWN = 20
+Details = list[tuple[str, Any]]
+
+
+def context(summary: ExceptionSummary) -> dict[str, Any]:
+    """For the template; every value is escaped there."""
+    subject = summary.subject
+    movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
+    return {
+        "summary": summary,
+        "candidates": [_candidate_row(candidate) for candidate in summary.candidates],
+        "record_url": record_url(subject),
+        "details": [(label, value) for label, value in _details(summary) if value not in (None, "")],
+        "resolutions": Resolution.objects.filter(subject_id=subject.pk).order_by("created_at", "id"),
+        "returns": _returns(movement) if movement else [],
+        "notifications": [
+            (notification, redacted_message(notification)) for notification in _notifications(subject)
+        ],
+        "slip_checks": SlipCheck.objects.filter(movement=movement).order_by("-checked_at")[:MAX_SHOWN]
+        if movement
+        else [],
+    }
+
+
+def redacted_message(notification: BankNotification) -> str:
+    """The raw message, with long numbers cut to four digits and secrets struck out."""
+    return redact(notification.body.decode("utf-8", "backslashreplace"))
+
+
+def order_link(notification: BankNotification) -> str | None:
+    """A link to the order that it speaks of, if that is ours."""
+    order = Transfer.objects.filter(pk=notification.order_id).first() if notification.order_id else None
+    return link_to(order) if order else None
+
+
+def notifications_of_order(order_id: str) -> list[BankNotification]:
+    """What its bank told of an order of its own accord, the first first."""
+    return list(BankNotification.objects.filter(order_id=order_id).order_by("received_at")[:MAX_SHOWN])
+
+
+def record_url(row: Model) -> str:
+    """Where the console shows the row."""
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
+
+
+def bank_label(code: str) -> str:
+    """ "014 Siam Commercial Bank"; the code alone of a bank that is not in our list."""
+    bank = thaibanks.find(code)
+    return f"{code} {bank.name}" if bank else code
+
+
+def _candidate_row(candidate: Candidate) -> dict[str, Any]:
+    payment = candidate.payment
+    return {
+        "payment": payment,
+        "code": candidate.code,
+        "amount": money.display(payment.amount),
+        "status": payment.status_at(clock.now()).label,
+        "explanation": candidate.explanation,
+        "is_unpaid": candidate.is_unpaid,
+    }
+
+
+def _returns(movement: BankTransaction) -> list[tuple[Return, str]]:
+    """Each with where it goes."""
+    payer_returns = list(movement.returns.order_by("created_at", "id"))
+    orders = Transfer.objects.in_bulk([each.id for each in payer_returns])
+    return [(each, _destination(orders.get(each.id))) for each in payer_returns]
+
+
+def _destination(order: Transfer | None) -> str:
+    if order is None:
+        return "sent manually"
+    if not order.account:
+        return "the payer, by voiding the payment"
+    return f"{order.account_name}, {vault.masked(order.account)} at {bank_label(order.bank_code)}"
+
+
+def _details(summary: ExceptionSummary) -> Details:
+    subject = summary.subject
+    if isinstance(subject, BankTransaction):
+        duplicate = summary.probable_duplicate and _transaction_link(summary.probable_duplicate)
+        merged_movement = (
+            _transaction_link(merges.merged_into(subject))
+            if subject.resolution_state == ResolutionState.MERGED
+            else None
+        )
+        details = _transaction_details(subject)
+        return [("Probable duplicate of", duplicate), ("Merged into", merged_movement), *details]
+    if isinstance(subject, BankNotification):
+        return _notification_details(subject)
+    if isinstance(subject, TransferContradiction):
+        return _contradiction_details(subject)
+    return _refund_details(subject)
+
+
+def _transaction_details(movement: BankTransaction) -> Details:
+    payment = movement.payment
+    return [
+        ("Type", movement.get_kind_display()),
+        (
+            "Takes back" if movement.kind == BankTransactionKind.REVERSAL else "Reversed by",
+            _counterpart(movement),
+        ),
+        ("Match result", movement.get_match_result_display()),
+        ("Resolution", movement.get_resolution_state_display() if movement.resolution_state else "not yet"),
+        ("Amount", money.display(movement.amount)),
+        ("Expected amount", money.display(payment.amount) if payment else None),
+        ("Bank", movement.bank),
+        ("Bank transaction id", movement.current_bank_transaction_id),
+        ("Paid at, by the bank's clock", _time(movement.paid_at)),
+        ("Received at", _time(movement.received_at)),
+        ("Code expired at", _time(payment.expires_at) if payment and payment.expires_at else None),
+        (
+            "Confirmed",
+            None if movement.is_confirmed else f"no, only a statement reports it{_uploader(movement)}",
+        ),
+        ("Sources", ", ".join(deduplication.sources_of(BankTransaction.objects.filter(pk=movement.pk)))),
+        ("Biller id", movement.biller_id),
+        ("Reference 1", movement.reference1),
+        ("Reference 2", movement.reference2),
+        ("Reference 3", movement.reference3),
+        ("Merchant", movement.merchant and link_to(movement.merchant)),
+        ("Payment", payment and link_to(payment)),
+        ("Merchant's reference", payment and payment.reference),
+        ("Payment status", payment and payment.status_at(clock.now()).label.lower()),
+        ("Payer", movement.payer_name),
+        ("Payer's bank", movement.payer_bank_code and bank_label(movement.payer_bank_code)),
+        ("Payer's account", vault.masked(movement.payer_account or None)),
+        ("Slip reference", movement.slip_reference),
+    ]
+
+
+def _uploader(movement: BankTransaction) -> str:
+    actor = confirmation.uploader_of(movement)
+    return f", uploaded by {actor}" if actor else ""
+
+
+def _counterpart(movement: BankTransaction) -> str | None:
+    """The credit that a reversal takes back, or the reversal of a credit, where one was told."""
+    kind = (
+        BankTransactionKind.CREDIT
+        if movement.kind == BankTransactionKind.REVERSAL
+        else BankTransactionKind.REVERSAL
+    )
+    found = (
+        deduplication.find_by_bank_id(movement.bank, name, kind) for name in movement.bank_transaction_ids
+    )
+    other = next((each for each in found if each is not None), None)
+    return None if other is None else _transaction_link(other)
+
+
+def _transaction_link(movement: BankTransaction) -> str:
+    """A link to the page of another bank transaction that says what became of it."""
+    state = (
+        movement.get_resolution_state_display()
+        if movement.resolution_state
+        else movement.get_match_result_display()
+    )
+    page = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
+    return format_html('<a href="{}">{}, {}</a>', page, money.display(movement.amount), state.lower())
+
+
+def _notification_details(notification: BankNotification) -> Details:
+    return [
+        ("Bank", notification.bank),
+        ("Source", notification.get_source_display()),
+        ("Received at", _time(notification.received_at)),
+        ("Reported before", notification.movement and link_to(notification.movement)),
+        ("Order", order_link(notification)),
+    ]
+
+
+def _refund_details(refund: Refund) -> Details:
+    return [
+        ("Amount", money.display(refund.amount)),
+        ("Merchant", link_to(refund.merchant)),
+        ("Payment", link_to(refund.payment)),
+        ("Sent through", refund.route),
+        ("Sent at", _time(refund.completed_at) if refund.completed_at else None),
+        ("Returned at", _time(refund.returned_at) if refund.returned_at else None),
+    ]
+
+
+def _contradiction_details(contradiction: TransferContradiction) -> Details:
+    about: Model | None = (
+        Payment.objects.filter(pk=contradiction.subject_id).first()
+        or Transfer.objects.filter(pk=contradiction.subject_id).first()
+    )
+    merchant = Merchant.objects.filter(pk=contradiction.merchant_id).first()
+    return [
+        ("About", about and link_to(about)),
+        ("Amount", money.display(contradiction.amount)),
+        (
+            "Charged",
+            contradiction.answer_amount
+            and f"{contradiction.answer_amount} {contradiction.answer_currency}, smallest unit",
+        ),
+        ("Our state", contradiction.state),
+        (f"State at {contradiction.route.partition(':')[2]}", contradiction.answer),
+        ("Bank's reference", contradiction.bank_reference),
+        ("Merchant", merchant and link_to(merchant)),
+        ("Received at", _time(contradiction.created_at)),
+        ("Found by", contradiction.actor),
+    ]
+
+
+def _notifications(subject: Subject) -> list[BankNotification]:
+    """The message itself, and those that tell of the same transaction or of an order."""
+    if isinstance(subject, Refund):
+        return notifications_of_order(subject.pk)
+    if isinstance(subject, TransferContradiction):
+        return notifications_of_order(subject.subject_id)
+    movement = subject if isinstance(subject, BankTransaction) else subject.movement
+    notifications = list(movement.notifications.order_by("received_at")[:MAX_SHOWN]) if movement else []
+    if isinstance(subject, BankNotification) and subject not in notifications:
+        notifications.append(subject)
+    return notifications
+
+
+def link_to(row: Model) -> str:
+    return format_html('<a href="{}">{}</a>', record_url(row), row)
+
+
+def _time(moment: datetime) -> str:
+    elapsed = clock.now() - moment
+    relative = (
+        f"in {format_duration(-elapsed)}" if elapsed < timedelta(0) else f"{format_duration(elapsed)} ago"
+    )
+    return f"{localtime(moment):%Y-%m-%d %H:%M:%S}, {relative}"

@@ -1,0 +1,56 @@
+"""What staff fill in for an act on an exception."""
+
+from typing import Any
+
+from django import forms
+
+from core import ids
+from transfers.payees import Payee
+
+MAX_NOTE_LENGTH = 500
+ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]
+
+
+class NoteForm(forms.Form):
+    note = forms.CharField(
+        max_length=MAX_NOTE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
+        label="Note",
+        help_text="What you know and who told you. Other staff read this later.",
+    )
+
+
+class AttachForm(NoteForm):
+    payment = forms.CharField(widget=forms.HiddenInput)
+
+    def clean_payment(self) -> str:
+        given = str(self.cleaned_data["payment"]).strip()
+        if not ids.looks_right(given, "pay_"):
+            raise forms.ValidationError("The id of a payment begins with pay_.")
+        return given
+
+
+class AccountForm(NoteForm):
+    """An account that staff name, judged like those that merchants name."""
+
+    bank_code = forms.CharField(max_length=10, label="Bank", help_text="Its code or short name: 014 or SCB.")
+    bank_account = forms.CharField(max_length=20, label="Account", help_text="Digits only.")
+    account_name = forms.CharField(max_length=140, label="Account holder")
+    field_order = [*ACCOUNT_FIELDS, "note"]
+
+    def clean(self) -> dict[str, Any]:
+        filled = super().clean() or self.cleaned_data
+        payee = Payee(data={name: filled[name] for name in ACCOUNT_FIELDS if name in filled})
+        if payee.is_valid():
+            return {**filled, **payee.validated_data}
+        for name, faults in payee.errors.items():
+            if name in filled:
+                self.add_error(name, [str(fault) for fault in faults])
+        return filled
+
+
+class ManualReturnForm(NoteForm):
+    bank_reference = forms.CharField(
+        max_length=64, label="Bank's reference", help_text="Of the transfer that you made at the bank."
+    )
+    field_order = ["bank_reference", "note"]

@@ -1,0 +1,246 @@
+"""Exceptions, how staff resolved them, and returns to payers."""
+
+from django.db import models
+from django.db.models import Q
+
+from core import triggers
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+from reconciliation.matching.models import BankTransaction, MatchResult
+from reconciliation.notifications.models import NotificationResult
+
+
+class ResolutionType(models.TextChoices):
+    ACCEPTED = "accepted"
+    ATTACHED = "attached"
+    SENT_BACK = "sent_back"  # a return was ordered at the bank
+    SENT_BACK_BY_HAND = "sent_back_by_hand"  # staff returned it at the bank themselves
+    MERGED = "merged"  # a duplicate report of another bank transaction
+    DISMISSED = "dismissed"  # nothing to do
+    KEPT = "kept"  # a refund came back, and the merchant has the money again
+    WRITTEN_OFF = "written_off"  # a bank reversed money that has left already: the operator's loss
+    BOOKED_RETURNED = "booked_returned"  # the bank never sent an order that it had reported as sent
+    BOOKED_FAILED = (
+        "booked_failed"  # a card was charged a wrong amount, and staff refunded it at the acquirer
+    )
+    REOPENED = "reopened"  # it was dismissed, merged or written off by mistake
+    CONFIRMED = "confirmed"  # a second person confirmed money that only a statement reports
+
+
+class Resolution(models.Model):
+    """One decision about an exception. Append-only.
+
+    A resolved exception stays resolved until it is reopened.
+    """
+
+    subject_id = PublicId(help_text="The bank transaction, notification, refund or contradiction.")
+    type = models.CharField(max_length=17, choices=ResolutionType.choices)
+    actor = models.CharField(max_length=150, help_text="The member of staff or the policy that decided.")
+    note = models.CharField(max_length=500)
+    payment_id = PublicId(null=True, help_text="The payment of the exception.")
+    reopen_count = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How often its subject had been reopened before."
+    )
+    ledger_subject_id = PublicId(
+        null=True,
+        help_text=(
+            "The subject of the ledger journal of a write-off or merge, if it is not the subject above."
+        ),
+    )
+    merged_into_id = PublicId(null=True, help_text="The bank transaction that counts instead.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        triggers = [triggers.append_only("a resolution is never changed")]
+        indexes = [
+            models.Index(fields=["subject_id"], name="resolution_by_subject"),
+            models.Index(
+                fields=["payment_id"], condition=Q(payment_id__isnull=False), name="resolution_by_payment"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(type__in=ResolutionType.values), name="resolution_type_known"),
+            models.CheckConstraint(
+                condition=~Q(actor="") & ~Q(note=""), name="resolution_has_actor_and_note"
+            ),
+            models.UniqueConstraint(
+                fields=["subject_id", "reopen_count"],
+                condition=Q(
+                    type__in=[
+                        "merged",
+                        "dismissed",
+                        "kept",
+                        "written_off",
+                        "booked_returned",
+                        "booked_failed",
+                    ]
+                ),
+                name="resolution_ends_subject_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(type="merged", merged_into_id__isnull=False)
+                | ~Q(type="merged") & Q(merged_into_id__isnull=True),
+                name="resolution_merged_into_iff_merged",
+            ),
+            models.UniqueConstraint(
+                fields=["subject_id", "reopen_count"],
+                condition=Q(type="reopened"),
+                name="resolution_reopens_subject_once",
+            ),
+            models.UniqueConstraint(
+                fields=["subject_id"], condition=Q(type="confirmed"), name="resolution_confirms_subject_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject_id} {self.type} by {self.actor}"
+
+    @property
+    def ledger_subject(self) -> str:
+        """The subject of the ledger journal of a write-off or merge."""
+        return str(self.ledger_subject_id or self.subject_id)
+
+
+class ReturnStatus(models.TextChoices):
+    PENDING = "pending"  # ordered; the bank has not answered
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"  # before it was submitted to the bank
+
+
+RETURN_TRANSITIONS = {
+    ReturnStatus.PENDING: {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED}
+}
+
+
+class Return(models.Model):
+    """Money of a bank transaction that goes back to the payer. The order to the bank has the same id.
+
+    After a failed return the bank transaction is an exception again, and staff can make another return.
+    """
+
+    id = PublicIdKey()
+    movement = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
+    amount = models.BigIntegerField(help_text="Satang; all of the bank transaction.")
+    route = models.CharField(max_length=30, help_text="The bank that sends it, such as bank:sandbox.")
+    status = models.CharField(max_length=9, choices=ReturnStatus.choices, default=ReturnStatus.PENDING)
+    is_manual = models.BooleanField(
+        default=False, help_text="Staff returned it at the bank themselves; there is no order."
+    )
+    bank_reference = models.CharField(max_length=64, blank=True, default="")
+    failure_code = models.CharField(max_length=40, blank=True, default="")
+    created_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+    returned_at = models.DateTimeField(null=True, help_text="When the money came back to us.")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a return is never deleted"),
+            triggers.ReadOnly(
+                "a return keeps what was ordered",
+                exclude=["status", "bank_reference", "failure_code", "completed_at", "returned_at"],
+                is_forbidden=True,
+            ),
+            triggers.Transitions("status", RETURN_TRANSITIONS, noun="a return"),
+            triggers.set_once("returned_at", "a return keeps when its money came back"),
+            triggers.Refuse(
+                "final",
+                triggers.UPDATE,
+                "a return keeps how it ended",
+                condition="OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["movement"], name="return_by_movement"),
+            models.Index(
+                fields=["bank_reference"], condition=~Q(bank_reference=""), name="return_by_bank_reference"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=ReturnStatus.values), name="return_status_known"),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="return_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(status="completed", completed_at__isnull=False)
+                | ~Q(status="completed") & Q(completed_at__isnull=True, returned_at__isnull=True),
+                name="return_completed_has_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="failed") & ~Q(failure_code="") | ~Q(status="failed") & Q(failure_code=""),
+                name="return_failure_code_iff_failed",
+            ),
+            models.UniqueConstraint(
+                fields=["movement"],
+                condition=Q(status="pending") | Q(status="completed", returned_at__isnull=True),
+                name="return_one_active_per_movement",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.status}"
+
+
+# Larger numbers are not counted exactly.
+MAX_COUNTED = 10_000
+
+
+class ExceptionReason(models.TextChoices):
+    UNMATCHED = MatchResult.UNMATCHED.value, "Unknown reference"
+    DUPLICATE = MatchResult.DUPLICATE.value, "Paid twice"
+    AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, "Wrong amount"
+    LATE = MatchResult.LATE.value, "Paid after expiry"
+    REVERSAL = "reversal", "Reversed by the bank"
+    CONFLICT = NotificationResult.CONFLICT.value, "Contradicts an earlier message"
+    UNREADABLE = NotificationResult.UNREADABLE.value, "Unreadable message"
+    UNCONFIRMED = "unconfirmed", "Not confirmed by the bank"
+    RETURNED = "returned", "Refund came back"
+    CONTRADICTION = "contradiction", "Bank contradicts our record"
+
+
+class ReconciliationException(models.Model):
+    """A bank transaction, notification, refund or contradiction that needs a decision; the id says which.
+
+    Triggers keep it equal to the view `reconciliation_open_exceptions` in the same commit; no code writes it.
+    """
+
+    id = PublicIdKey()
+    reason = models.CharField("reason", max_length=16, choices=ExceptionReason.choices)
+    bank = models.CharField(max_length=20)
+    is_sandbox = models.GeneratedField(
+        expression=Q(bank="sandbox"),  # type: ignore[arg-type]  # Q is an expression to Django
+        output_field=models.BooleanField(),
+        db_persist=True,
+        help_text="Reported by the sandbox bank, whose money is not real.",
+    )
+    merchant = models.ForeignKey(
+        Merchant,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    payment_id = PublicId(null=True)
+    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    reference1 = models.CharField(max_length=35)
+    bank_transaction_id = models.CharField(max_length=64)
+    opened_at = models.DateTimeField()
+    search_text = models.TextField(db_collation="C", help_text="Ids and references in capitals.")
+
+    class Meta:
+        default_permissions = ()
+        verbose_name, verbose_name_plural = "exception", "exceptions"
+        indexes = [
+            models.Index(fields=["is_sandbox", "opened_at", "id"], name="exception_live_first"),
+            models.Index(fields=["reason", "is_sandbox", "opened_at", "id"], name="exception_live_by_reason"),
+            models.Index(fields=["bank", "is_sandbox", "opened_at", "id"], name="exception_live_by_bank"),
+            models.Index(
+                fields=["merchant", "is_sandbox", "opened_at", "id"], name="exception_live_by_merchant"
+            ),
+            models.Index(fields=["opened_at", "id"], name="exception_oldest_first"),
+            models.Index(fields=["reason", "opened_at", "id"], name="exception_by_reason"),
+            models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,100 @@
+"""How money on its way back to a payer ends, by the bank's word."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import transaction
+
+from approvals import services as approvals
+from banks import TransferResult
+from ledger import services as ledger
+from reconciliation.exceptions import returns
+from reconciliation.matching import reversals
+from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
+from transfers import services as transfers
+from transfers.services import TransferHandler
+
+log = logging.getLogger("reconciliation")
+
+
+class ReturnHandler:
+    """What `transfers` tells of its orders that are returns (see `transfers.services.TransferHandler`)."""
+
+    def lock(self, order_id: str) -> None:
+        movement, _ = lock(order_id)
+        # If the money comes back a reversal may take it; its lock comes before those of accounts.
+        reversals.find_due(movement)
+
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """While the bank says that it takes money of this back itself: else it would leave twice."""
+        movement, _ = lock(order_id)
+        return reversals.find_unapplied(movement) is not None
+
+    def on_submitted(self, order_id: str, *, now: datetime) -> None:
+        """Nobody outside was told of it, so there is nothing to tell."""
+
+    def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
+        movement, payer_return = lock(order_id)
+        approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
+        if result.status == "succeeded":
+            _complete(movement, payer_return, result, now)
+        elif result.status == "failed":
+            _fail(movement, payer_return, result, now)
+        else:
+            _money_came_back(movement, payer_return, now)
+
+
+HANDLER: TransferHandler = ReturnHandler()
+
+
+@transaction.atomic
+def give_up(*, return_id: str, now: datetime) -> None:
+    """End one that surely never reached its bank: its money waits for staff again, and this is never sent.
+
+    Raises transfers.AlreadySubmitted.
+    """
+    movement, payer_return = lock(return_id)
+    if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(movement, now=now):
+        raise transfers.AlreadySubmitted(return_id)
+    reopen(movement, now)
+
+
+def run_due(*, now: Callable[[], datetime]) -> None:
+    """Carry out what is ordered, and ask about what was not answered."""
+    transfers.run_due("return", HANDLER, now=now)
+
+
+def lock(order_id: str) -> tuple[BankTransaction, Return]:
+    """Both under their locks."""
+    movement_id = Return.objects.values_list("movement_id", flat=True).get(pk=order_id)
+    movement = BankTransaction.objects.locked(movement_id)
+    return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+
+
+def _complete(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
+    returns.set_status(
+        payer_return, ReturnStatus.COMPLETED, bank_reference=result.reference, completed_at=now
+    )
+    movement.resolve(ResolutionState.SENT_BACK, now=now)
+    ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
+
+
+def _fail(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
+    """It never left: it waits again."""
+    returns.set_status(payer_return, ReturnStatus.FAILED, failure_code=result.failure_code)
+    reopen(movement, now)
+
+
+def _money_came_back(movement: BankTransaction, payer_return: Return, now: datetime) -> None:
+    """It arrived and came back to us: it waits again."""
+    returns.set_status(payer_return, ReturnStatus(payer_return.status), returned_at=now)
+    ledger.hold(subject_id=payer_return.id, amount=payer_return.amount, source=payer_return.route, now=now)
+    log.warning("the money of return %s came back and waits for staff", payer_return.id)
+    reopen(movement, now)
+
+
+def reopen(movement: BankTransaction, now: datetime) -> None:
+    """The money is open for staff; or its bank has taken it back meanwhile, and only could not have it."""
+    movement.resolve(ResolutionState.OPEN, now=now)
+    reversals.apply_if_due(reversals.find_due(movement), movement, None, now=now)

@@ -1,0 +1,149 @@
+"""What staff are told of things that wait: why each does, and which payment it may be meant for.
+
+A fixed number of statements for any number of things.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from approvals.models import Approval
+from core import money
+from reconciliation.exceptions import candidates, explanations, probable_duplicates
+from reconciliation.exceptions.candidates import Candidate
+from reconciliation.models import (
+    HELD_RESULTS,
+    BankNotification,
+    BankTransaction,
+    BankTransactionKind,
+    MatchResult,
+    ResolutionState,
+    Return,
+)
+from refunds.models import Refund
+from transfers.models import Transfer, TransferContradiction
+
+Subject = BankTransaction | BankNotification | Refund | TransferContradiction
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionSummary:
+    """An exception. payment_candidates: only of a bank transaction, the payment_candidates first.
+
+    same_as: the transaction that an open bank transaction probably is (see
+    `reconciliation.exceptions.probable_duplicates`).
+    """
+
+    subject: Subject
+    title: str
+    explanation: str
+    candidates: list[Candidate] = field(default_factory=list)
+    probable_duplicate: BankTransaction | None = None
+
+
+def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
+    """By id; without those that nobody knows."""
+    summaries: dict[str, ExceptionSummary] = {}
+    for load in (_of_transactions, _of_notifications, _of_refunds, _of_contradictions):
+        summaries |= load(ids)
+    return summaries
+
+
+def is_open(movement: BankTransaction) -> bool:
+    return movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
+
+
+def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
+    found = list(BankTransaction.objects.filter(pk__in=ids).select_related("payment", "merchant"))
+    credited = _credited_transactions(movement.payment_id for movement in found)
+    returns = _latest_returns(ids) | _manual_returns(found)
+    subject_ids = [*(movement.id for movement in found), *(each.id for each in returns.values())]
+    waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
+    waiting_ids = set(waiting.values_list("subject_id", flat=True))
+    payment_candidates = candidates.find([movement for movement in found if is_open(movement)])
+    duplicates = probable_duplicates.find(found)
+    return {
+        movement.id: ExceptionSummary(
+            movement,
+            f"{money.display(movement.amount)} at {movement.bank}",
+            explanations.of_transaction(
+                movement,
+                credited.get(movement.payment_id),
+                payer_return := returns.get(movement.id),
+                is_waiting_for_approval=movement.id in waiting_ids
+                or (payer_return is not None and payer_return.id in waiting_ids),
+                probable_duplicate=duplicates.get(movement.id),
+            ),
+            payment_candidates.get(movement.id, []),
+            duplicates.get(movement.id),
+        )
+        for movement in found
+    }
+
+
+def _credited_transactions(payment_ids: Iterable[str | None]) -> dict[str, BankTransaction]:
+    """By what each payment was paid, by the id of the payment."""
+    credited = BankTransaction.objects.credited().filter(payment__in={each for each in payment_ids if each})
+    return {movement.payment_id: movement for movement in credited}
+
+
+def _latest_returns(movement_ids: Sequence[str]) -> dict[str, Return]:
+    """The latest return of each bank transaction."""
+    made = Return.objects.filter(movement__in=movement_ids).order_by("created_at", "id")
+    return {each.movement_id: each for each in made}
+
+
+def _manual_returns(movements: Iterable[BankTransaction]) -> dict[str, Return]:
+    """What staff sent back themselves of the credits of reversals that nothing explains, by the reversal."""
+    wanted = {
+        (movement.bank, name): movement.id
+        for movement in movements
+        if movement.kind == BankTransactionKind.REVERSAL and movement.match_result == MatchResult.UNMATCHED
+        for name in movement.bank_transaction_ids
+    }
+    names = [name for _, name in wanted]
+    made = Return.objects.filter(is_manual=True, movement__bank_transaction_id__in=names).select_related(
+        "movement"
+    )
+    credits = (
+        (each, (each.movement.bank, name)) for each in made for name in each.movement.bank_transaction_ids
+    )
+    return {wanted[credit]: each for each, credit in credits if credit in wanted}
+
+
+def _of_notifications(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
+    found = BankNotification.objects.filter(pk__in=ids).select_related("movement")
+    return {
+        notification.id: ExceptionSummary(
+            notification,
+            f"A message from {notification.bank}",
+            explanations.of_notification(
+                notification.result, notification.movement, source=notification.source
+            ),
+        )
+        for notification in found
+    }
+
+
+def _of_refunds(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
+    found = list(Refund.objects.filter(pk__in=ids).select_related("merchant", "payment"))
+    orders = Transfer.objects.filter(pk__in=[refund.id for refund in found])
+    codes = dict(orders.values_list("pk", "failure_code"))
+    return {
+        refund.id: ExceptionSummary(
+            refund,
+            f"A refund of {refund.merchant.name}",
+            explanations.of_refund(refund.amount, codes.get(refund.id, "")),
+        )
+        for refund in found
+    }
+
+
+def _of_contradictions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
+    return {
+        found.id: ExceptionSummary(
+            found,
+            f"{money.display(found.amount)} of {found.subject_id}",
+            explanations.of_contradiction(found),
+        )
+        for found in TransferContradiction.objects.filter(pk__in=ids)
+    }

@@ -1,0 +1,45 @@
+"""What banks were asked, and what they answered: to be read."""
+
+from django.contrib import admin
+
+from core.admin import ReadOnlyAdmin
+from reconciliation.models import Inquiry
+
+
+class InquiryAdmin(ReadOnlyAdmin):
+    list_display = ["payment_id", "bank", "status", "schedule_index", "due_at"]
+    list_filter = ["bank", ("due_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["payment"]
+    search_fields = ["=payment__id"]
+    ordering = ["-pk"]
+
+    @admin.display(description="payment is")
+    def status(self, inquiry: Inquiry) -> str:
+        return str(inquiry.payment.status)
+
+
+class ConfirmationInquiryAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "bank",
+        "movement_id",
+        "notification_id",
+        "last_outcome",
+        "attempts",
+        "due_at",
+        "confirmed_at",
+    ]
+    list_filter = ["bank", "last_outcome", ("confirmed_at", admin.EmptyFieldListFilter)]
+    search_fields = ["=movement__id", "=notification__id", "=payment_id"]
+    ordering = ["-id"]
+
+
+class InquiryAnswerAdmin(ReadOnlyAdmin):
+    list_display = ["payment_id", "outcome", "transaction_count", "duration_ms", "answered_at", "request_id"]
+    list_filter = ["outcome"]
+    search_fields = ["=payment__id"]
+    ordering = ["-id"]
+
+
+class InquiryStateAdmin(ReadOnlyAdmin):
+    """Whose turn it is, and how far the search has come: a row or two."""

@@ -1,0 +1,202 @@
+"""Inquiries about payments: when the next is due, the answers, and how often a bank may be asked."""
+
+from django.db import models
+from django.db.models import Q
+
+from core import triggers
+from core.columns import PublicId
+from merchants.models import Merchant
+from payments.models import Payment
+from reconciliation.matching.models import BankTransaction
+from reconciliation.notifications.models import BankNotification
+
+
+class InquiryOutcome(models.TextChoices):
+    FOUND = "found"
+    NOTHING = "nothing"  # the bank has no such transaction
+    NO_ANSWER = "no_answer"
+    UNREADABLE = "unreadable"  # stored as an exception
+
+
+class Inquiry(models.Model):
+    """A payment that the bank is asked about. Created only if the payment stays pending for some seconds."""
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry"
+    )
+    bank = models.CharField(max_length=20)
+    schedule_index = models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule.")
+    due_at = models.DateTimeField(null=True, help_text="Null: finished.")
+    is_urgent = models.BooleanField(
+        default=True, db_default=True, help_text="A payer may be waiting for the result."
+    )
+    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "inquiries"
+        indexes = [
+            models.Index(
+                fields=["bank", "is_urgent", "due_at"],
+                condition=Q(due_at__isnull=False),
+                name="inquiry_due_by_priority",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.payment_id)
+
+    @property
+    def merchant_id(self) -> str:
+        """The merchant whose bank is asked."""
+        return str(self.payment.merchant_id)
+
+
+class BankRateLimit(models.Model):
+    """Limits the calls to a bank per second. One worker at a time may call a bank."""
+
+    bank = models.CharField(max_length=20, primary_key=True)
+    available_at = models.DateTimeField(
+        help_text=(
+            "When the bank may be called again, by the database's clock. During a batch: the end of "
+            "the lease."
+        )
+    )
+    batch_count = models.IntegerField(default=0, db_default=0, help_text="Batches so far.")
+    silent_batches = models.IntegerField(default=0, help_text="Batches in a row without any answer.")
+
+    def __str__(self) -> str:
+        return str(self.bank)
+
+
+class Backoff(models.Model):
+    """Pauses inquiries for one merchant while the bank does not answer about its payments."""
+
+    bank = models.CharField(max_length=20)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    silent_batches = models.IntegerField(help_text="Batches in a row without any answer.")
+    retry_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["bank", "merchant"], name="backoff_one_per_merchant")]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.merchant_id}"
+
+
+class InquiryAnswer(models.Model):
+    """The result of one inquiry. Append-only. The raw answer is stored as a BankNotification."""
+
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="inquiry_answers", db_index=False
+    )
+    outcome = models.CharField(max_length=10, choices=InquiryOutcome.choices)
+    transaction_count = models.SmallIntegerField(
+        default=0, help_text="How many bank transactions the answer has."
+    )
+    duration_ms = models.IntegerField()
+    answered_at = models.DateTimeField()
+    request_id = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The task or request that made the inquiry.",
+    )
+
+    class Meta:
+        triggers = [triggers.append_only("an answer of a bank is never changed")]
+        indexes = [models.Index(fields=["payment", "answered_at"], name="inquiryanswer_by_payment")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome__in=InquiryOutcome.values), name="inquiryanswer_outcome_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.payment_id} {self.outcome}"
+
+
+class ScanCursor(models.Model):
+    """How far the scan for unconfirmed payments has come: one row."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    created_before = models.DateTimeField(help_text="Payments created earlier have been scanned.")
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="scancursor_single_row")]
+
+    def __str__(self) -> str:
+        return str(self.created_before)
+
+
+class ConfirmationInquiry(models.Model):
+    """Asks a bank whether it has this money, until it confirms it or a day has passed.
+
+    The cause is a credit of a statement or an unsigned notification.
+    """
+
+    bank = models.CharField(max_length=20)
+    merchant = models.ForeignKey(
+        Merchant,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="The merchant whose bank is asked.",
+    )
+    movement = models.OneToOneField(
+        BankTransaction, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
+    )
+    notification = models.OneToOneField(
+        BankNotification, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
+    )
+    payment_id = PublicId(null=True, help_text="The payment that has this reference.")
+    bank_transaction_id = models.CharField(
+        max_length=64, blank=True, default="", help_text="The bank's id in the notification."
+    )
+    biller_id = models.CharField(max_length=15)
+    reference1 = models.CharField(max_length=35)
+    amount = models.BigIntegerField(help_text="Satang.")
+    paid_at = models.DateTimeField()
+    is_urgent = models.BooleanField(help_text="A payer may be waiting for the result.")
+    attempts = models.SmallIntegerField(default=0)
+    last_outcome = models.CharField(
+        max_length=10, choices=InquiryOutcome.choices, blank=True, default="", help_text="The latest answer."
+    )
+    due_at = models.DateTimeField(null=True, help_text="Null: finished.")
+    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
+    created_at = models.DateTimeField()
+    alerted_at = models.DateTimeField(null=True, help_text="When it became an exception.")
+    confirmed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "confirmation inquiries"
+        indexes = [
+            models.Index(
+                fields=["bank", "is_urgent", "due_at"],
+                condition=Q(due_at__isnull=False),
+                name="confirmation_due_by_priority",
+            ),
+            models.Index(
+                fields=["payment_id"], condition=Q(payment_id__isnull=False), name="confirmation_by_payment"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(movement__isnull=False, notification__isnull=True, bank_transaction_id="")
+                | Q(movement__isnull=True, notification__isnull=False) & ~Q(bank_transaction_id=""),
+                name="confirmation_has_one_cause",
+            ),
+            models.CheckConstraint(
+                condition=Q(confirmed_at__isnull=True) | Q(due_at__isnull=True),
+                name="confirmation_not_due_when_confirmed",
+            ),
+            models.UniqueConstraint(
+                fields=["bank", "bank_transaction_id", "biller_id", "reference1"],
+                condition=Q(notification__isnull=False),
+                name="confirmation_once_per_notification",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.movement_id or self.notification_id}"

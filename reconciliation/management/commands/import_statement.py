@@ -1,0 +1,162 @@
+import csv
+import gc
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import CommandError
+from django.db import DatabaseError
+
+from banks.base import UnknownBank
+from core import clock, request_context
+from core.commands import ProgressBar, SealingCommand
+from core.csv_cells import escape_cell
+from reconciliation.statements import importing, statement_file
+from reconciliation.statements.importing import ImportSummary, LineOutcome
+from reconciliation.statements.lines import FileProblems, InvalidStatementFile
+
+IMPORT_AGAIN = "What is stored stays; import it again."
+STDIN = "-"
+DEFAULT_ACTOR = "command:import_statement"
+MAX_ACTOR_LENGTH = 150
+COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
+
+
+class Command(SealingCommand):
+    help = (
+        "Import statement files of a bank: each line joins what is known of its money, or makes it known. "
+        "Safe to repeat and to interrupt. Fails if a line cannot be read, or the totals of a file differ."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", help=f"'{STDIN}' reads standard input.")
+        parser.add_argument("--bank", required=True, help="Name of the bank, such as sandbox.")
+        parser.add_argument(
+            "--format", choices=statement_file.FORMATS, help="Default: found out from the content."
+        )
+        parser.add_argument("--results", metavar="FILE.csv", help="Write what became of each line there.")
+        parser.add_argument(
+            "--by",
+            metavar="NAME",
+            default=_system_user(),
+            help="Who imports it, as the console knows them: they cannot confirm what it reports. "
+            "Default: the user of the operating system.",
+        )
+        parser.add_argument("--quiet", action="store_true", help="Say nothing where all is well.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        request_context.begin(actor=DEFAULT_ACTOR)
+        gc.freeze()  # each full collection would look through all modules: an eighth of the time
+        failures = 0
+        if not 0 < len(options["by"]) <= MAX_ACTOR_LENGTH or not options["by"].isprintable():
+            raise CommandError(f"--by: give a name of at most {MAX_ACTOR_LENGTH} characters.")
+        if options["results"] and any(_is_same(options["results"], path) for path in options["files"]):
+            raise CommandError("--results: this is a file to be imported, and would be overwritten.")
+        with _results_writer(options["results"]) as results:
+            for path in options["files"]:
+                name = os.fsencode(path).decode(errors="replace")  # whatever bytes the system has for it
+                try:
+                    failures += not self._import(path, name, results, options)
+                except (InvalidStatementFile, OSError) as error:
+                    failures += 1
+                    reason = f"{error.strerror}." if isinstance(error, OSError) else error
+                    self.stderr.write(f"{name}: {reason}", self.style.ERROR)
+                except UnknownBank as error:
+                    raise CommandError(f"No merchant has the bank {options['bank']!r}.") from error
+                except DatabaseError as error:
+                    raise CommandError(
+                        f"{name}: {str(error).strip().splitlines()[0]}. {IMPORT_AGAIN}"
+                    ) from None
+                except KeyboardInterrupt:
+                    raise CommandError(f"Interrupted. {IMPORT_AGAIN}", returncode=130) from None
+        if failures:
+            raise CommandError(f"Files with something wrong: {failures} of {len(options['files'])}.")
+
+    def _import(self, path: str, name: str, results: Any, options: dict[str, Any]) -> bool:
+        """Whether all is well with the file."""
+        with _open_input(path) as stream:
+            file = statement_file.open_file(stream, Path(name).name, options["format"])
+            statement, occurrences = importing.begin(
+                file, bank=options["bank"], actor=options["by"], now=clock.now()
+            )
+            bar, unreadable = ProgressBar(self.stderr, name, lambda: statement.line_count), FileProblems()
+
+            def on_batch(batch: Sequence[LineOutcome]) -> None:
+                results.writerows(_row(name, outcome) for outcome in batch)
+                for outcome in batch:
+                    if outcome.error:
+                        unreadable.add(f"Line {outcome.number} cannot be read: {outcome.error}.")
+                bar.advance(len(batch))
+
+            summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
+            bar.clear()
+        self._report(name, summary, unreadable, is_quiet=options["quiet"])
+        return summary.is_clean
+
+    def _report(self, name: str, summary: ImportSummary, unreadable: FileProblems, *, is_quiet: bool) -> None:
+        for problem in (*unreadable, *summary.problems):
+            self.stderr.write(f"{name}: {problem}", self.style.ERROR)
+        if not (is_quiet and summary.is_clean):
+            self.stdout.write(f"{name}: {_format_counts(summary.counts)} (statement {summary.statement.id})")
+
+
+def _system_user() -> str:
+    """Whose process this is, not what its environment says; the command itself where that has no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return DEFAULT_ACTOR
+
+
+def _format_counts(counts: Counter[str]) -> str:
+    text = ", ".join(f"{counts[result]} {result}" for result in importing.RESULTS if counts[result])
+    return f"{counts.total()} lines: {text}" if text else "no lines"
+
+
+def _row(name: str, outcome: LineOutcome) -> tuple[str, ...]:
+    cells = (
+        name,
+        str(outcome.number),
+        outcome.result,
+        outcome.movement_id,
+        outcome.match_result,
+        outcome.error,
+    )
+    return tuple(escape_cell(cell) for cell in cells)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+
+
+@contextmanager
+def _results_writer(path: str | None) -> Iterator[Any]:
+    """A writer of rows, to nowhere if nobody asked."""
+    target = Path(path or os.devnull)
+    try:
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            yield writer
+    except OSError as error:
+        raise CommandError(f"{target}: {error.strerror}.") from None
+
+
+@contextmanager
+def _open_input(name: str) -> Iterator[BinaryIO]:
+    """The file, or standard input on disk, for it is read more than once."""
+    if name != STDIN:
+        with Path(name).open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as spooled:
+        shutil.copyfileobj(sys.stdin.buffer, spooled)
+        yield spooled

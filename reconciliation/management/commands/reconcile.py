@@ -1,0 +1,75 @@
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import asdict
+from datetime import date
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from banks.parsing import YEARS
+from core import money
+from reconciliation.statements import reconciliation
+from reconciliation.statements.reconciliation import DayComparison, DayTotals, Difference
+
+
+class Command(BaseCommand):
+    help = (
+        "Compare a day of the banks' statements, by the calendar of Bangkok, with our receipts. Prints each "
+        "difference and both sums, and says if no statement of the day was imported; fails on any difference."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("date", type=_day, metavar="DATE", help="Such as 2026-11-21.")
+        parser.add_argument("--bank", help="Only this one, such as sandbox.")
+        parser.add_argument("--json", action="store_true", help="An object a line.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        day, as_json = options["date"], options["json"]
+        all_banks = reconciliation.banks_with_activity(day)
+        banks = [options["bank"]] if options["bank"] else all_banks
+        if unknown := set(banks) - set(all_banks):
+            raise CommandError(f"No merchant has the bank {unknown.pop()!r}.")
+        differences = sum(self._compare_bank(bank, day, as_json=as_json) for bank in banks)
+        if differences:
+            raise CommandError(f"Differences on {day}: {differences}.")
+
+    def _compare_bank(self, bank: str, day: date, *, as_json: bool) -> int:
+        """How many differences there are; sums that differ by nothing else are one."""
+        count, comparison = 0, reconciliation.compare_totals(bank, day)
+        for count, difference in enumerate(reconciliation.find_differences(bank, day), 1):  # noqa: B007
+            self.stdout.write(json.dumps(asdict(difference)) if as_json else _format_difference(difference))
+        self.stdout.write(json.dumps(asdict(comparison)) if as_json else _format_comparison(comparison))
+        if not comparison.has_statement:
+            self.stderr.write(f"{bank}: no statement of {day} was imported.", self.style.WARNING)
+        return count or int(comparison.theirs != comparison.ours)
+
+
+def _day(text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.year not in YEARS:
+        raise ArgumentTypeError(f"{text!r} is no date such as 2026-11-21")
+    return day
+
+
+def _format_difference(difference: Difference) -> str:
+    amount = "" if difference.amount is None else money.display(difference.amount)
+    return (
+        f"{difference.bank:<10} {difference.what:<26} {amount:>18}  {difference.reference1:<20} "
+        f"{difference.detail:<30} "
+        f"{difference.subject_id}"
+    )
+
+
+def _format_comparison(comparison: DayComparison) -> str:
+    return (
+        f"{comparison.bank}: the bank {_format_totals(comparison.theirs)}; we "
+        f"{_format_totals(comparison.ours)}"
+    )
+
+
+def _format_totals(totals: DayTotals) -> str:
+    credits = f"{totals.credits} credits of {money.display(totals.credit)}"
+    return f"{credits}, {totals.debits} debits of {money.display(totals.debit)}"

@@ -1,0 +1,357 @@
+"""Bank transactions: what banks report, the match result, and the decision of staff."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from core import triggers, vault
+from core.columns import PublicIdKey
+from merchants.models import Merchant
+from payments.models import Payment
+
+
+class ReportSource(models.TextChoices):
+    """How the bank reported it."""
+
+    CALLBACK = "callback"
+    INQUIRY = "inquiry"
+    STATEMENT = "statement"
+
+
+class BankTransactionKind(models.TextChoices):
+    CREDIT = "credit"
+    DECLINE = "decline"
+    REVERSAL = "reversal"
+
+
+class MatchResult(models.TextChoices):
+    """Which payment a bank transaction belongs to, or why it belongs to none."""
+
+    PENDING = ""  # stored, not matched yet
+    APPLIED = "applied"  # its payment succeeded
+    DECLINED = "declined"  # its payment failed
+    REVERSED = "reversed"  # the bank reversed a credit
+    ORDERED = "ordered"  # the bank reports the reversal that we ordered
+    UNMATCHED = "unmatched"  # no payment has this reference, or the reversed credit is unknown
+    DUPLICATE = "duplicate"  # its payment has succeeded or failed already
+    AMOUNT_MISMATCH = "amount_mismatch"  # more or less than the payment's amount
+    LATE = "late"  # paid after the code had expired
+
+
+# Money with these results stays in the suspense account until staff decide.
+HELD_RESULTS = [MatchResult.UNMATCHED, MatchResult.DUPLICATE, MatchResult.AMOUNT_MISMATCH, MatchResult.LATE]
+
+
+class ResolutionState(models.TextChoices):
+    """What staff decided about a bank transaction that is an exception."""
+
+    OPEN = ""
+    ACCEPTED = "accepted"  # its own payment succeeded by it
+    ATTACHED = "attached"  # another payment succeeded by it
+    SENDING_BACK = "sending_back"  # a return to the payer is in progress
+    SENT_BACK = "sent_back"
+    TAKEN_BACK = "taken_back"  # the bank reversed it before staff decided
+    MERGED = "merged"  # a duplicate report of another bank transaction
+    DISMISSED = "dismissed"  # a reversal of money that never came in
+    WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
+
+
+# A trigger enforces these too.
+RESOLUTION_TRANSITIONS = {
+    ResolutionState.OPEN: {
+        ResolutionState.ACCEPTED,
+        ResolutionState.ATTACHED,
+        ResolutionState.SENDING_BACK,
+        ResolutionState.SENT_BACK,
+        ResolutionState.TAKEN_BACK,
+        ResolutionState.MERGED,
+        ResolutionState.DISMISSED,
+        ResolutionState.WRITTEN_OFF,
+    },
+    ResolutionState.SENDING_BACK: {
+        ResolutionState.OPEN,
+        ResolutionState.SENT_BACK,
+        ResolutionState.TAKEN_BACK,
+    },
+    ResolutionState.SENT_BACK: {ResolutionState.OPEN},  # the return bounced
+    ResolutionState.MERGED: {ResolutionState.OPEN},  # there are two transactions after all
+    ResolutionState.DISMISSED: {ResolutionState.OPEN},  # the reversed credit was reported later
+    ResolutionState.WRITTEN_OFF: {ResolutionState.OPEN},  # it can be applied after all
+}
+CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
+
+
+class IllegalTransition(Exception):
+    """The transition between these resolution states is not allowed."""
+
+
+class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
+    def not_matched(self) -> "BankTransactionQuerySet":
+        return self.filter(match_result=MatchResult.PENDING)
+
+    def open_exceptions(self) -> "BankTransactionQuerySet":
+        """Those that need a decision of staff."""
+        return self.filter(match_result__in=HELD_RESULTS, resolution_state=ResolutionState.OPEN)
+
+    def unconfirmed(self) -> "BankTransactionQuerySet":
+        """Money that only an uploaded statement reports."""
+        return self.filter(is_confirmed=False).exclude(resolution_state=ResolutionState.MERGED)
+
+    def credited(self) -> "BankTransactionQuerySet":
+        """Those that made a payment succeed."""
+        return self.filter(CREDITED)
+
+    def locked(self, movement_id: str) -> "BankTransaction":
+        """Return the locked row. Lock its payment first."""
+        return self.select_for_update(no_key=True).get(pk=movement_id)
+
+
+class BankTransaction(models.Model):
+    """One movement on the collection account as a bank reports it. Unique by bank, its transaction id and
+    kind.
+
+    Variables and foreign keys call it a `movement`: `bank_transaction_id` is the id that the bank gave.
+    """
+
+    id = PublicIdKey()
+    bank = models.CharField(max_length=20)
+    bank_transaction_id = models.CharField(
+        max_length=64, help_text="Given by the bank. Statement lines have none, so we generate one."
+    )
+    later_bank_transaction_id = models.CharField(
+        max_length=64, blank=True, default="", help_text="The bank's id, if it came after the statement line."
+    )
+    source = models.CharField(max_length=9, choices=ReportSource.choices, default=ReportSource.CALLBACK)
+    kind = models.CharField(max_length=8, choices=BankTransactionKind.choices)
+    biller_id = models.CharField(max_length=15)
+    reference1 = models.CharField(max_length=35)
+    reference2 = models.CharField(max_length=35, blank=True, default="")
+    reference3 = models.CharField(max_length=35, blank=True, default="")
+    amount = models.BigIntegerField(help_text="Satang.")
+    paid_at = models.DateTimeField(help_text="The bank's time of payment.")
+    payer_name = models.CharField(max_length=140, blank=True, default="")
+    payer_bank_code = models.CharField(max_length=3, blank=True, default="")
+    payer_account_sealed = models.TextField(blank=True, default="", editable=False)
+    slip_reference = models.CharField(max_length=64, blank=True, default="")
+    is_confirmed = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="No: only an uploaded statement reports this money, so it cannot be paid out.",
+    )
+    match_result = models.CharField(
+        max_length=16, choices=MatchResult.choices, default=MatchResult.PENDING, blank=True
+    )
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, related_name="+")
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, null=True, related_name="bank_transactions"
+    )
+    received_at = models.DateTimeField()
+    matched_at = models.DateTimeField(null=True)
+    resolution_state = models.CharField(
+        max_length=12, choices=ResolutionState.choices, default=ResolutionState.OPEN, blank=True
+    )
+    resolved_at = models.DateTimeField(null=True)
+
+    objects = BankTransactionQuerySet.as_manager()
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a bank transaction is never deleted"),
+            triggers.ReadOnly(
+                "a bank transaction is kept as its bank reported it",
+                exclude=[
+                    "match_result",
+                    "matched_at",
+                    "payment",
+                    "merchant",
+                    "resolution_state",
+                    "resolved_at",
+                    "later_bank_transaction_id",
+                    "is_confirmed",
+                    "payer_name",
+                    "payer_bank_code",
+                    "payer_account_sealed",
+                    "slip_reference",
+                ],
+                is_forbidden=True,
+            ),
+            *(
+                triggers.set_once(
+                    field,
+                    "a bank transaction is kept as its bank reported it",
+                    is_text=True,
+                    is_forbidden=True,
+                )
+                for field in ("payer_name", "payer_bank_code", "slip_reference")
+            ),
+            triggers.Refuse(
+                "payer_account_sealed_set_once",
+                triggers.UPDATE,
+                "a bank transaction is kept as its bank reported it",
+                condition="OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) "
+                f"AND NOT {triggers.RESEALING}",
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "bank_id_set_once",
+                triggers.UPDATE,
+                "a bank transaction keeps its ids",
+                condition="NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id "
+                "AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement')",
+            ),
+            triggers.Refuse(
+                "matched_once",
+                triggers.UPDATE,
+                "a bank transaction is matched once",
+                # A reversal that came before what it takes back is matched again.
+                condition="NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT "
+                "(OLD.kind = 'reversal' "
+                "AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN "
+                "('reversed', 'ordered'))",
+            ),
+            triggers.Refuse(
+                "match_result_fits_kind",
+                triggers.UPDATE,
+                "this kind of bank transaction cannot have this result",
+                condition="""NEW.match_result <> OLD.match_result AND (CASE NEW.kind
+                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch',
+                    'late')
+                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL
+                    WHEN 'decline' THEN NEW.match_result = 'declined'
+                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')
+                END) IS NOT TRUE""",
+            ),
+            triggers.Transitions("resolution_state", RESOLUTION_TRANSITIONS, noun="a bank transaction"),
+            triggers.Refuse(
+                "keeps_its_payment",
+                triggers.UPDATE,
+                "a bank transaction keeps its payment",
+                condition="NEW.match_result = OLD.match_result "
+                "AND (NEW.payment_id, NEW.merchant_id) IS DISTINCT FROM (OLD.payment_id, OLD.merchant_id) "
+                "AND NOT (OLD.resolution_state = '' AND NEW.resolution_state = 'attached')",
+            ),
+            triggers.Refuse(
+                "stays_confirmed",
+                triggers.UPDATE,
+                "confirmed money stays confirmed",
+                condition="OLD.is_confirmed AND NOT NEW.is_confirmed",
+            ),
+            triggers.Refuse(
+                "statement_is_unconfirmed",
+                triggers.INSERT,
+                "only the bank or a second person confirms money",
+                condition="NEW.source = 'statement' AND NEW.kind = 'credit' AND NEW.is_confirmed",
+            ),
+        ]
+        permissions = [
+            ("resolve_exception", "Can resolve exceptions"),
+            ("confirm_banktransaction", "Can confirm money that only a statement reports"),
+        ]
+        indexes = [
+            models.Index(fields=["received_at"], condition=Q(match_result=""), name="banktxn_not_matched"),
+            models.Index(fields=["-received_at"], name="banktxn_newest_first"),
+            models.Index(
+                fields=["received_at"],
+                condition=Q(match_result__in=HELD_RESULTS, resolution_state=""),
+                name="banktxn_open_exceptions",
+            ),
+            models.Index(fields=["reference1", "biller_id"], name="banktxn_by_reference"),
+            models.Index(
+                fields=["reference1", "amount", "biller_id", "bank"],
+                condition=Q(kind="credit") & (~Q(source="statement") | ~Q(later_bank_transaction_id="")),
+                name="banktxn_credit_with_bank_id",
+            ),
+            models.Index(fields=["bank", "paid_at"], name="banktxn_by_bank_day"),
+            models.Index(
+                fields=["received_at"], condition=Q(is_confirmed=False), name="banktxn_not_confirmed"
+            ),
+            models.Index(
+                fields=["slip_reference"], condition=~Q(slip_reference=""), name="banktxn_by_slip_reference"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["bank_transaction_id", "bank", "kind"], name="banktxn_unique"),
+            models.UniqueConstraint(
+                fields=["later_bank_transaction_id", "bank", "kind"],
+                condition=~Q(later_bank_transaction_id=""),
+                name="banktxn_unique_by_later_id",
+            ),
+            models.UniqueConstraint(
+                fields=["payment"], condition=CREDITED, name="banktxn_credits_payment_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=BankTransactionKind.values), name="banktxn_kind_known"
+            ),
+            models.CheckConstraint(condition=Q(source__in=ReportSource.values), name="banktxn_source_known"),
+            models.CheckConstraint(
+                condition=Q(match_result__in=MatchResult.values), name="banktxn_match_result_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(resolution_state__in=ResolutionState.values),
+                name="banktxn_resolution_state_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(resolution_state="", resolved_at__isnull=True)
+                | Q(match_result__in=HELD_RESULTS, resolved_at__isnull=False) & ~Q(resolution_state=""),
+                name="banktxn_only_held_are_resolved",
+            ),
+            models.CheckConstraint(
+                condition=~Q(resolution_state__in=["accepted", "attached"]) | Q(payment__isnull=False),
+                name="banktxn_accepted_has_payment",
+            ),
+            models.CheckConstraint(
+                condition=Q(resolution_state="")
+                | Q(kind="credit") & ~Q(resolution_state__in=["dismissed", "written_off"])
+                | Q(kind="reversal", resolution_state__in=["dismissed", "written_off"]),
+                name="banktxn_resolution_state_fits_kind",
+            ),
+            models.CheckConstraint(condition=Q(amount__gte=0), name="banktxn_amount_not_negative"),
+            models.CheckConstraint(
+                condition=Q(is_confirmed=True) | Q(source="statement", kind="credit"),
+                name="banktxn_unconfirmed_from_statement",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.bank_transaction_id}"
+
+    @property
+    def payer_account(self) -> str:
+        sealed = self.payer_account_sealed
+        return vault.open_sealed(sealed, context=self.id) if sealed else ""
+
+    @property
+    def is_credited(self) -> bool:
+        """Whether it made a payment succeed."""
+        return self.match_result == MatchResult.APPLIED or self.resolution_state in (
+            ResolutionState.ACCEPTED,
+            ResolutionState.ATTACHED,
+        )
+
+    @property
+    def current_bank_transaction_id(self) -> str:
+        """The bank's id if it is known, else the generated one."""
+        return self.later_bank_transaction_id or self.bank_transaction_id
+
+    @property
+    def id_at_bank(self) -> str:
+        """The id that the bank knows; empty if only a statement line reported it."""
+        return self.later_bank_transaction_id or (
+            "" if self.source == ReportSource.STATEMENT else self.bank_transaction_id
+        )
+
+    @property
+    def bank_transaction_ids(self) -> list[str]:
+        """All its ids. The first never changes."""
+        return [name for name in (self.bank_transaction_id, self.later_bank_transaction_id) if name]
+
+    def resolve(self, target: ResolutionState, *, now: datetime, **fields: Any) -> None:
+        """Change the resolution state, or raise IllegalTransition. The caller holds the row lock."""
+        if target not in RESOLUTION_TRANSITIONS.get(ResolutionState(self.resolution_state), set()):
+            raise IllegalTransition(f"{self.id}: {self.resolution_state or 'open'} to {target or 'open'}")
+        fields |= {"resolution_state": target, "resolved_at": now if target else None}
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=list(fields))

@@ -1,0 +1,64 @@
+"""All models of the app, from its packages."""
+
+from reconciliation.exceptions.models import (
+    MAX_COUNTED,
+    ExceptionReason,
+    ReconciliationException,
+    Resolution,
+    ResolutionType,
+    Return,
+    ReturnStatus,
+)
+from reconciliation.inquiries.models import (
+    Backoff,
+    BankRateLimit,
+    ConfirmationInquiry,
+    Inquiry,
+    InquiryAnswer,
+    InquiryOutcome,
+    ScanCursor,
+)
+from reconciliation.matching.models import (
+    HELD_RESULTS,
+    RESOLUTION_TRANSITIONS,
+    BankTransaction,
+    BankTransactionKind,
+    IllegalTransition,
+    MatchResult,
+    ReportSource,
+    ResolutionState,
+)
+from reconciliation.notifications.models import BankNotification, NotificationResult
+from reconciliation.slips.models import SlipCheck
+from reconciliation.statements.models import LineResult, Statement, StatementLine
+
+__all__ = [
+    "HELD_RESULTS",
+    "MAX_COUNTED",
+    "RESOLUTION_TRANSITIONS",
+    "Backoff",
+    "BankNotification",
+    "BankRateLimit",
+    "BankTransaction",
+    "BankTransactionKind",
+    "ConfirmationInquiry",
+    "ExceptionReason",
+    "IllegalTransition",
+    "Inquiry",
+    "InquiryAnswer",
+    "InquiryOutcome",
+    "LineResult",
+    "MatchResult",
+    "NotificationResult",
+    "ReconciliationException",
+    "ReportSource",
+    "Resolution",
+    "ResolutionState",
+    "ResolutionType",
+    "Return",
+    "ReturnStatus",
+    "ScanCursor",
+    "SlipCheck",
+    "Statement",
+    "StatementLine",
+]

@@ -1,0 +1,160 @@
+"""The door: what a bank says is stored raw before anything is judged. One commit; nothing is dropped."""
+
+import logging
+from datetime import datetime
+
+from django.db import transaction
+
+from banks import base
+from core import ids, request_context, vault
+from reconciliation.matching import deduplication
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    BankTransactionKind,
+    NotificationResult,
+    ReportSource,
+)
+
+log = logging.getLogger("reconciliation")
+NEEDS_STAFF = {NotificationResult.CONFLICT, NotificationResult.UNREADABLE}
+
+
+def receive(
+    *,
+    bank: str,
+    body: bytes,
+    notification: base.ReportedTransaction,
+    now: datetime,
+    source: ReportSource = ReportSource.CALLBACK,
+) -> BankTransaction:
+    """Keep the message and the bank transaction it makes, repeats or joins. Returns that bank transaction.
+
+    What it brings that is new of a bank transaction's payer is written after that: where it fails the message
+    is kept, and is not answered as received.
+    """
+    new_movement = _build_movement(bank, notification, source, now)
+    with transaction.atomic():
+        movement, result = _find_known(new_movement) or _find_or_create(new_movement)
+        store(bank, body, result, movement, now, source)
+    if result == NotificationResult.REPEAT:
+        deduplication.add_payer_details(movement, new_movement)
+    return movement
+
+
+def store_unreadable(
+    *, bank: str, body: bytes, now: datetime, source: ReportSource = ReportSource.CALLBACK
+) -> BankNotification:
+    """Keep a message from the right sender that nobody understands; it waits for staff."""
+    return store(bank, body, NotificationResult.UNREADABLE, None, now, source)
+
+
+def store(
+    bank: str,
+    body: bytes,
+    result: NotificationResult,
+    movement: BankTransaction | None,
+    now: datetime,
+    source: ReportSource = ReportSource.CALLBACK,
+    *,
+    order_id: str | None = None,
+) -> BankNotification:
+    """Keep a message as it came, byte for byte. order_id: of an order of ours that it speaks of."""
+    notification = build_notification(bank, body, result, movement, now, source)
+    notification.order_id = order_id
+    notification.save(force_insert=True)
+    return notification
+
+
+def build_notification(
+    bank: str,
+    body: bytes,
+    result: NotificationResult,
+    movement: BankTransaction | None,
+    now: datetime,
+    source: ReportSource,
+) -> BankNotification:
+    """A message that the caller stores."""
+    notification_id = ids.new("ntc_", now)
+    if result in NEEDS_STAFF:
+        log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)
+    return BankNotification(
+        id=notification_id,
+        bank=bank,
+        source=source,
+        body_sealed=vault.seal(body.decode("latin-1"), context=notification_id),
+        result=result,
+        movement=movement,
+        received_at=now,
+        request_id=request_context.current().request_id,
+    )
+
+
+def _find_or_create(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
+    """A new bank transaction, or the one that somebody else made while we waited for the locks."""
+    # By its name too, so that a bank's id is never both a bank transaction's own and another's second name.
+    deduplication.lock_names(
+        [
+            f"name {new_movement.bank} {new_movement.bank_transaction_id}",
+            deduplication.lock_name(new_movement.bank, new_movement),
+        ]
+    )
+    if found := _find_known(new_movement):
+        return found
+    if of_line := deduplication.find_statement_movement(new_movement):
+        deduplication.set_bank_id(of_line, new_movement.bank_transaction_id)
+        return of_line, NotificationResult.REPEAT
+    if new_movement.kind == BankTransactionKind.REVERSAL:
+        deduplication.identify_credit_of(new_movement)
+    new_movement.save(force_insert=True)
+    return new_movement, NotificationResult.NEW
+
+
+def _find_known(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult] | None:
+    """The bank transaction that has this name at this bank: the same again, or a contradiction."""
+    stored = deduplication.find_by_bank_id(
+        new_movement.bank, new_movement.bank_transaction_id, new_movement.kind
+    )
+    if stored is None:
+        return None
+    return stored, NotificationResult.REPEAT if _is_same_report(
+        stored, new_movement
+    ) else NotificationResult.CONFLICT
+
+
+def _build_movement(
+    bank: str, notification: base.ReportedTransaction, source: ReportSource, now: datetime
+) -> BankTransaction:
+    movement_id = ids.new("rcp_", now)
+    account = notification.payer_account
+    return BankTransaction(
+        id=movement_id,
+        bank=bank,
+        bank_transaction_id=notification.bank_transaction_id,
+        source=source,
+        kind=notification.kind,
+        biller_id=notification.biller_id,
+        reference1=notification.reference1,
+        reference2=notification.reference2,
+        reference3=notification.reference3,
+        amount=notification.amount,
+        paid_at=notification.paid_at,
+        payer_name=notification.payer_name,
+        payer_bank_code=notification.payer_bank_code,
+        payer_account_sealed=vault.seal(account, context=movement_id) if account else "",
+        slip_reference=notification.slip_reference,
+        received_at=now,
+    )
+
+
+# What two messages with one transaction id must agree on, besides the bank day. The payer is left out: banks
+# mask names differently.
+_COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
+
+
+def _is_same_report(stored: BankTransaction, new_movement: BankTransaction) -> bool:
+    """Some banks tell milliseconds when asked and whole seconds in their callback, so times can differ."""
+    if stored.source == ReportSource.STATEMENT:
+        return deduplication.is_same_movement(stored, new_movement)
+    is_same_word = all(getattr(stored, name) == getattr(new_movement, name) for name in _COMPARED_FIELDS)
+    return is_same_word and deduplication.is_same_bank_day(stored.paid_at, new_movement.paid_at)

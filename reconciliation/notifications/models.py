@@ -1,0 +1,62 @@
+"""Messages from banks, stored raw before anything is decided. They are never deleted."""
+
+from django.db import models
+from django.db.models import Q
+
+from core import triggers, vault
+from core.columns import PublicId, PublicIdKey
+from reconciliation.matching.models import BankTransaction, ReportSource
+
+
+class NotificationResult(models.TextChoices):
+    NEW = "new"  # created a bank transaction, or completes an order of ours
+    REPEAT = "repeat"  # repeats what is known
+    CONFLICT = "conflict"  # contradicts an earlier report, or names an unknown order: an exception
+    UNREADABLE = "unreadable"  # from the bank, but cannot be parsed: an exception
+    UNSIGNED = "unsigned"  # proves nothing: an inquiry has to confirm it
+
+
+class BankNotification(models.Model):
+    """One message from a bank, byte for byte (encrypted, because it names payers). Append-only."""
+
+    id = PublicIdKey()
+    bank = models.CharField(max_length=20)
+    source = models.CharField(max_length=10, choices=ReportSource.choices, default=ReportSource.CALLBACK)
+    body_sealed = models.TextField(editable=False)
+    result = models.CharField(max_length=10, choices=NotificationResult.choices)
+    movement = models.ForeignKey(
+        BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
+    )
+    order_id = PublicId(null=True, help_text="The refund, withdrawal or return that it reports on.")
+    received_at = models.DateTimeField()
+    request_id = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a notification of a bank is never deleted"),
+            triggers.ReadOnly("a notification of a bank never changes", is_forbidden=True),
+        ]
+        indexes = [
+            models.Index(fields=["-received_at"], name="notification_newest_first"),
+            models.Index(
+                fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
+            ),
+            models.Index(
+                fields=["received_at"],
+                condition=Q(result__in=["conflict", "unreadable"]),
+                name="notification_open_exceptions",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(result__in=NotificationResult.values), name="notification_result_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.received_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def body(self) -> bytes:
+        """Return the raw bytes. They are stored as latin-1 text, which holds any bytes."""
+        return vault.open_sealed(self.body_sealed, context=self.id).encode("latin-1")

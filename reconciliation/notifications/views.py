@@ -1,0 +1,61 @@
+"""Where banks create_for_merchant. The sender is proven by what that bank offers, not by a merchant's key."""
+
+from datetime import datetime
+
+from rest_framework.request import Request
+
+import banks
+from core import addresses, clock, request_context
+from core.api import ApiViewSet
+from core.http import ApiResponse
+from merchants import bank_connections
+from reconciliation.exceptions import order_completion
+from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.matching import services as matching
+from reconciliation.notifications import intake
+from reconciliation.notifications import openapi as docs
+
+
+class NotificationViewSet(ApiViewSet):
+    """A bank's callback: stored in one commit, applied in the next, answered."""
+
+    parser_classes = []  # the raw bytes are what was signed, and what is kept
+
+    @docs.create
+    def create(self, request: Request, bank: str) -> ApiResponse:
+        return _receive(bank, banks.get(bank), request)
+
+    @docs.create_for_merchant
+    def create_for_merchant(self, request: Request, bank: str, secret: str) -> ApiResponse:
+        connection = bank_connections.find_by_secret(bank, secret)
+        bank_connections.check_caller(connection, addresses.address_of(request._request))
+        return _receive(bank, banks.get(bank, bank_connections.decrypt(connection)), request)
+
+
+def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
+    body, now = request._request.body, clock.now()
+    adapter.verify(headers=request.headers, body=body, now=now)
+    request_context.set_actor(f"bank:{bank}")
+    try:
+        notification = adapter.parse_notification(body)
+    except banks.UnreadableMessage as unreadable:
+        intake.store_unreadable(bank=bank, body=body, now=now)
+        return ApiResponse.of(unreadable.acknowledgement or adapter.acknowledge(None))
+    if not adapter.signs_callbacks:
+        _store_unsigned(bank, body, notification, now)
+    elif isinstance(notification, banks.ReportedTransfer):
+        order_completion.accept_notification(bank=bank, body=body, notification=notification, now=now)
+    else:
+        movement = intake.receive(bank=bank, body=body, notification=notification, now=now)
+        matching.apply_report(movement, now=clock.now())
+    return ApiResponse.of(adapter.acknowledge(notification))
+
+
+def _store_unsigned(
+    bank: str, body: bytes, notification: banks.ReportedTransaction | banks.ReportedTransfer, now: datetime
+) -> None:
+    """The bank is asked about money. What an unsigned message says of our orders is for staff."""
+    if isinstance(notification, banks.ReportedTransfer):
+        intake.store_unreadable(bank=bank, body=body, now=now)
+    else:
+        confirmation_inquiries.receive_unsigned(bank=bank, body=body, notification=notification, now=now)

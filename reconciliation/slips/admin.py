@@ -1,0 +1,153 @@
+"""The page on which staff check a slip that a payer shows, and the slips that were shown."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from core import clock, ids
+from core.admin import ReadOnlyAdmin
+from reconciliation.exceptions.permissions import may_view_exceptions
+from reconciliation.models import SlipCheck
+from reconciliation.slips import bank_check, checking, findings, pictures
+from reconciliation.slips.bank_check import BankCheckFailed
+from reconciliation.slips.checking import InvalidSlip, SlipCheckResult
+from reconciliation.slips.findings import Finding
+
+
+class SlipForm(forms.Form):
+    text = forms.CharField(
+        required=False,
+        max_length=512,
+        label="Text of the slip's QR code",
+        widget=forms.TextInput(attrs={"size": 80, "autofocus": True}),
+    )
+    picture = forms.FileField(
+        required=False,
+        label="Or a picture of the slip",
+        help_text="PNG, JPEG or WebP up to 5 MB. It is not kept.",
+    )
+    claimed_payment_id = forms.CharField(
+        required=False,
+        label="Shown for payment",
+        help_text="If you know: pay_...",
+        max_length=ids.MAX_LENGTH,
+        widget=forms.TextInput(attrs={"size": 36}),
+    )
+
+    def clean_picture(self) -> list[str]:
+        """What the QR codes on it say."""
+        picture = self.cleaned_data["picture"]
+        try:
+            return pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1)) if picture else []
+        except pictures.UnreadablePicture as error:
+            raise forms.ValidationError(str(error)) from None
+
+    def clean_claimed_payment_id(self) -> str | None:
+        value = str(self.cleaned_data["claimed_payment_id"])
+        if value and not ids.looks_right(value, "pay_"):
+            raise forms.ValidationError("The id of a payment begins with pay_.")
+        return value or None
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if not values.get("text") and not values.get("picture") and not self.errors:
+            raise forms.ValidationError("Paste the text, or choose a picture.")
+        return values
+
+
+class AskBankForm(forms.Form):
+    payment_or_merchant_id = forms.CharField(
+        label="Ask the bank of",
+        help_text="The payment (pay_...) that it is shown for, or a merchant (mch_...).",
+        max_length=ids.MAX_LENGTH,
+        widget=forms.TextInput(attrs={"size": 36}),
+    )
+
+
+class SlipCheckAdmin(ReadOnlyAdmin):
+    list_display = ["checked_at", "sending_bank", "transaction_id", "movement", "claimed_payment_id", "actor"]
+    list_select_related = ["movement"]
+    list_filter = [("movement", admin.EmptyFieldListFilter)]
+    search_fields = ["=transaction_id", "=movement__id", "=claimed_payment_id"]
+
+    def get_urls(self) -> list[URLPattern]:
+        check = self.admin_site.admin_view(self.check_view)
+        ask = self.admin_site.admin_view(self.ask_view)
+        return [
+            path("check/", check, name="reconciliation_slipcheck_check"),
+            path("<int:slip_check_id>/ask/", ask, name="reconciliation_slipcheck_ask"),
+            *super().get_urls(),
+        ]
+
+    def check_view(self, request: HttpRequest) -> HttpResponse:
+        if not may_view_exceptions(request):
+            raise PermissionDenied
+        form = SlipForm(request.POST or None, request.FILES or None, initial=request.GET.dict())
+        result = self._check(request, form) if form.is_bound and form.is_valid() else None
+        if result is None:
+            return self._page(request, form=form)
+        self.record_view(str(result.id))
+        return self._page(
+            request,
+            form=SlipForm(),
+            findings=findings.of_check(result),
+            movement=result.movement,
+            slip_check_id=result.id,
+            ask_form=_ask_form(result),
+        )
+
+    def ask_view(self, request: HttpRequest, slip_check_id: int) -> HttpResponse:
+        """A question to a bank about a slip that was checked."""
+        if not may_view_exceptions(request):
+            raise PermissionDenied
+        slip_check, form = get_object_or_404(SlipCheck, pk=slip_check_id), AskBankForm(request.POST or None)
+        found = self._ask(request, slip_check, form) if form.is_valid() else []
+        return self._page(
+            request, form=SlipForm(), findings=found, slip_check_id=slip_check_id, ask_form=form
+        )
+
+    def _page(self, request: HttpRequest, **context: Any) -> HttpResponse:
+        all_context = {**self.admin_site.each_context(request), "title": "Check a slip", **context}
+        return TemplateResponse(request, "admin/reconciliation/check_slip.html", all_context)
+
+    def _ask(self, request: HttpRequest, slip_check: SlipCheck, form: AskBankForm) -> list[Finding]:
+        payment_or_merchant_id = form.cleaned_data["payment_or_merchant_id"]
+        self.log_change(request, slip_check, f"Asked the bank of {payment_or_merchant_id}.")
+        self.record_view(str(slip_check.pk))
+        try:
+            return findings.of_bank_answer(
+                bank_check.ask_bank(slip_check, payment_or_merchant_id=payment_or_merchant_id, now=clock.now)
+            )
+        except BankCheckFailed as error:
+            return [("error", str(error))]
+
+    def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheckResult | None:
+        """Raises nothing: what is not a slip becomes an error of the form."""
+        values = form.cleaned_data
+        texts = [values["text"]] if values["text"] else values["picture"]
+        actor, now = request.user.get_username(), clock.now()
+        try:
+            return checking.check(
+                checking.pick_slip(texts),
+                claimed_payment_id=values["claimed_payment_id"],
+                actor=actor,
+                now=now,
+            )
+        except InvalidSlip as error:
+            form.add_error(None, str(error))
+            return None
+
+
+def _ask_form(result: SlipCheckResult) -> AskBankForm | None:
+    """None where we know of the transfer, or the bank that would have to be asked knows no slips."""
+    if result.movement is not None or not bank_check.can_ask_about(result.sending_bank):
+        return None
+    if result.claimed_payment_id and bank_check.merchant_for(result.claimed_payment_id) is None:
+        return None
+    return AskBankForm(initial={"payment_or_merchant_id": result.claimed_payment_id})

@@ -1,0 +1,112 @@
+"""Ask a merchant's bank about the transfer that a slip names, where we have not heard of it.
+
+What it says is no notification. If the money is for a code of ours, the bank is asked about that code as it
+always is, and what it says then comes in by the door of all notifications.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import banks
+from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
+from core.crypto import CannotOpen
+from core.slips import Slip
+from merchants import bank_connections
+from merchants.models import Merchant
+from payments.models import Payment
+from reconciliation.inquiries import rate_limit
+from reconciliation.inquiries.scan import OPEN_STATUSES
+from reconciliation.models import Inquiry, SlipCheck
+from reconciliation.slips import checking
+
+log = logging.getLogger("reconciliation")
+
+
+class BankCheckFailed(Exception):
+    """There is no answer; the message is a sentence for staff."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankCheckResult:
+    """transfer: None if the bank knows none. payment: whose code it is for, if that is ours.
+
+    is_inquiry_scheduled: the bank is to be asked about that code now, as if that had come due.
+    """
+
+    merchant: Merchant
+    transfer: SlipTransfer | None
+    payment: Payment | None = None
+    is_inquiry_scheduled: bool = False
+
+
+def can_ask_about(sending_bank: str) -> bool:
+    """Banks know the slips of banks."""
+    return sending_bank != checking.TRUEMONEY
+
+
+def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
+    """Of a payment or a merchant by its id: one whose bank can be asked about slips."""
+    payment = Payment.objects.select_related("merchant").filter(pk=payment_or_merchant_id).first()
+    merchant: Merchant | None = (
+        payment.merchant if payment else Merchant.objects.filter(pk=payment_or_merchant_id).first()
+    )
+    return merchant if merchant is not None and banks.supports_slip_lookup(merchant.bank) else None
+
+
+def ask_bank(
+    slip_check: SlipCheck, *, payment_or_merchant_id: str, now: Callable[[], datetime]
+) -> BankCheckResult:
+    """payment_or_merchant_id: the id of a payment or a merchant, whose bank is asked. One call, within the
+    bank's rate.
+
+    Raises BankCheckFailed.
+    """
+    merchant = merchant_for(payment_or_merchant_id)
+    if merchant is None or not can_ask_about(slip_check.sending_bank):
+        raise BankCheckFailed(
+            "No bank can be asked: enter a payment or a merchant whose bank can look up slips."
+        )
+    if checking.find_transaction(slip_check.sending_bank, slip_check.transaction_id) is not None:
+        raise BankCheckFailed("The bank has reported this transfer meanwhile: check the slip again.")
+    transfer = _request_transfer(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id))
+    payment = _find_payment(merchant, transfer) if transfer else None
+    if payment is None or payment.status not in OPEN_STATUSES:
+        return BankCheckResult(merchant, transfer, payment)
+    _schedule_inquiry(payment, now())
+    return BankCheckResult(merchant, transfer, payment, is_inquiry_scheduled=True)
+
+
+def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
+    try:
+        adapter = banks.get(merchant.bank, bank_connections.credentials_of(merchant.id))
+        assert isinstance(adapter, SlipLookup), "merchant_of has looked"
+        with rate_limit.exclusive_call(merchant.bank):
+            return adapter.look_up_slip(slip)
+    except (UnknownBank, CannotOpen):
+        log.error("the bank of merchant %s cannot be asked", merchant.id)
+        raise BankCheckFailed("The bank cannot be asked: its connection is not set up correctly.") from None
+    except rate_limit.BankBusy:
+        raise BankCheckFailed("The bank is busy with other inquiries: try again in a moment.") from None
+    except InquiryFailed:
+        raise BankCheckFailed(
+            "The bank did not answer: try again in a moment. The slip alone proves nothing."
+        ) from None
+    except UnreadableMessage:
+        raise BankCheckFailed("The bank's answer cannot be read. The slip alone proves nothing.") from None
+
+
+def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:
+    """The payment whose code this money is for: one at the bank that was asked."""
+    found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)
+    if transfer.biller_id:
+        found = found.filter(qr_code__biller_id=transfer.biller_id)
+    payment: Payment | None = found.select_related("merchant").first()
+    return payment
+
+
+def _schedule_inquiry(payment: Payment, now: datetime) -> None:
+    due = {"due_at": now}
+    new = due | {"bank": payment.merchant.bank, "created_at": now}
+    Inquiry.objects.update_or_create(payment=payment, defaults=due, create_defaults=new)

@@ -1,0 +1,150 @@
+"""The bill payment file of the Bank of Thailand's cross-bank standard: 256 characters a line, in CP874.
+
+A header (H), details (D) and a trailer (T) with the totals of the details; a file may hold several such
+blocks. Offsets are from 0, ends exclusive; amounts are digits, the last two of which are satang.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from banks.base import TransactionKind, UnreadableMessage
+from core import money
+from reconciliation.statements.lines import (
+    FileLine,
+    FileProblems,
+    ParsedLine,
+    parse_bangkok_time,
+    parse_pattern,
+    parse_text,
+)
+
+LINE_WIDTH = 256
+ENCODING = "cp874"
+LINE_START = re.compile(rb"[HDT][0-9]{6}")
+# The line's number in its file, which is another one in another export.
+SEQUENCE_NUMBER = slice(1, 7)
+KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
+_TRAILER_TOTALS = re.compile(rb"[0-9]{13}[0-9]{6}[0-9]{13}[0-9]{6}")
+
+
+@dataclass(slots=True)
+class TrailerTotals:
+    """Satang and lines, as a trailer tells them and as they are found."""
+
+    debit: int = 0
+    debits: int = 0
+    credit: int = 0
+    credits: int = 0
+
+    def count(self, line: ParsedLine) -> None:
+        if line.kind == "credit":
+            self.credit, self.credits = self.credit + line.amount, self.credits + 1
+        else:
+            self.debit, self.debits = self.debit + line.amount, self.debits + 1
+
+    def __str__(self) -> str:
+        credit, debit = money.display(self.credit), money.display(self.debit)
+        return f"{self.credits} credits of {credit} and {self.debits} debits of {debit}"
+
+
+def read_lines(lines: Iterable[tuple[int, bytes]], problems: FileProblems) -> Iterator[FileLine]:
+    """Every line that is not a header or a trailer. What is wrong with those is a problem."""
+    found: TrailerTotals | None = None
+    for number, raw in lines:
+        kind = raw[:1] if LINE_START.match(raw) else b""
+        if kind == b"H":
+            if found is not None:
+                problems.add(f"Line {number} is a header where a trailer is missing.")
+            found = TrailerTotals()
+        elif kind == b"T":
+            _check_trailer(number, raw, found, problems)
+            found = None
+        else:
+            if found is None:
+                problems.add(f"Line {number} has no header before it.")
+                found = TrailerTotals()
+            file_line = _read_detail(number, raw)
+            if file_line.parsed:
+                found.count(file_line.parsed)
+            yield file_line
+    if found is not None:
+        problems.add("The file ends without a trailer: it may have been cut off.")
+
+
+def parse_detail(raw: bytes) -> ParsedLine:
+    """What a detail says. Raises Unreadable."""
+    cells = _decode(raw)
+    if not raw.startswith(b"D"):
+        raise UnreadableMessage("no line begins like this one")
+    return ParsedLine(
+        kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
+        biller_id=parse_pattern(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
+        reference1=parse_text(cells[84:104], "reference 1", 20),
+        reference2=parse_text(cells[104:124], "reference 2", 20),
+        reference3=parse_text(cells[124:144], "reference 3", 20),
+        amount=_amount(cells[163:176]),
+        paid_at=_paid_at(parse_pattern(cells[20:34], "date and time", "[0-9]{14}")),
+        payer_name=parse_text(cells[34:84], "the payer's name", 50),
+        payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
+    )
+
+
+def bank_code_of(first: bytes) -> str:
+    """Of the bank that wrote the file, by its first line, or empty where nobody can tell."""
+    code = first[7:10]
+    return code.decode() if LINE_START.match(first) and code.isdigit() else ""
+
+
+def _read_detail(number: int, raw: bytes) -> FileLine:
+    try:
+        return FileLine(number, raw, parse_detail(raw))
+    except UnreadableMessage as error:
+        unnumbered = raw[: SEQUENCE_NUMBER.start] + raw[SEQUENCE_NUMBER.stop :]
+        return FileLine(number, raw, None, unnumbered, str(error))
+
+
+def _decode(raw: bytes) -> str:
+    """All of a line. Raises Unreadable."""
+    if len(raw) != LINE_WIDTH:
+        return _decode_utf8(raw)
+    try:
+        return raw.decode(ENCODING)
+    except UnicodeDecodeError:
+        raise UnreadableMessage("it holds bytes that are no character of CP874") from None
+
+
+def _decode_utf8(raw: bytes) -> str:
+    """In UTF-8, by an editor that showed it well: Thai letters take three bytes there. Raises Unreadable."""
+    cells = raw.decode(errors="replace")
+    if len(cells) != LINE_WIDTH or "\ufffd" in cells:
+        raise UnreadableMessage(f"a line has {LINE_WIDTH} characters, this one {_length(raw)}")
+    return cells
+
+
+def _amount(digits: str) -> int:
+    satang = int(parse_pattern(digits, "the amount", "[0-9]{13}"))
+    if satang == 0:
+        raise UnreadableMessage("the amount is zero")
+    return satang
+
+
+def _paid_at(value: str) -> datetime:
+    return parse_bangkok_time(value, year=value[4:8], month=value[2:4], day=value[:2], time=value[8:])
+
+
+def _length(raw: bytes) -> str:
+    return str(len(raw)) if len(raw) < 2 * LINE_WIDTH else "far more"
+
+
+def _check_trailer(number: int, raw: bytes, found: TrailerTotals | None, problems: FileProblems) -> None:
+    if found is None:
+        problems.add(f"Line {number} is a trailer without a header.")
+        return
+    if len(raw) != LINE_WIDTH or not _TRAILER_TOTALS.fullmatch(raw[20:58]):
+        problems.add(f"Line {number} is a trailer that cannot be read.")
+        return
+    stated = TrailerTotals(int(raw[20:33]), int(raw[33:39]), int(raw[39:52]), int(raw[52:58]))
+    if stated != found:
+        problems.add(f"The trailer in line {number} tells of {stated}, but the lines are {found}.")

@@ -1,0 +1,176 @@
+"""Lines of a statement become rows, each joined to the bank transaction of its money: a batch is one
+commit.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from django.db import transaction
+
+from core import rows, vault
+from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.matching import deduplication
+from reconciliation.models import (
+    BankTransaction,
+    LineResult,
+    NotificationResult,
+    ReportSource,
+    Statement,
+    StatementLine,
+)
+from reconciliation.notifications import intake
+from reconciliation.statements.line_matching import LineMatcher
+from reconciliation.statements.lines import FileLine
+
+
+@contextmanager
+def transaction_by_index() -> Iterator[None]:
+    """A transaction in which rows are found by index. A plan that was made while a table was small would read
+    all of it, again and again: a hundred thousand lines took twenty times as long in a new database."""
+    with transaction.atomic():
+        rows.run("SET LOCAL enable_seqscan = off", ())
+        yield
+
+
+ALREADY_STORED = "known"
+"""The result of a line that an earlier import stored."""
+MAX_ERROR_LENGTH = 200
+# Words of the line, which stay sealed with it: where columns have shifted they name a payer.
+_QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
+# By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to read
+# all lines of the day, or all bank transactions, for each batch.
+FIND_STORED = """
+SELECT bank, movement_id, biller_id, bank_date, line_sha256, occurrence FROM reconciliation_statementline
+    WHERE line_sha256 = ANY(%s)
+"""
+LineKey = tuple[str, date | None, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLine:
+    """A line of a file, and which time it is that the same line comes in it."""
+
+    file_line: FileLine
+    occurrence: int
+
+    @property
+    def key(self) -> LineKey:
+        """What a line is known by, at its bank."""
+        return self.file_line.biller_id, self.file_line.bank_date, self.file_line.sha256, self.occurrence
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """What became of a line: a LineResult or KNOWN; its bank transaction, unless nobody can read it."""
+
+    file_line: FileLine
+    result: str
+    movement: BankTransaction | None = None
+
+
+@transaction_by_index()
+def store_lines(
+    statement: Statement, counted_lines: Sequence[CountedLine], *, now: datetime
+) -> list[StoredLine]:
+    """Keep those that are new, with what they make or join, and note how far the statement is."""
+    deduplication.lock_names([_lock_name(statement.bank, counted) for counted in counted_lines])
+    stored = _already_stored(statement.bank, counted_lines)
+    new_lines = [counted for counted in counted_lines if counted.key not in stored]
+    matched = _match_lines(statement.bank, new_lines, now)
+    lines = [_new_line(statement, counted, *matched[counted.key]) for counted in new_lines]
+    rows.copy_in(lines)
+    _store_unreadable(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
+    statement.stored_count += len(counted_lines)
+    statement.duplicate_count += len(stored)
+    statement.save(update_fields=["stored_count", "duplicate_count"])
+    return [_stored_line(counted, stored, matched) for counted in counted_lines]
+
+
+def _lock_name(bank: str, counted: CountedLine) -> str:
+    parsed = counted.file_line.parsed
+    return deduplication.lock_name(bank, parsed) if parsed else f"line {bank} {counted.file_line.sha256}"
+
+
+def _already_stored(bank: str, counted_lines: Sequence[CountedLine]) -> dict[LineKey, BankTransaction | None]:
+    """Those that are stored already, and their bank transactions."""
+    wanted = {counted.key for counted in counted_lines}
+    stored = rows.run(FIND_STORED, [[counted.file_line.sha256 for counted in counted_lines]]).fetchall()
+    found = {tuple(key): movement_id for of, movement_id, *key in stored if of == bank}
+    movements = rows.find(
+        BankTransaction, "WHERE t.id = ANY(%s)", [stored for stored in found.values() if stored]
+    )
+    by_id = {movement.id: movement for movement in movements}
+    return {key: by_id.get(stored) for key, stored in found.items() if key in wanted}
+
+
+def _match_lines(
+    bank: str, counted_lines: Sequence[CountedLine], now: datetime
+) -> dict[LineKey, tuple[LineResult, BankTransaction | None]]:
+    """What each new line is, and the bank transaction that it joins or makes."""
+    matcher = LineMatcher(
+        bank, [counted.file_line.parsed for counted in counted_lines if counted.file_line.parsed]
+    )
+    matched: dict[LineKey, tuple[LineResult, BankTransaction | None]] = {}
+    for counted in counted_lines:
+        parsed = counted.file_line.parsed
+        if parsed is None:
+            matched[counted.key] = LineResult.UNREADABLE, None
+        elif movement := matcher.take(parsed):
+            matched[counted.key] = LineResult.ATTACHED, movement
+        else:
+            created = matcher.create(parsed, counted.file_line.sha256, counted.occurrence, now=now)
+            matched[counted.key] = LineResult.NEW, created
+    matcher.save()
+    confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
+    return matched
+
+
+def _new_line(
+    statement: Statement, counted: CountedLine, result: LineResult, movement: BankTransaction | None
+) -> StatementLine:
+    file_line = counted.file_line
+    line = rows.new(
+        StatementLine,
+        statement_id=statement.id,
+        line_number=file_line.number,
+        bank=statement.bank,
+        biller_id=file_line.biller_id,
+        bank_date=file_line.bank_date,
+        line_sha256=file_line.sha256,
+        occurrence=counted.occurrence,
+        result=result,
+        error=_QUOTED_CONTENT.sub("'…'", file_line.error)[:MAX_ERROR_LENGTH],
+        kind=file_line.parsed.kind if file_line.parsed else "",
+        reference1=file_line.parsed.reference1 if file_line.parsed else "",
+        amount=file_line.parsed.amount if file_line.parsed else None,
+        paid_at=file_line.parsed.paid_at if file_line.parsed else None,
+        movement_id=movement.id if movement else None,
+    )
+    line.line_sealed = vault.seal(file_line.raw.decode("latin-1"), context=line.context)
+    return line
+
+
+def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
+    """What nobody can read is a message that waits for staff, like any other."""
+    rows.copy_in(
+        [
+            intake.build_notification(
+                bank, line.line, NotificationResult.UNREADABLE, None, now, ReportSource.STATEMENT
+            )
+            for line in lines
+        ]
+    )
+
+
+def _stored_line(
+    counted: CountedLine,
+    stored: Mapping[LineKey, BankTransaction | None],
+    matched: Mapping[LineKey, tuple[LineResult, BankTransaction | None]],
+) -> StoredLine:
+    if counted.key in matched:
+        return StoredLine(counted.file_line, *matched[counted.key])
+    result = ALREADY_STORED if counted.file_line.parsed else LineResult.UNREADABLE
+    return StoredLine(counted.file_line, result, stored[counted.key])

@@ -1,0 +1,146 @@
+"""What all formats have in common: lines as bytes, what a line says, and what makes it that line."""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import BinaryIO
+
+from banks.base import TransactionKind, UnreadableMessage
+from banks.parsing import YEARS
+from core.clock import BANGKOK
+
+MAX_LINE_BYTES = 4_096
+"""Bytes of a line. Of a longer one, which no format has, only so much is kept."""
+MAX_PROBLEMS = 20
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class InvalidStatementFile(Exception):
+    """The file is in no format that is known: nothing of it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """One movement of money. amount: satang, at least 1. paid_at: in UTC, to the second."""
+
+    kind: TransactionKind
+    biller_id: str
+    reference1: str
+    reference2: str
+    reference3: str
+    amount: int
+    paid_at: datetime
+    payer_name: str
+    payer_bank_code: str
+
+    @property
+    def sha256(self) -> str:
+        """What makes it this line in every export and in every format, which tell of payers differently."""
+        fields = (self.kind, self.biller_id, self.reference1, self.reference2, self.reference3)
+        return sha256_hex("\x1f".join([*fields, str(self.amount), self.paid_at.isoformat()]).encode())
+
+
+@dataclass(frozen=True)
+class FileLine:
+    """A line of a file, byte for byte, and what it says; or, where `parsed` is None, why nobody can tell.
+
+    content: what is the same in every export of a line that nobody can read.
+    """
+
+    number: int
+    raw: bytes
+    parsed: ParsedLine | None
+    content: bytes = b""
+    error: str = ""
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256, in hex."""
+        return self.parsed.sha256 if self.parsed else sha256_hex(self.content)
+
+    @property
+    def biller_id(self) -> str:
+        """The biller id, by which every format knows whose money it is."""
+        return self.parsed.biller_id if self.parsed else ""
+
+    @property
+    def bank_date(self) -> date | None:
+        return self.parsed.paid_at.astimezone(BANGKOK).date() if self.parsed else None
+
+
+@dataclass(slots=True)
+class FileProblems:
+    """What is wrong with a file as a whole, in sentences; of very many only the first are kept."""
+
+    messages: list[str] = field(default_factory=list)
+    omitted: int = 0
+
+    def add(self, sentence: str) -> None:
+        if len(self.messages) < MAX_PROBLEMS:
+            self.messages.append(sentence)
+        else:
+            self.omitted += 1
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.messages
+        if self.omitted:
+            yield f"And {self.omitted} more of the kind."
+
+
+def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, without their ends, and their numbers from 1.
+
+    One that is too long is cut after `MAX_LINE_BYTES` + 1 bytes, by which formats know it.
+    """
+    number, start = 0, codecs.BOM_UTF8
+    while chunk := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        line, start = chunk.removeprefix(start).rstrip(b"\r\n"), b""
+        if len(chunk) > MAX_LINE_BYTES and not chunk.endswith(b"\n"):
+            _skip_to_line_end(file)
+        if line.strip(b" \t\x1a"):  # old systems end a file with Ctrl-Z
+            yield number, line
+
+
+def sha256_hex(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def parse_text(raw: str, label: str, max_length: int) -> str:
+    """Text without the blanks around it. Raises Unreadable."""
+    value = raw.strip()
+    if len(value) > max_length:
+        raise UnreadableMessage(f"{label} is longer than {max_length} characters")
+    if _CONTROL_CHARACTERS.search(value):
+        raise UnreadableMessage(f"{label} holds control characters")
+    return value
+
+
+def parse_pattern(raw: str, label: str, pattern: str) -> str:
+    """Text of that shape, without the blanks around it. Raises Unreadable."""
+    value = raw.strip()
+    if not re.fullmatch(pattern, value, re.ASCII):
+        raise UnreadableMessage(f"{label} cannot be {value[:30]!r}")
+    return value
+
+
+def parse_bangkok_time(raw: str, year: str, month: str, day: str, time: str) -> datetime:
+    """The instant of a time in Bangkok, which `raw` told. time: HHMMSS. Raises Unreadable."""
+    hour, minute, second = int(time[:2]), int(time[2:4]), int(time[4:])
+    try:
+        found = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=BANGKOK)
+    except ValueError:
+        raise UnreadableMessage(f"there is no time {raw[:40]!r}") from None
+    if found.year not in YEARS:
+        raise UnreadableMessage(f"the year cannot be {found.year}")
+    return found.astimezone(UTC)
+
+
+def _skip_to_line_end(file: BinaryIO) -> None:
+    while chunk := file.readline(65_536):
+        if chunk.endswith(b"\n"):
+            return

@@ -1,0 +1,140 @@
+"""Statement files of banks and each of their lines, kept as they were."""
+
+from django.db import models
+from django.db.models import Q
+
+from core import triggers, vault
+from core.columns import PublicIdKey
+from reconciliation.matching.models import BankTransaction, BankTransactionKind
+
+
+class Statement(models.Model):
+    """A file that was imported, even if all its lines were imported before."""
+
+    id = PublicIdKey()
+    bank = models.CharField(max_length=20)
+    file_name = models.CharField(max_length=255, help_text="Name of the uploaded file.")
+    file_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
+    actor = models.CharField(max_length=150)
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    created_at = models.DateTimeField()
+    line_count = models.IntegerField(help_text="Lines of the file, without headers and trailers.")
+    stored_count = models.IntegerField(default=0, help_text="Lines that are stored.")
+    duplicate_count = models.IntegerField(
+        default=0, help_text="Lines that were stored before, by another import."
+    )
+    problems = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
+    completed_at = models.DateTimeField(null=True, help_text="Null: it was interrupted; import it again.")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a statement is never deleted"),
+            triggers.ReadOnly(
+                "a statement is kept as the bank made it",
+                exclude=["stored_count", "duplicate_count", "problems", "completed_at"],
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "final",
+                triggers.UPDATE,
+                "a completed import never changes",
+                condition="OLD.completed_at IS NOT NULL",
+                is_forbidden=True,
+            ),
+        ]
+        permissions = [("import_statement", "Can import statement files of banks")]
+        indexes = [models.Index(fields=["-created_at"], name="statement_newest_first")]
+
+    def __str__(self) -> str:
+        return str(self.file_name)
+
+
+class LineResult(models.TextChoices):
+    ATTACHED = "attached"  # the bank transaction was known before
+    NEW = "new"  # it created a bank transaction
+    UNREADABLE = "unreadable"  # an exception
+
+
+class StatementLine(models.Model):
+    """A line, known by bank, biller id, date, content and how often that content came in the file before.
+
+    Files of every format report the biller id.
+    """
+
+    statement = models.ForeignKey(Statement, on_delete=models.PROTECT, related_name="lines")
+    line_number = models.IntegerField(help_text="In its file, from 1.")
+    bank = models.CharField(max_length=20)
+    biller_id = models.CharField(max_length=20)
+    bank_date = models.DateField(null=True, help_text="The bank's, in Bangkok. Null where it cannot be read.")
+    line_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the line, in hex.")
+    occurrence = models.IntegerField(default=1)
+    line_sealed = models.TextField(editable=False)
+    result = models.CharField(max_length=10, choices=LineResult.choices)
+    error = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="Why the line cannot be read."
+    )
+    kind = models.CharField(max_length=8, choices=BankTransactionKind.choices, blank=True, default="")
+    reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
+    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    paid_at = models.DateTimeField(null=True)
+    movement = models.OneToOneField(
+        BankTransaction, on_delete=models.PROTECT, null=True, related_name="statement_line"
+    )
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a line of a statement is never deleted"),
+            triggers.ReadOnly(
+                "a line of a statement is kept as the bank made it",
+                exclude=["result", "movement"],
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "matched_once",
+                triggers.UPDATE,
+                "a line of a statement is matched once",
+                condition=(
+                    "OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM "
+                    "(OLD.result, OLD.movement_id)"
+                ),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["bank", "bank_date"], name="statementline_of_day"),
+            models.Index(
+                fields=["reference1", "amount", "biller_id", "bank"],
+                condition=Q(kind="credit"),
+                name="statementline_of_credit",
+            ),
+            models.Index(
+                fields=["statement"], condition=Q(result="unreadable"), name="statementline_unreadable"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["line_sha256", "occurrence", "bank", "biller_id", "bank_date"],
+                name="statementline_once",
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                condition=Q(result__in=LineResult.values), name="statementline_result_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(result__in=["attached", "new"], movement__isnull=False)
+                | Q(result="unreadable", movement__isnull=True),
+                name="statementline_movement_iff_read",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.statement_id} line {self.line_number}"
+
+    @property
+    def context(self) -> str:
+        """What the line is sealed with: fixed before the row has an id."""
+        return f"{self.statement_id}:{self.line_number}"
+
+    @property
+    def line(self) -> bytes:
+        """As it was in the file. Sealed as latin-1 text, which holds any bytes."""
+        return vault.open_sealed(self.line_sealed, context=self.context).encode("latin-1")

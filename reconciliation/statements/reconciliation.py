@@ -1,0 +1,137 @@
+"""A day at a bank, imported by its statements and by our bank transactions: what one side has and the other
+has not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from core.clock import BANGKOK
+from merchants.models import Merchant
+from reconciliation.models import (
+    HELD_RESULTS,
+    BankTransaction,
+    BankTransactionKind,
+    LineResult,
+    MatchResult,
+    ResolutionState,
+    StatementLine,
+)
+
+MONEY_KINDS = [BankTransactionKind.CREDIT, BankTransactionKind.REVERSAL]
+CREDITED_BY_LINE = Q(movement__match_result=MatchResult.APPLIED) | Q(
+    movement__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One movement of money that the two sides do not agree on. amount: satang, or None where unreadable."""
+
+    what: str
+    bank: str
+    subject_id: str
+    amount: int | None
+    reference1: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotals:
+    """Satang and how many."""
+
+    credits: int
+    credit: int
+    debits: int
+    debit: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayComparison:
+    """A day of one bank in sums. `has_statement`: a statement with lines of that day was imported."""
+
+    bank: str
+    has_statement: bool
+    theirs: DayTotals
+    ours: DayTotals
+
+
+def banks_with_activity(day: date) -> list[str]:
+    """The banks that serve somebody, and those that had anything on that day."""
+    served = Merchant.objects.exclude(bank="").values_list("bank", flat=True)
+    imported = StatementLine.objects.filter(bank_date=day).values_list("bank", flat=True)
+    return sorted({*served.distinct(), *imported.distinct()})
+
+
+def compare_totals(bank: str, day: date) -> DayComparison:
+    theirs = StatementLine.objects.filter(bank=bank, bank_date=day)
+    return DayComparison(bank, theirs.exists(), _totals(theirs), _totals(_our_transactions(bank, day)))
+
+
+def find_differences(bank: str, day: date) -> Iterator[Difference]:
+    """What is with the bank and not credited, then what we have and the bank's statements have not."""
+    for line in _not_credited_lines(bank, day).iterator():
+        status = line.movement.match_result or "not judged"
+        yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
+    for line in _unconfirmed_lines(bank, day).iterator():
+        statement = line.statement
+        detail = f"{statement.file_name} line {line.line_number}, uploaded by {statement.actor}"
+        yield _difference("reported only by an uploaded file", line.movement, detail)
+    for line in _unreadable_lines(bank, day).iterator():
+        detail = f"{line.statement.file_name} line {line.line_number}"
+        yield Difference("at the bank, unreadable", bank, line.statement_id, None, "", detail)
+    for movement in (
+        _our_transactions(bank, day).filter(statement_line__isnull=True).order_by("paid_at", "id").iterator()
+    ):
+        detail = movement.match_result or "not judged"
+        yield _difference("recorded here, in no statement", movement, detail)
+
+
+def _not_credited_lines(bank: str, day: date) -> Any:
+    """Lines whose bank transaction waits, for staff or for its judgement."""
+    waits = Q(movement__match_result__in=HELD_RESULTS, movement__resolution_state=ResolutionState.OPEN)
+    lines = StatementLine.objects.filter(
+        waits | Q(movement__match_result=MatchResult.PENDING), bank=bank, bank_date=day
+    )
+    return lines.select_related("movement").defer("line_sealed").order_by("line_number")
+
+
+def _unconfirmed_lines(bank: str, day: date) -> Any:
+    """Lines whose money is credited, and which neither the bank nor a second person has confirmed."""
+    lines = StatementLine.objects.filter(
+        CREDITED_BY_LINE, movement__is_confirmed=False, bank=bank, bank_date=day
+    )
+    found = lines.select_related("movement", "statement").defer("line_sealed")
+    return found.order_by("statement", "line_number")
+
+
+def _unreadable_lines(bank: str, day: date) -> Any:
+    """Nobody can tell their day: those of every file that has lines of it."""
+    files = StatementLine.objects.filter(bank=bank, bank_date=day).values("statement")
+    lines = StatementLine.objects.filter(statement__in=files, result=LineResult.UNREADABLE)
+    return lines.select_related("statement").defer("line_sealed").order_by("statement", "line_number")
+
+
+def _our_transactions(bank: str, day: date) -> Any:
+    start = datetime.combine(day, time.min, BANGKOK)
+    return BankTransaction.objects.filter(
+        bank=bank, paid_at__gte=start, paid_at__lt=start + timedelta(days=1), kind__in=MONEY_KINDS
+    )
+
+
+def _totals(rows: Any) -> DayTotals:
+    credit, debit = Q(kind=BankTransactionKind.CREDIT), Q(kind=BankTransactionKind.REVERSAL)
+    found = rows.aggregate(
+        credits=Count("pk", filter=credit),
+        credit=Sum("amount", filter=credit, default=0),
+        debits=Count("pk", filter=debit),
+        debit=Sum("amount", filter=debit, default=0),
+    )
+    return DayTotals(**{name: int(value) for name, value in found.items()})
+
+
+def _difference(what: str, movement: BankTransaction, detail: str) -> Difference:
+    return Difference(what, movement.bank, movement.id, movement.amount, movement.reference1, detail)

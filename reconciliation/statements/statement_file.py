@@ -1,0 +1,125 @@
+"""A statement file of whatever format: which one it is, and its lines. Never held as a whole."""
+
+import codecs
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, get_args
+
+from reconciliation.statements import bot_format, csv_format
+from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, numbered_lines
+
+StatementFormat = Literal["bot", "csv"]
+FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
+CHUNK_BYTES = 65_536
+# Bits by which lines that may come twice are told from those that surely do not: 1 MB whatever the file.
+FILTER_BITS = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFile:
+    """A file that can be read from its start as often as needed. digest: SHA-256 in hex; size: in bytes.
+
+    bank_code: three digits of the bank that wrote it, or empty where it does not say.
+    """
+
+    stream: BinaryIO
+    name: str
+    format: StatementFormat
+    encoding: str
+    sha256: str
+    size: int
+    bank_code: str
+
+    def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
+        """Its lines; what is wrong with it as a whole is known after the last. Raises
+        InvalidStatementFile."""
+        self.stream.seek(0)
+        lines = numbered_lines(self.stream)
+        return (
+            bot_format.read_lines(lines, problems)
+            if self.format == "bot"
+            else csv_format.read_lines(lines, self.encoding)
+        )
+
+
+class OccurrenceCounter:
+    """Which time it is that the same line comes in a file, for files of any length.
+
+    Few lines come twice: a first look finds those that may, and only they are counted.
+    """
+
+    def __init__(self) -> None:
+        self._seen = bytearray(FILTER_BITS // 8)
+        self._may_repeat: set[int] = set()
+        self._counted: Counter[str] = Counter()
+
+    def scan(self, sha256: str) -> None:
+        place, mask = divmod(_filter_bit(sha256), 8)
+        if self._seen[place] & 1 << mask:
+            self._may_repeat.add(_filter_bit(sha256))
+        self._seen[place] |= 1 << mask
+
+    def count(self, sha256: str) -> int:
+        """1 for the first time. Every line of the file has been looked at before."""
+        if _filter_bit(sha256) not in self._may_repeat:
+            return 1
+        self._counted[sha256] += 1
+        return self._counted[sha256]
+
+
+def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
+    """Find out what it is, where `form` does not say. Raises InvalidStatementFile."""
+    hasher, size, is_utf8 = hashlib.sha256(), 0, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    stream.seek(0)
+    while chunk := stream.read(CHUNK_BYTES):
+        hasher.update(chunk)
+        size += len(chunk)
+        is_utf8 = is_utf8 and _decodes(decoder, chunk)
+    is_utf8 = is_utf8 and _decodes(decoder, b"", final=True)
+    encoding = "utf-8" if is_utf8 or _has_byte_order_mark(stream) else bot_format.ENCODING
+    stream.seek(0)
+    _, first = next(numbered_lines(stream), (0, b""))
+    if not first:
+        raise InvalidStatementFile("The file is empty.")
+    form = form or _format_of(first)
+    bank_code = bot_format.bank_code_of(first) if form == "bot" else ""
+    return StatementFile(stream, name, form, encoding, hasher.hexdigest(), size, bank_code)
+
+
+def decode_line(line: bytes) -> str:
+    """A line for people, whatever it is made of."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode(bot_format.ENCODING, "backslashreplace")
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(chunk, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_byte_order_mark(stream: BinaryIO) -> bool:
+    stream.seek(0)
+    return stream.read(3) == codecs.BOM_UTF8
+
+
+def _format_of(first: bytes) -> StatementFormat:
+    if bot_format.LINE_START.match(first):
+        return "bot"
+    if b"biller_id" in first.lower():
+        return "csv"
+    raise InvalidStatementFile(
+        "It is neither a cross-bank bill payment file nor a CSV file in UTF-8 that begins with the names of "
+        "its columns."
+    )
+
+
+def _filter_bit(sha256: str) -> int:
+    return int(sha256[:8], 16) % FILTER_BITS

@@ -1,0 +1,21 @@
+from celery import shared_task
+
+from core import clock
+from reconciliation.exceptions import return_completion
+from reconciliation.inquiries import services as inquiries
+from reconciliation.matching import services as matching
+
+
+@shared_task(name="reconciliation.apply_left")
+def apply_left() -> None:
+    matching.apply_unapplied(now=clock.now())
+
+
+@shared_task(name="reconciliation.inquire_due")
+def inquire_due() -> None:
+    inquiries.inquire_due(now=clock.now)
+
+
+@shared_task(name="reconciliation.run_returns")
+def run_returns() -> None:
+    return_completion.run_due(now=clock.now)

@@ -1,0 +1,130 @@
+"""The door of the sandbox bank's acquirer: a small HTTP server of its own, in the sandbox bank's process.
+
+Not in the web server: a payment request waits for the acquirer, and where the one who is waited for needs a
+thread of those who wait, enough payments at once would wait for each other.
+"""
+
+import hmac
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from django.conf import settings
+from django.db import connection
+
+from core import clock, strict_json
+from core.errors import InvalidRequest
+from sandbox import cards
+from sandbox.models import SandboxCardRefund, SandboxCharge
+
+IDLE_SECONDS = 5.0
+# Of a token whose answer does not come in time: longer than the service waits.
+SILENCE_SECONDS = 5.0
+MAX_BODY = 4_096
+Json = dict[str, Any]
+Reply = tuple[int, Json]
+
+
+class AcquirerServer(ThreadingHTTPServer):
+    """Listens where the settings say that the acquirer is."""
+
+    daemon_threads = True
+    allow_reuse_port = True  # several sandbox banks may run at once
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        parts = urlsplit(settings.SANDBOX_ACQUIRER_URL)
+        super().__init__((parts.hostname or "", parts.port or 80), AcquirerHandler)
+        self.closing = threading.Event()
+
+
+@contextmanager
+def run_acquirer_server() -> Iterator[AcquirerServer]:
+    """A counter at work in a thread of its own."""
+    with AcquirerServer() as server:
+        worker = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        worker.start()
+        try:
+            yield server
+        finally:
+            server.closing.set()
+            server.shutdown()
+            worker.join()
+
+
+class AcquirerHandler(BaseHTTPRequestHandler):
+    """One connection, one question."""
+
+    server: AcquirerServer
+    timeout = IDLE_SECONDS
+
+    def do_GET(self) -> None:
+        self._serve(self._find)
+
+    def do_POST(self) -> None:
+        self._serve(self._make)
+
+    def log_message(self, *_: object) -> None:
+        """A token is in no log."""
+
+    def _serve(self, response: Any) -> None:
+        expected = f"Bearer {settings.SANDBOX_BANK_SECRET}".encode()
+        if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), expected):
+            return self._reply((401, {"code": "unauthorized"}))
+        try:
+            self._reply(response())
+        except (InvalidRequest, KeyError, TypeError, ValueError):
+            self._reply((400, {"code": "invalid_request"}))
+        finally:
+            connection.close()  # this thread ends with its question
+        return None
+
+    def _find(self) -> Reply:
+        _, kind, order_id = self.path.split("/")
+        if kind == "charges":
+            charge = SandboxCharge.objects.filter(order_id=order_id).first()
+            return (200, cards.charge_object(charge, clock.now())) if charge else (404, {"code": "not_found"})
+        refund = SandboxCardRefund.objects.filter(order_id=order_id).first()
+        return (200, cards.refund_object(refund)) if refund else (404, {"code": "not_found"})
+
+    def _make(self) -> Reply:
+        size = int(self.headers["Content-Length"])
+        data = strict_json.loads(self.rfile.read(min(size, MAX_BODY)))
+        try:
+            return self._charge(data) if self.path == "/charges" else self._refund(data)
+        except cards.ChargeRefused as refused:
+            return 400, {"code": str(refused)}
+
+    def _charge(self, data: Json) -> Reply:
+        order_id, token, amount = str(data["order_id"]), str(data["token"]), int(data["amount"])
+        charge = cards.charge(
+            order_id=order_id,
+            token=token,
+            amount=amount,
+            return_uri=str(data.get("return_uri", "")),
+            now=clock.now(),
+        )
+        if cards.card_of(token).is_silent:
+            self.server.closing.wait(SILENCE_SECONDS)
+        return 200, cards.charge_object(charge, clock.now())
+
+    def _refund(self, data: Json) -> Reply:
+        order_id, charge_id, amount = str(data["order_id"]), str(data["charge_id"]), int(data["amount"])
+        refund = cards.refund(order_id=order_id, charge_id=charge_id, amount=amount, now=clock.now())
+        return 200, cards.refund_object(refund)
+
+    def _reply(self, reply: Reply) -> None:
+        status, data = reply
+        body = orjson.dumps(data)
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True  # whoever asked has gone

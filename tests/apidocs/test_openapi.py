@@ -1,0 +1,241 @@
+"""The description of the API: valid, whole, closed, and the same as what is committed."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from django.core.management import call_command
+from django.urls import URLPattern, get_resolver
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from openapi_spec_validator import validate
+
+from apidocs import reference
+from apidocs.error_responses import CODES_OF_COMMANDS, CODES_OF_NO_OPERATION
+from banks import TransferResult
+from core import thaiqr
+from core.errors import CATALOGUE
+from core.openapi import TAGS, operation_of
+from tests.conftest import SandboxBankClient, Shop
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.transfers.conftest import served_by
+from tests.withdrawals.builders import event_data_of, fund, send_due_withdrawals, withdrawn
+from webhooks.event_types import EventType
+from webhooks.models import Event
+
+__all__ = ["served_by"]
+Json = dict[str, Any]
+PLACEHOLDER = re.compile(r"<\w+:(\w+)>")
+
+
+@cache
+def document() -> Json:
+    return reference.document()
+
+
+def operations() -> Iterator[tuple[str, Json]]:
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def resolved(part: Json) -> Json:
+    while "$ref" in part:
+        found: Any = document()
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        part = found
+    return part
+
+
+def contents() -> Iterator[tuple[str, Json]]:
+    """Every body that the document describes: of requests, answers and messages."""
+    for name, operation in operations():
+        if "requestBody" in operation:
+            yield from _contents_of(f"{name} request", operation["requestBody"])
+        for status, response in operation["responses"].items():
+            yield from _contents_of(f"{name} {status}", resolved(response))
+    for name, item in document()["webhooks"].items():
+        yield from _contents_of(name, item["post"]["requestBody"])
+
+
+def _contents_of(name: str, body: Json) -> Iterator[tuple[str, Json]]:
+    for media_type, content in body.get("content", {}).items():
+        yield f"{name} {media_type}", content
+
+
+def complaints(schema: Json, value: Any) -> list[str]:
+    whole = schema | {"components": document()["components"]}
+    return [error.message for error in Draft202012Validator(whole).iter_errors(value)]
+
+
+def error_codes() -> Iterator[tuple[int, Json, list[str]]]:
+    for _, operation in operations():
+        for status, response in operation["responses"].items():
+            content = resolved(response).get("content", {}).get("application/json")
+            schema = (content or {}).get("schema", {})
+            error = schema.get("oneOf", [schema])[-1].get("properties", {}).get("error")
+            if error is not None:
+                yield int(status), error["properties"], error["required"]
+
+
+def test_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
+    assert document()["openapi"].startswith("3.1")
+    validate(document())
+    output = StringIO()
+    call_command(
+        "spectacular",
+        "--validate",
+        "--fail-on-warn",
+        format="openapi-json",
+        file=str(tmp_path / "made.json"),
+        stderr=output,
+    )
+    assert output.getvalue() == ""
+
+
+def test_committed_reference_is_up_to_date() -> None:
+    for path, text in reference.reference_files().items():
+        assert path.read_text() == text, "run `make schema`"
+
+
+def test_every_route_of_the_api_is_described() -> None:
+    described = set(document()["paths"])
+    for pattern in get_resolver().url_patterns:
+        is_api = isinstance(pattern, URLPattern) and (
+            hasattr(pattern.callback, "actions") or operation_of(pattern.callback) is not None
+        )
+        if is_api:
+            assert "/" + PLACEHOLDER.sub(r"{\1}", str(pattern.pattern)) in described
+
+
+def test_both_path_forms_are_described_under_names_of_their_own() -> None:
+    names = [operation["operationId"] for _, operation in operations()]
+    assert len(names) == len(set(names))
+    paths = document()["paths"]
+    for path in [path for path in paths if path.startswith("/Thai/v1/")]:
+        for method, operation in paths[path].items():
+            plain = paths[path.removeprefix("/Thai")][method]
+            assert plain["operationId"] == f"{operation['operationId']}_v1"
+
+
+def test_every_operation_has_summary_and_security() -> None:
+    for name, operation in operations():
+        assert operation["summary"] and operation["description"], name
+        assert operation["tags"][0] in list(TAGS), name
+        assert ("AuthenticationFailed" in str(operation["responses"])) == bool(operation["security"]), name
+
+
+def test_every_link_matches_parameters_of_its_operation() -> None:
+    by_name = {operation["operationId"]: operation for _, operation in operations()}
+    for _, operation in operations():
+        for link in operation["responses"].get("200", {}).get("links", {}).values():
+            taken = {p["name"] for p in map(resolved, by_name[link["operationId"]]["parameters"])}
+            assert set(link.get("parameters", {})) <= taken
+
+
+def test_every_code_of_the_catalogue_is_documented_and_no_other() -> None:
+    documented = {code for _, error, _ in error_codes() for code in error["code"]["enum"]}
+    assert documented | CODES_OF_COMMANDS | CODES_OF_NO_OPERATION == set(CATALOGUE)
+    assert not documented & (CODES_OF_COMMANDS | CODES_OF_NO_OPERATION)
+
+
+def test_every_refusal_has_the_status_and_the_type_of_the_catalogue() -> None:
+    for status, error, required in error_codes():
+        kinds = [CATALOGUE[code] for code in error["code"]["enum"]]
+        assert {kind.status for kind in kinds} == {status}
+        assert {kind.type for kind in kinds} == set(error["type"]["enum"])
+        assert required == ["code", "message", "type"]
+
+
+def test_every_example_matches_its_schema() -> None:
+    for name, content in contents():
+        examples = [content["example"]] if "example" in content else _values(content)
+        assert examples or "banks" in name or "get_" not in name, name
+        for example in examples:
+            assert complaints(content["schema"], example) == [], name
+
+
+def _values(content: Json) -> list[Any]:
+    return [example["value"] for example in content.get("examples", {}).values()]
+
+
+def test_example_qr_code_is_valid() -> None:
+    for _, content in contents():
+        if "qr_data" in content.get("example", {}):
+            assert thaiqr.parse(content["example"]["qr_data"]).amount == 150_000
+
+
+def test_response_objects_allow_no_additional_properties() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        assert name.endswith("Request") or schema["additionalProperties"] is False, name
+    for name, content in contents():
+        for part in [] if "request" in name else _objects(content["schema"]):
+            assert part["additionalProperties"] is False, name
+
+
+def _objects(schema: Any) -> Iterator[Json]:
+    """The objects in a schema that name their properties."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object" and "properties" in schema:
+            yield schema
+        for part in schema.values():
+            yield from _objects(part)
+
+
+def test_amounts_ids_and_times_are_typed_narrowly() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        for field, shape in schema.get("properties", {}).items():
+            if field == "amount":
+                assert {"minimum", "maximum"} <= set(shape), name
+            if field.endswith(("_id", "_at")) and not name.endswith("Request"):
+                assert "pattern" in shape, f"{name}.{field}"
+
+
+@pytest.mark.slow
+def test_payment_webhooks_match_their_schema(shop: Shop, bank: SandboxBankClient) -> None:
+    paid = shop.qr_code(reference="order 17", metadata={"table": 4})
+    declined, ended = shop.qr_code(), shop.qr_code()
+    bank.notify(paid)
+    bank.notify(declined, type="decline")
+    shop.post(f"/v1/qr-codes/{ended['qr_code_id']}/expire")
+    sent = [orjson.loads(bytes(event.body)) for event in Event.objects.all()]
+    assert {message["event"] for message in sent} == {kind for kind in EventType if "payment." in kind}
+    for message in sent:
+        body = document()["webhooks"][message["event"]]["post"]["requestBody"]
+        assert complaints(body["content"]["application/json"]["schema"], message) == []
+
+
+def test_refund_webhooks_match_their_schema(
+    shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("failed")])
+    counter = RefundShop(shop, bank)
+    payment_id = counter.paid()
+    counter.refund(payment_id, amount=1, reason="other", note="n", metadata={"table": 4})
+    counter.refund(payment_id)
+    send_due_refunds()
+    events = Event.objects.filter(type__startswith="refund.")
+    sent = [orjson.loads(bytes(event.body)) for event in events]
+    assert {message["event"] for message in sent} == {kind for kind in EventType if "refund." in kind}
+    for message in sent:
+        body = document()["webhooks"][message["event"]]["post"]["requestBody"]
+        assert complaints(body["content"]["application/json"]["schema"], message) == []
+
+
+def test_withdrawal_webhooks_match_their_schema(
+    shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("failed")])
+    fund(shop, bank, 300_000)
+    made = [withdrawn(shop), withdrawn(shop, reference="PAYOUT-1", metadata={"week": 47})]
+    send_due_withdrawals(2)
+    sent = [message for each in made for message in event_data_of(each)]
+    assert {message["event"] for message in sent} == {kind for kind in EventType if "withdrawal." in kind}
+    for message in sent:
+        body = document()["webhooks"][message["event"]]["post"]["requestBody"]
+        assert complaints(body["content"]["application/json"]["schema"], message) == []

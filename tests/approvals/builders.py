@@ -1,0 +1,66 @@
+"""Staff who approve outgoing money, and what waits for them."""
+
+from typing import Any
+
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from approvals import services
+from approvals.models import Approval
+from console import approval_admin
+from core import clock
+
+LIST = "/admin/approvals/approval/"
+MALEE = "staff:malee"
+
+
+def staff(name: str, *permissions: str) -> Client:
+    """A person of staff who may see approvals, and has these permissions."""
+    user = User.objects.create_user(name, is_staff=True)
+    granted = ["view_approval", *permissions]
+    user.user_permissions.set(Permission.objects.filter(codename__in=granted))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def approval_of(subject_id: str) -> Approval:
+    """The latest."""
+    found: Approval = Approval.objects.filter(subject_id=subject_id).latest("requested_at", "id")
+    return found
+
+
+def waiting() -> list[str]:
+    """The subjects that wait, the oldest first."""
+    return list(
+        Approval.objects.waiting().order_by("requested_at", "id").values_list("subject_id", flat=True)
+    )
+
+
+def decide_approval(
+    subject_id: str, how: str, *, actor: str = MALEE, note: str = "checked by phone"
+) -> Approval:
+    """Approve or reject, as the console does."""
+    approval = approval_of(subject_id)
+    act = {"approve": services.approve, "reject": services.reject}[how]
+    return act(approval.id, approval_admin.handler_for(approval), actor=actor, note=note, now=clock.now())
+
+
+def listed(client: Client, **query: Any) -> str:
+    answer = client.get(LIST, query)
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def page(client: Client, subject_id: str) -> str:
+    answer = client.get(f"{LIST}{approval_of(subject_id).id.replace('_', '_5F')}/change/")
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def click(client: Client, how: str, subject_id: str, note: str = "checked by phone") -> str:
+    """Click approve or reject on its page; the page that follows."""
+    url = f"{LIST}{approval_of(subject_id).id.replace('_', '_5F')}/decide/"
+    answer = client.post(url, {how: "yes", "note": note}, follow=True)
+    assert answer.status_code in (200, 403), answer.status_code
+    return answer.content.decode()

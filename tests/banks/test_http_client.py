@@ -1,0 +1,75 @@
+"""A bank that answers for ever holds nobody for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from banks import http_client
+from banks.http_client import NoResponse
+from core.deadlines import Deadline
+from tests.webhooks.certificates import Authority
+from tests.webhooks.misbehaving_receivers import (
+    Script,
+    listening,
+    replies,
+    then_drips,
+    then_floods,
+    then_stalls,
+)
+
+pytestmark = pytest.mark.slow
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+# Between two bytes a bank may be silent for longer than any test lasts.
+TIMEOUT = (30.0, 60.0)
+ENDLESS: dict[str, Script] = {
+    "silence": then_stalls(b""),
+    "half a head": then_stalls(HEAD + b"X-Half: "),
+    "a head that drips": then_drips(HEAD + b"X-Slow: "),
+    "headers without end": then_drips(HEAD, drop=b"X: y\r\n"),
+    "a body that drips": then_drips(HEAD + b"Content-Length: 1000000\r\n\r\n"),
+    "a chunked body that drips": then_drips(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", drop=b"1\r\n \r\n"),
+    "an answer, and then spaces": then_drips(HEAD + b"\r\n{}", drop=b" "),
+    "an answer, and a connection that is said to close": then_drips(
+        HEAD + b"Connection: close\r\n\r\n{}", drop=b" "
+    ),
+    "more than any answer": then_floods(HEAD + b"\r\n", b" " * 65536),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_endless_response_is_ended_at_deadline(name: str) -> None:
+    with listening(ENDLESS[name]) as bank, pytest.raises(NoResponse):
+        http_client.request(
+            "POST", bank.url(), json={}, timeout=TIMEOUT, ends_at=Deadline.after(0.3), is_internal=True
+        )
+
+
+@pytest.mark.parametrize("name", ["half a head", "a body that drips", "an answer, and then spaces"])
+def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) -> None:
+    authority = Authority(tmp_path)
+    with (
+        listening(ENDLESS[name], tls=authority.server("localhost")) as bank,
+        pytest.raises(NoResponse),
+    ):
+        http_client.request(
+            "POST",
+            bank.url("localhost", scheme="https"),
+            json={},
+            timeout=TIMEOUT,
+            ends_at=Deadline.after(1),
+            is_internal=True,
+            verify=str(authority.ca_file),
+        )
+    assert bank.names == ["localhost"]
+
+
+def test_default_deadline_is_sum_of_timeouts() -> None:
+    with listening(ENDLESS["a body that drips"]) as bank, pytest.raises(NoResponse):
+        http_client.request("POST", bank.url(), json={}, timeout=(0.1, 0.2), is_internal=True)
+
+
+def test_complete_response_is_returned_byte_for_byte() -> None:
+    with listening(replies(HEAD + b'Content-Length: 11\r\n\r\n{"a": "b" }')) as bank:
+        response = http_client.request("POST", bank.url(), json={}, timeout=TIMEOUT, is_internal=True)
+    assert (response.status, response.data, response.body) == (200, {"a": "b"}, b'{"a": "b" }')

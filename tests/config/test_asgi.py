@@ -1,0 +1,277 @@
+"""Slow requests hold few threads of a web process: uploads have few places, card payments their own lane."""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.urls import resolve
+
+from config import thread_pools
+from config.asgi import Environ, StartResponse, WsgiAdapter
+from config.upload_authorization import MAX_WAITING
+from core import uploads
+from payments.views import PaymentViewSet
+
+THREADS = 4
+UPLOAD, OTHER, CARDS = "/admin/reconciliation/statement/import/", "/v1/qr-codes", "/v1/payments"
+SECONDS = 60
+
+
+class Slow:
+    """An application that answers uploads and card payments when it is told to, and all else at once."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+        self.begun = threading.Semaphore(0)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] in (UPLOAD, CARDS):
+            self.begun.release()
+            assert self.may_end.wait(SECONDS)
+        start_response("200 OK", [])
+        return [b""]
+
+    async def begins(self, count: int) -> None:
+        for _ in range(count):
+            assert await asyncio.to_thread(self.begun.acquire, timeout=SECONDS)
+
+    def has_begun_another(self) -> bool:
+        return self.begun.acquire(blocking=False)
+
+
+numbers = itertools.count()
+
+
+def session() -> str:
+    return f"{next(numbers):032d}"
+
+
+def user_of(environ: Mapping[str, Any]) -> str:
+    """Each session is of a user of its own."""
+    return str(environ["HTTP_COOKIE"])
+
+
+def scope(path: str, cookie: str) -> dict[str, Any]:
+    return {
+        "method": "POST",
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "server": ("127.0.0.1", 80),
+        "http_version": "1.1",
+        "client": ("127.0.0.1", 1),
+        "scheme": "http",
+        "headers": [
+            (b"content-length", b"1"),
+            (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()),
+        ],
+    }
+
+
+async def ask(
+    bridge: WsgiAdapter, path: str, *, hangs_up: bool = False, drips: bool = False, cookie: str | None = None
+) -> int:
+    """The status of the answer. hangs_up: before the end of its body. drips: bytes, slowly, without end."""
+    shown: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if hangs_up:
+            return {"type": "http.disconnect"}
+        if drips:
+            await asyncio.sleep(0.005)
+            return {"type": "http.request", "body": b"x", "more_body": True}
+        return {"type": "http.request", "body": b"x", "more_body": False}
+
+    async def send(message: Any) -> None:
+        shown.append(message)
+
+    await bridge(scope(path, cookie or session()), receive, send)
+    return int(shown[0]["status"])
+
+
+def test_slow_uploads_leave_threads_for_other_requests() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
+        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(2 * THREADS)]
+        await application.begins(uploads.MAX_CONCURRENT)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        application.may_end.set()
+        assert await asyncio.wait_for(asyncio.gather(*request_body), SECONDS) == [200] * len(request_body)
+
+    asyncio.run(run())
+
+
+def test_upload_of_disconnected_client_keeps_its_slot_until_done() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
+        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(uploads.MAX_CONCURRENT)]
+        await application.begins(uploads.MAX_CONCURRENT)
+        for each in request_body:
+            each.cancel()
+        await asyncio.wait(request_body)
+        late = asyncio.create_task(ask(bridge, UPLOAD))
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        application.may_end.set()
+        assert await asyncio.wait_for(late, SECONDS) == 200
+
+    asyncio.run(run())
+
+
+def test_incomplete_upload_frees_its_slot() -> None:
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
+        for _ in range(uploads.MAX_CONCURRENT + 1):
+            assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a small body like any other: strangers who drip cannot keep staff from uploading."""
+    monkeypatch.setattr("config.asgi.BODY_SECONDS", 0.5)
+
+    async def run() -> None:
+        strangers = [session() for _ in range(20)]
+
+        def staff_only(environ: Mapping[str, Any]) -> str | None:
+            cookie = user_of(environ).partition("=")[2]
+            return None if cookie in strangers else cookie
+
+        application = Slow()
+        application.may_end.set()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=staff_only)
+        dripping = [asyncio.create_task(ask(bridge, UPLOAD, drips=True, cookie=each)) for each in strangers]
+        while not dripping[0].done():
+            assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) in (200, 503)
+            assert bridge.uploads._value == uploads.MAX_CONCURRENT
+        assert set(await asyncio.gather(*dripping)) <= {408, 503}
+
+    asyncio.run(run())
+
+
+def test_malformed_session_cookie_makes_no_query() -> None:
+    request_body: list[Any] = []
+
+    async def run() -> None:
+        application = Slow()
+        application.may_end.set()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=request_body.append)
+        for cookie in ("abc", "x" * 31, "x" * 33, "X" * 32, "'" * 32, ""):
+            await ask(bridge, UPLOAD, cookie=cookie or "-")
+        await ask(bridge, OTHER, cookie="x" * 32)
+
+    asyncio.run(run())
+    assert request_body == []
+
+
+def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end, running = threading.Event(), threading.Semaphore(0)
+
+    def slowly(environ: Mapping[str, Any]) -> None:
+        running.release()
+        assert may_end.wait(SECONDS)
+
+    async def run() -> None:
+        application = Slow()
+        application.may_end.set()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=slowly)
+        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(MAX_WAITING + 5)]
+        assert await asyncio.to_thread(running.acquire, timeout=SECONDS)
+        done, _waiting = await asyncio.wait(
+            request_body, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        assert {each.result() for each in done} == {503}
+        assert not running.acquire(blocking=False)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        may_end.set()
+        assert sorted(await asyncio.gather(*request_body)) == [200] * MAX_WAITING + [503] * 5
+
+    asyncio.run(run())
+
+
+def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.upload_authorization.WAIT_SECONDS", 0.05)
+    may_end = threading.Event()
+
+    def slowly(environ: Mapping[str, Any]) -> None:
+        may_end.wait(SECONDS)
+
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=slowly)
+        assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) == 503
+        may_end.set()
+
+    asyncio.run(run())
+
+
+def test_user_uploads_one_file_at_a_time() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
+        greedy = "0" * 31 + "a"
+        request_body = [asyncio.create_task(ask(bridge, UPLOAD, cookie=greedy)) for _ in range(5)]
+        await application.begins(1)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        other = asyncio.create_task(ask(bridge, UPLOAD))
+        await application.begins(1)
+        application.may_end.set()
+        assert await asyncio.wait_for(asyncio.gather(other, *request_body), SECONDS) == [200] * 6
+        assert len(bridge.uploads_by_user) == 0
+
+    asyncio.run(run())
+
+
+def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "GRACE_SECONDS", 0.1)
+
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
+        assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
+        assert bridge.uploads._value == uploads.MAX_CONCURRENT
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_fast_upload_still_has_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MIN_BYTES_PER_SECOND", 1)
+    monkeypatch.setattr(uploads, "DEADLINE_SECONDS", 0.3)
+
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
+        assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
+        assert bridge.uploads._value == uploads.MAX_CONCURRENT
+
+    asyncio.run(run())
+
+
+def test_waiting_card_payments_use_only_card_threads() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS, card_threads=2)
+        request_body = [asyncio.create_task(ask(bridge, CARDS)) for _ in range(2 * THREADS)]
+        await application.begins(2)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        application.may_end.set()
+        assert await asyncio.wait_for(asyncio.gather(*request_body), SECONDS) == [200] * len(request_body)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", sorted(thread_pools.CARD_PAYMENT_PATHS))
+def test_card_thread_pool_paths_are_card_payment_urls(path: str) -> None:
+    """A path that is renamed must be renamed there too."""
+    view: Any = resolve(path).func
+    assert view.cls is PaymentViewSet
+    assert thread_pools.pool_for({"REQUEST_METHOD": "POST", "PATH_INFO": path}) == thread_pools.CARD_PAYMENTS
+    assert thread_pools.pool_for({"REQUEST_METHOD": "GET", "PATH_INFO": path}) == thread_pools.WEB

@@ -1,0 +1,140 @@
+"""The console takes half of the web threads at most, and whoever is not logged in takes one of them."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from config import concurrency
+from config.asgi import Environ, StartResponse, WsgiAdapter
+
+THREADS = 4
+SECONDS = 60
+SESSION = f"{settings.SESSION_COOKIE_NAME}=abc".encode()
+PAGE, LOGIN, OTHER = "/admin/payments/payment/", "/admin/login/", "/v1/balance"
+
+
+class Slow:
+    """An application whose pages of the console answer when they are told to."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+        self.begun: list[str] = []
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"].startswith("/admin/"):
+            self.begun.append(environ["PATH_INFO"])
+            assert self.may_end.wait(SECONDS)
+        start_response("200 OK", [])
+        return [b""]
+
+
+async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[int, dict[bytes, bytes]]:
+    shown: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        shown.append(message)
+
+    scope = {
+        "method": "GET",
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "server": ("127.0.0.1", 80),
+        "http_version": "1.1",
+        "client": ("127.0.0.1", 1),
+        "scheme": "http",
+        "headers": [(b"cookie", cookie)],
+    }
+    await bridge(scope, receive, send)
+    return int(shown[0]["status"]), dict(shown[0]["headers"])
+
+
+async def begins(application: Slow, count: int) -> None:
+    async with asyncio.timeout(SECONDS):
+        while len(application.begun) < count:
+            await asyncio.sleep(0.001)
+
+
+def test_slow_console_pages_leave_half_of_the_threads() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS)
+        request_body = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(2 * THREADS)]
+        await begins(application, THREADS // 2)
+        for _ in range(20):
+            assert (await ask(bridge, OTHER))[0] == 200
+        assert len(application.begun) == THREADS // 2
+        application.may_end.set()
+        assert [status for status, _ in await asyncio.gather(*request_body)] == [200] * len(request_body)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("path", "cookie"), [(LOGIN, SESSION), (PAGE, b"other=1")])
+def test_anonymous_console_requests_use_one_thread(path: str, cookie: bytes) -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS)
+        strangers = [asyncio.create_task(ask(bridge, path, cookie)) for _ in range(THREADS)]
+        await begins(application, 1)
+        staff = asyncio.create_task(ask(bridge, PAGE + "1/"))
+        await begins(application, 2)
+        assert sorted(application.begun) == sorted([path, PAGE + "1/"])
+        application.may_end.set()
+        await asyncio.gather(staff, *strangers)
+
+    asyncio.run(run())
+
+
+def test_full_console_queue_is_503_with_retry_after() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS)
+        request_body = [asyncio.create_task(ask(bridge, LOGIN)) for _ in range(1 + concurrency.MAX_WAITING)]
+        await begins(application, 1)
+        status, headers = await ask(bridge, LOGIN)
+        assert (status, headers[b"retry-after"]) == (503, b"2")
+        application.may_end.set()
+        assert {status for status, _ in await asyncio.gather(*request_body)} == {200}
+
+    asyncio.run(run())
+
+
+def test_long_wait_for_console_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "WAIT_SECONDS", 0.01)
+
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS)
+        first = asyncio.create_task(ask(bridge, LOGIN))
+        await begins(application, 1)
+        assert (await ask(bridge, LOGIN))[0] == 503
+        application.may_end.set()
+        assert (await first)[0] == 200
+        assert (await ask(bridge, LOGIN))[0] == 200
+
+    asyncio.run(run())
+
+
+def test_disconnected_console_client_frees_its_slot() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS)
+        request_body = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(THREADS // 2)]
+        await begins(application, THREADS // 2)
+        gone = asyncio.create_task(ask(bridge, PAGE))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        application.may_end.set()
+        await asyncio.gather(*request_body)
+        more = [ask(bridge, PAGE) for _ in range(THREADS)]
+        assert [status for status, _ in await asyncio.gather(*more)] == [200] * THREADS
+
+    asyncio.run(run())

@@ -1,0 +1,89 @@
+"""Staff are deactivated, never deleted or renamed; what they did stays on record under their name."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+
+from tests.conftest import Shop
+from tests.reconciliation.console import staff_client
+
+PAGE = "/admin/auth/user/"
+
+
+def form_of(user: User, **changes: Any) -> dict[str, Any]:
+    joined = user.date_joined
+    given = {
+        "is_active": "on",
+        "is_staff": "on",
+        "date_joined_0": f"{joined:%Y-%m-%d}",
+        "date_joined_1": f"{joined:%H:%M:%S}",
+    }
+    return given | changes
+
+
+def issuer(shop: Shop) -> User:
+    """A member of staff who has issued a key."""
+    client = staff_client("somsri", "view_merchant", "add_apikey")
+    action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
+    client.post("/admin/merchants/merchant/", action | {"scopes": ["payments:read"]})
+    return User.objects.get(username="somsri")
+
+
+@pytest.mark.parametrize("is_superuser", [False, True])
+@pytest.mark.slow
+def test_console_offers_no_way_to_delete_staff(admin_client: Client, is_superuser: bool) -> None:
+    clerk = User.objects.create_user("somsri", is_staff=True, is_superuser=is_superuser)
+    assert admin_client.get(f"{PAGE}{clerk.pk}/delete/").status_code == 403
+    assert admin_client.post(f"{PAGE}{clerk.pk}/delete/", {"post": "yes"}).status_code == 403
+    admin_client.post(PAGE, {"action": "delete_selected", "_selected_action": [clerk.pk], "post": "yes"})
+    assert User.objects.filter(pk=clerk.pk).exists()
+    assert "deletelink" not in admin_client.get(f"{PAGE}{clerk.pk}/change/").content.decode()
+
+
+def test_staff_who_acted_cannot_be_deleted_by_any_way(shop: Shop) -> None:
+    clerk = issuer(shop)
+    history = list(LogEntry.objects.filter(user=clerk).values())
+    assert history
+    with pytest.raises(DatabaseError), transaction.atomic():
+        clerk.delete()
+    for sql in (
+        "DELETE FROM django_admin_log; DELETE FROM auth_user",
+        "DELETE FROM auth_user",
+        "UPDATE django_admin_log SET change_message = ''",
+        "UPDATE django_admin_log SET user_id = user_id + 1",
+        "UPDATE auth_user SET username = 'somebody'",
+    ):
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql)
+    assert list(LogEntry.objects.filter(user=clerk).values()) == history
+
+
+def test_name_of_staff_cannot_be_changed(admin_client: Client) -> None:
+    """Records name who did what by this name, so nobody else may ever have it."""
+    clerk = User.objects.create_user("somsri", is_staff=True)
+    admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk, username="malee"))
+    clerk.refresh_from_db()
+    assert clerk.username == "somsri"
+
+
+@pytest.mark.slow
+def test_deactivated_staff_are_signed_out_at_once_and_keep_their_history(
+    shop: Shop, admin_client: Client
+) -> None:
+    clerk, client = issuer(shop), Client()
+    client.force_login(clerk)
+    assert client.get("/admin/").status_code == 200
+    admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk, is_active=""))
+    assert client.get("/admin/").status_code == 302
+    assert LogEntry.objects.filter(user__username="somsri").exists()
+
+
+def test_last_login_and_permissions_still_change(db: None) -> None:
+    clerk = User.objects.create_user("somsri", is_staff=True)
+    Client().force_login(clerk)
+    clerk.refresh_from_db()
+    assert clerk.last_login is not None

@@ -1,0 +1,35 @@
+"""Slots limit what runs at once in a process, in total and for one party."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from core.bulkhead import Bulkhead, BulkheadFull
+
+
+def test_bulkhead_refuses_beyond_total() -> None:
+    slots = Bulkhead()
+    with ExitStack() as held:
+        for key in ("a", "b"):
+            held.enter_context(slots.hold(key, total=2, share=1))
+        with pytest.raises(BulkheadFull), slots.hold("c", total=2, share=1):
+            pass
+        assert slots.taken == 2
+    with slots.hold("c", total=2, share=1):
+        assert slots.taken == 1
+
+
+def test_bulkhead_limits_share_of_one_key() -> None:
+    slots = Bulkhead()
+    with slots.hold("a", total=2, share=1):
+        with pytest.raises(BulkheadFull), slots.hold("a", total=2, share=1):
+            pass
+        with slots.hold("b", total=2, share=1):
+            assert slots.taken == 2
+
+
+def test_bulkhead_slot_is_released_on_error() -> None:
+    slots = Bulkhead()
+    with pytest.raises(ZeroDivisionError), slots.hold("a", total=1, share=1):
+        _ = 1 / 0
+    assert slots.taken == 0

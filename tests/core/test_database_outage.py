@@ -1,0 +1,63 @@
+"""While the database is away: clear answers, and one line of log a second."""
+
+import json
+import logging
+from collections.abc import Iterator
+from io import StringIO
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+from django.test import Client
+
+from core.logs import DatabaseDownFilter, JsonFormatter
+from core.postgres.availability import is_unavailable
+from tests.conftest import Shop
+from tests.database_outage import without_database
+
+
+@pytest.fixture
+def lines() -> Iterator[StringIO]:
+    """What goes to standard output in production."""
+    written = StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(DatabaseDownFilter())
+    root = logging.getLogger()
+    kept, root.handlers = root.handlers, [handler]
+    yield written
+    root.handlers = kept
+
+
+@pytest.mark.slow
+def test_database_outage_is_503_and_logs_one_line_per_second(shop: Shop, lines: StringIO) -> None:
+    responses = without_database(lambda: [shop.get("/v1/balance") for _ in range(30)])
+    assert {response.status_code for response in responses} == {503}
+    assert {response.headers["Retry-After"] for response in responses} == {"1"}
+    written = [json.loads(line) for line in lines.getvalue().splitlines() if '"log": "access"' not in line]
+    shown = [line for line in written if line.get("level") == "ERROR"]
+    seconds = {int(line["at"]) for line in shown}
+    assert 1 <= len(shown) <= len(seconds)
+    assert all(line["message"].startswith("The database is away: ") for line in shown)
+    assert not any("error" in line for line in shown)
+
+
+def test_pages_of_the_console_without_the_database_are_503(db: None) -> None:
+    client = Client(raise_request_exception=False)
+    client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 32
+    assert without_database(lambda: client.get("/admin/")).status_code == 503
+
+
+def test_rejected_statement_is_not_a_database_outage(db: None) -> None:
+    with pytest.raises(OperationalError) as refused, connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 1")
+        cursor.execute("SELECT pg_sleep(10)")
+    transaction.set_rollback(True)
+    assert not is_unavailable(refused.value)
+    assert not is_unavailable(ValueError())
+
+
+@pytest.mark.parametrize("state", ["57P01", "57P03", "53300", "08006"])
+def test_unavailable_sqlstate_counts_as_outage(state: str) -> None:
+    assert is_unavailable(psycopg.errors.lookup(state)())

@@ -1,0 +1,58 @@
+"""A migrated database that the test databases are copied from, so that migrations run once a run.
+
+Its dump is kept in the environment, named after everything that the migrations depend on: the next run loads
+it in a second. Tests of the migrations themselves do not use it.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from config.devstack.postgres_programs import find_programs
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "test_template"
+DUMP_FOLDER = Path(sys.prefix) / "test-template"
+# Besides the migrations: the columns that they import, and Django's own migrations.
+SOURCES = ["*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "requirements/dev.lock"]
+
+
+def create(server_url: str) -> str:
+    """Create the database on this server and return its name. server_url: of any database there."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {NAME}")
+    url = server_url.rpartition("/")[0] + "/" + NAME
+    dump = DUMP_FOLDER / f"{_digest()}.sql"
+    if not dump.exists():
+        _migrate(url)
+        _keep(url, dump)
+    else:
+        options = ["--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--file={dump}"]
+        subprocess.run([find_programs() / "psql", *options, url], stdout=subprocess.DEVNULL, check=True)
+    return NAME
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _migrate(url: str) -> None:
+    command = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": url}, check=True)
+
+
+def _keep(url: str, dump: Path) -> None:
+    """Under another name first: a run beside this one must not read half of it."""
+    DUMP_FOLDER.mkdir(exist_ok=True)
+    for old in DUMP_FOLDER.glob("*.sql"):
+        old.unlink(missing_ok=True)
+    whole = dump.with_suffix(f".{os.getpid()}")
+    subprocess.run([find_programs() / "pg_dump", f"--file={whole}", url], check=True)
+    whole.rename(dump)

@@ -1,0 +1,153 @@
+"""What reaches the application, and what the web server answers by itself."""
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from config.devstack.processes import command_of
+from core.http import MAX_BODY
+from tests.devstack.conftest import WebServer, serving
+from tests.devstack.raw_requests import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
+from tests.stack import wait_until
+
+
+@pytest.mark.slow
+def test_request_arrives_as_wsgi_environ(web: WebServer) -> None:
+    shown = ask(
+        web.port, b"POST /a%20b?x=%201", b"Content-Type: text/plain\r\nContent-Length: 3\r\n", b"abc"
+    ).json
+    assert shown["REQUEST_METHOD"] == "POST"
+    assert (shown["SCRIPT_NAME"], shown["PATH_INFO"], shown["QUERY_STRING"]) == ("", "/a b", "x=%201")
+    assert (shown["SERVER_NAME"], shown["SERVER_PORT"]) == ("127.0.0.1", str(web.port))
+    assert (shown["SERVER_PROTOCOL"], shown["REMOTE_ADDR"]) == ("HTTP/1.1", "127.0.0.1")
+    assert (shown["CONTENT_TYPE"], shown["CONTENT_LENGTH"], shown["body"]) == ("text/plain", "3", "abc")
+
+
+@pytest.mark.parametrize(
+    ("path", "arrives"),
+    [
+        (b"/%C3%A9", "/é"),
+        ("/é".encode(), "/é"),
+        (b"/%ff", "/\ufffd"),
+        (b"/%00", "/\0"),
+        (b"/%zz", "/%zz"),
+        (b"/%2F", "//"),
+    ],
+)
+@pytest.mark.slow
+def test_any_path_arrives(web: WebServer, path: bytes, arrives: str) -> None:
+    assert (
+        ask(web.port, b"GET " + path).json["PATH_INFO"].encode("latin-1").decode(errors="replace") == arrives
+    )
+
+
+def test_repeated_headers_are_joined(web: WebServer) -> None:
+    shown = ask(web.port, b"GET /", b"X-A: 1\r\nX-A: 2\r\nCookie: a=1\r\nCookie: b=2\r\n").json
+    assert (shown["HTTP_X_A"], shown["HTTP_COOKIE"]) == ("1,2", "a=1; b=2")
+
+
+def test_header_with_underscore_is_dropped(web: WebServer) -> None:
+    shown = ask(web.port, b"GET /", b"X_Forwarded_Proto: https\r\n").json
+    assert "HTTP_X_FORWARDED_PROTO" not in shown
+
+
+def test_non_ascii_header_arrives(web: WebServer) -> None:
+    assert (
+        not ask(web.port, b"GET /", "Idempotency-Key: clé\r\n".encode())
+        .json["HTTP_IDEMPOTENCY_KEY"]
+        .isascii()
+    )
+
+
+def test_a_chunked_body_arrives_whole(web: WebServer) -> None:
+    shown = ask(
+        web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
+    ).json
+    assert (shown["body"], shown["CONTENT_LENGTH"]) == ("abc", "3")
+    assert "HTTP_TRANSFER_ENCODING" not in shown
+
+
+@pytest.mark.parametrize(("size", "too_large"), [(MAX_BODY, False), (MAX_BODY + 1, True), (5_000_000, True)])
+def test_a_body_over_the_limit_is_dropped_and_marked(web: WebServer, size: int, too_large: bool) -> None:
+    shown = ask(web.port, b"POST /", f"Content-Length: {size}\r\n".encode(), b"x" * size).json
+    assert shown["too_large"] is too_large
+    assert len(shown["body"]) == (0 if too_large else size)
+
+
+def test_a_chunked_body_over_the_limit_is_marked(web: WebServer) -> None:
+    chunk = b"11170\r\n" + b"x" * 70_000 + b"\r\n0\r\n\r\n"
+    assert ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunk).json["too_large"]
+
+
+@pytest.mark.parametrize("chunks", [b"zz\r\nab\r\n0\r\n\r\n", b"-2\r\nab\r\n0\r\n\r\n"])
+def test_malformed_chunks_are_refused(web: WebServer, chunks: bytes) -> None:
+    response = ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunks)
+    assert (response.status, response.json["error"]["code"]) == (400, "invalid_request")
+
+
+def test_application_error_is_500_in_error_envelope(web: WebServer) -> None:
+    response = ask(web.port, b"GET /boom")
+    assert (response.status, response.json["error"]["type"]) == (500, "api_error")
+    assert "fault" not in response.body.decode()
+    assert response.headers["x-request-id"].startswith("req_")
+
+
+def test_head_and_no_content_carry_no_body(web: WebServer) -> None:
+    assert ask(web.port, b"HEAD /").body == b""
+    assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
+
+
+@pytest.mark.slow
+def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web: WebServer) -> None:
+    body, header = opened(web.port, HALF_BODY), opened(web.port, HALF_HEADER)
+    response = reply(body)
+    assert (response.status, response.json["error"]["code"]) == (408, "request_timeout")
+    assert response.headers["connection"] == "close"
+    assert response.headers["x-request-id"].startswith("req_")
+    with header:
+        assert header.recv(100) == b""
+
+
+@pytest.mark.slow
+def test_workers_killed_again_and_again_are_replaced(web: WebServer) -> None:
+    seen: set[int] = set()
+    for _ in range(4):
+        wait_until(lambda: _answering(web.port) not in {None, *seen}, 60)
+        seen.add(gone := ask(web.port, b"GET /").json["pid"])
+        os.kill(gone, signal.SIGKILL)
+        wait_until(partial(_is_gone, gone), 60)
+    assert web.process.poll() is None
+
+
+def _is_gone(pid: int) -> bool:
+    return command_of(pid) is None
+
+
+def _answering(port: int) -> int | None:
+    """The process that answers, if one does."""
+    try:
+        pid: int = ask(port, b"GET /").json["pid"]
+    except OSError:
+        return None
+    return pid
+
+
+@pytest.mark.slow
+def test_a_request_in_progress_is_finished_before_the_server_stops(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    with serving() as web, opened(web.port, b"GET /" + HEAD + b"\r\n"):
+        busy = opened(web.port, f"GET /slow?{begun}".encode() + HEAD + b"\r\n")
+        wait_until(begun.exists, 60)
+        web.process.terminate()
+        assert reply(busy).status == 200
+        assert web.process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_header_values_arrive_byte_for_byte(web: WebServer) -> None:
+    thai = "คำสั่งซื้อ-17"
+    shown = ask(web.port, b"GET /", f"Idempotency-Key: {thai}\r\n".encode()).json
+    assert shown["HTTP_IDEMPOTENCY_KEY"].encode("latin-1").decode() == thai

@@ -1,0 +1,32 @@
+"""`python -m tests.flows.noisy_neighbours.client`: ask for a balance again and again; print how long each took.
+
+It is a process of its own, so that the threads of the client that misbehaves do not slow down the clock.
+Standard input is JSON: `base_url`, `secret_key`, `requests`. Standard output is a JSON list of seconds.
+"""
+
+import json
+import sys
+import time
+
+import requests
+
+# A client that asks without a pause would itself be the load.
+PAUSE_SECONDS = 0.02
+
+
+def main() -> None:
+    shown = json.load(sys.stdin)
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {shown['secret_key']}"
+    taken = []
+    for _ in range(shown["requests"]):
+        started = time.perf_counter()
+        response = session.get(f"{shown['base_url']}/v1/balance", timeout=60)
+        taken.append(time.perf_counter() - started)
+        response.raise_for_status()
+        time.sleep(PAUSE_SECONDS)
+    json.dump(taken, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

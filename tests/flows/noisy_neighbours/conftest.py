@@ -1,0 +1,99 @@
+"""One instance that a badly behaved client shares with a neighbour whose waiting time is measured."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.stack import ROOT, Stack, wait_until
+
+# The defects that these tests look for cost seconds. A machine that runs both clients and the servers adds
+# tens of milliseconds by itself, so a slower answer counts only above this.
+NOISE_SECONDS = 0.1
+TIMES = 3
+REQUESTS = 60
+# A moment in which the machine is busy with something else spoils one round; a defect spoils all.
+ROUNDS = 3
+
+Misbehave = Callable[[threading.Event], None]
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder: Path = tmp_path_factory.mktemp("instance") / "data"
+    with Stack(folder) as running:
+        wait_until(running.is_ready, 180)
+        yield running
+
+
+@pytest.fixture
+def neighbour(stack: Stack) -> "Neighbour":
+    made = json.loads(stack.manage("create_merchant", "--name", "Neighbour", "--mode", "test", "--json"))
+    return Neighbour(stack.base_url, made["secret_key"])
+
+
+@dataclass
+class Neighbour:
+    """A merchant that does nothing wrong and asks for its balance."""
+
+    base_url: str
+    secret_key: str
+
+    def p95(self) -> float:
+        """95 of 100 requests for the balance are answered within so many seconds."""
+        shown = {"base_url": self.base_url, "secret_key": self.secret_key, "requests": REQUESTS}
+        command = [sys.executable, "-m", "tests.flows.noisy_neighbours.client"]
+        done = subprocess.run(
+            command, input=json.dumps(shown), cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        return quantile(json.loads(done.stdout), 0.95)
+
+    def is_undisturbed_by(self, misbehave: Misbehave, *, clients: int) -> None:
+        """Measure alone, then while `clients` threads run `misbehave` until its event is set."""
+        check_undisturbed(self.p95, misbehave, clients=clients)
+
+
+def check_undisturbed(measure: Callable[[], float], misbehave: Misbehave, *, clients: int) -> None:
+    """Fail if what `measure` returns (seconds) grows by more than three times while others misbehave."""
+    normal = measure()
+    with running(misbehave, clients):
+        disturbed = [measure() for _ in range(ROUNDS)]
+    allowed = max(TIMES * normal, NOISE_SECONDS)
+    print(f"alone {normal * 1000:.1f} ms, beside {[round(one * 1000, 1) for one in disturbed]}")  # noqa: T201
+    assert min(disturbed) <= allowed, (normal, disturbed)
+
+
+@contextmanager
+def running(misbehave: Misbehave, clients: int) -> Iterator[None]:
+    """Threads that run `misbehave(stopped)` until the block ends. A thread that fails fails the test."""
+    stopped = threading.Event()
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            misbehave(stopped)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join(60)
+    assert not failures, failures
+
+
+def quantile(taken: list[float], share: float) -> float:
+    """The value that `share` of all stayed within."""
+    ordered = sorted(taken)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

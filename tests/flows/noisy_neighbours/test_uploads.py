@@ -1,0 +1,59 @@
+"""Strangers with invented session cookies, beside staff who upload."""
+
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.flows.noisy_neighbours.conftest import Neighbour, check_undisturbed, quantile
+from tests.flows.staff_browser import StaffBrowser
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+PATH = "/admin/reconciliation/slipcheck/check/"
+UPLOADS = 15
+STRANGERS = 6
+
+
+def drip(base_url: str, number: int, stopped: threading.Event) -> None:
+    """Begin an upload with a session that nobody has, and send a byte now and then."""
+    at = urlsplit(base_url)
+    while not stopped.is_set():
+        with socket.create_connection((str(at.hostname), int(at.port or 80)), timeout=60) as connection:
+            head = (
+                f"POST {PATH} HTTP/1.1\r\nHost: {at.netloc}\r\nContent-Type: text/plain\r\n"
+                f"Cookie: sessionid={number:032d}\r\nContent-Length: 1000000\r\n\r\n"
+            )
+            try:
+                connection.sendall(head.encode())
+                while not stopped.wait(0.2):
+                    connection.sendall(b"x")
+            except OSError:
+                stopped.wait(0.1)
+
+
+def test_strangers_with_a_session_cookie_do_not_keep_staff_from_uploading(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    """They held all places for 118 s."""
+    desk = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
+    numbers = iter(range(STRANGERS))
+
+    def p95_of_uploads() -> float:
+        taken = []
+        for _ in range(UPLOADS):
+            started = time.perf_counter()
+            page = desk.submit(PATH, {"text": "0" * 40})
+            taken.append(time.perf_counter() - started)
+            assert "slip" in page.lower()
+        return quantile(taken, 0.95)
+
+    def drip_until_stopped(stopped: threading.Event) -> None:
+        drip(stack.base_url, next(numbers), stopped)
+
+    check_undisturbed(p95_of_uploads, drip_until_stopped, clients=STRANGERS)
+    numbers = iter(range(STRANGERS))
+    neighbour.is_undisturbed_by(drip_until_stopped, clients=STRANGERS)

@@ -1,0 +1,55 @@
+"""A person of staff at the console, speaking HTTP as a browser does."""
+
+import re
+from html import unescape
+
+import requests
+from django.contrib.admin.utils import quote, unquote
+
+LIST = "/admin/reconciliation/reconciliationexception/"
+TOKEN = re.compile('name="csrfmiddlewaretoken" value="([^"]+)"')
+WHY = "The customer called and named the order."
+
+
+class StaffBrowser:
+    """Logged in, with cookies and the tokens of forms."""
+
+    def __init__(self, base_url: str, user: str, password: str) -> None:
+        self._base_url = base_url
+        self._session = requests.Session()
+        self.submit("/admin/login/", {"username": user, "password": password, "next": "/admin/"})
+
+    def read(self, path: str, query: dict[str, str] | None = None) -> str:
+        return self._page(self._session.get(self._base_url + path, params=query, timeout=60))
+
+    def submit(self, path: str, filled: dict[str, str]) -> str:
+        """Open a page and send its form; the page that follows."""
+        token = TOKEN.search(self.read(path))
+        assert token, "a page without a form"
+        shown = {"csrfmiddlewaretoken": token[1], **filled}
+        return self._page(self._session.post(self._base_url + path, shown, timeout=60))
+
+    def waiting(self, search: str = "") -> list[str]:
+        """The ids of what waits for a person, the oldest first."""
+        page = self.read(LIST, {"q": search})
+        return [unquote(found) for found in re.findall(f'href="{LIST}([^/"]+)/change/', page)]
+
+    def case(self, subject_id: str) -> str:
+        return self.read(f"{LIST}{quote(subject_id)}/change/")
+
+    def decide(self, subject_id: str, slug: str, **filled: str) -> None:
+        """Ask for an act, confirm it, and once more where the console wants to be sure."""
+        path, shown = f"{LIST}{subject_id}/act/{slug}/", {"note": WHY} | filled
+        page = self.submit(path, shown)
+        if 'name="sure"' in page:
+            page = self.submit(path, shown | {"sure": "yes"})
+        assert 'class="success"' in page, page
+
+    def choose(self, path: str, action: str, row_id: str) -> None:
+        """Tick a row of a list and carry out an action on it."""
+        page = self.submit(path, {"action": action, "_selected_action": row_id})
+        assert 'class="success"' in page, page
+
+    def _page(self, response: requests.Response) -> str:
+        assert response.status_code == 200, (response.status_code, response.url)
+        return unescape(response.text)

@@ -1,0 +1,121 @@
+"""The service behind a real PgBouncer in transaction mode."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+import requests
+
+from config.devstack import ports
+from tests import pgbouncer
+from tests.flows.conftest import ShopClient
+from tests.stack import ROOT, Stack, wait_until
+
+pytestmark = pytest.mark.slow
+
+IGNORING = {"ignore_startup_parameters": "options"}
+LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that PgBouncer can reach, which does not run as root."""
+    with tempfile.TemporaryDirectory(prefix="pooler-") as made:
+        Path(made).chmod(0o711)
+        yield Path(made) / "pgbouncer"
+
+
+def environ(stack: Stack, database_url: str, **settings: str) -> dict[str, str]:
+    return {**os.environ, **stack.env, "DATABASE_URL": database_url, **settings}
+
+
+def refusal(stack: Stack, database_url: str, **settings: str) -> str:
+    """What a web server says that does not start."""
+    done = subprocess.run(
+        [sys.executable, "-m", "config.server"],
+        cwd=ROOT,
+        env=environ(stack, database_url, **settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    return done.stderr
+
+
+@contextmanager
+def web(stack: Stack, database_url: str) -> Iterator[str]:
+    """Another web server of the instance, whose database is `database_url`."""
+    port = str(ports.pick())
+    server = subprocess.Popen(
+        [sys.executable, "-m", "config.server"],
+        cwd=ROOT,
+        env=environ(stack, database_url, DATABASE_PREPARE="0", PORT=port),
+    )
+    base_url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: _answers(base_url) or server.poll() is not None, 120)
+        assert server.poll() is None
+        yield base_url
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _answers(base_url: str) -> bool:
+    try:
+        return requests.get(f"{base_url}/healthz", timeout=10).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def test_a_pooler_that_takes_no_options_is_refused_with_a_hint(stack: Stack, folder: Path) -> None:
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
+        shown = refusal(stack, url)
+    assert "unsupported startup parameter" in shown
+    assert "Set DATABASE_PREPARE=0" in shown
+
+
+def test_a_pooler_is_refused_while_statements_are_prepared(stack: Stack, folder: Path) -> None:
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder, **IGNORING) as url:
+        shown = refusal(stack, url)
+    assert "The database is behind a pooler, and DATABASE_PREPARE is on." in shown
+    assert "Set DATABASE_PREPARE=0" in shown
+
+
+def test_a_pooler_whose_sessions_have_no_time_limits_is_refused(stack: Stack, folder: Path) -> None:
+    with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("ALTER ROLE CURRENT_USER IN DATABASE thai_qr_payments RESET ALL")
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
+        shown = refusal(stack, url, DATABASE_PREPARE="0")
+    assert f"Sessions of the database have no {', '.join(LIMITS)}." in shown
+    assert "set_role_limits" in shown
+
+
+def test_payments_are_made_behind_a_pooler_and_time_limits_hold(stack: Stack, folder: Path) -> None:
+    stack.manage("set_role_limits")
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
+        with psycopg.connect(url) as pooled:
+            values = [pooled.execute(f"SHOW {name}").fetchone() for name in LIMITS]
+        assert values == [("5s",), ("30s",), ("15s",)]
+        with web(stack, url) as base_url:
+            till = ShopClient(base_url, stack.secret_key)
+            with ThreadPoolExecutor(8) as clients:
+                codes = list(clients.map(lambda _: till.qr_code(), range(40)))
+                paths = [f"/v1/payments/{code['payment_id']}" for code in codes]
+                statuses = Counter(payment["status"] for payment in clients.map(till.get, paths * 3))
+            assert statuses == {"pending": 120}
+            assert requests.get(f"{base_url}/readyz", timeout=60).status_code == 200
+            till.pay(codes[0])
+            till.wait_for_status(codes[0], "succeeded")
+            listed = till.get("/v1/transactions")["transactions"]
+            assert codes[0]["payment_id"] in {one["payment_id"] for one in listed}

@@ -1,0 +1,111 @@
+"""The same key by many at once: one does the work, the others get its answer."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+
+from core import clock
+from idempotency import services
+from idempotency.models import IdempotencyKey
+from payments.models import Payment
+from tests.concurrency import run_concurrently
+from tests.conftest import Shop, new_client, open_shop
+from tests.factories import qr_request
+from tests.stack import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATH = "/Thai/v1/qr-codes"
+
+
+def posting(shop: Shop, body: dict[str, Any], key: str) -> Callable[[], Any]:
+    own = Shop(shop.merchant, shop.secret_key, new_client())
+    return partial(own.post, PATH, body, key=key)
+
+
+@pytest.mark.slow
+def test_twenty_concurrent_identical_requests_create_one_payment() -> None:
+    shop = open_shop("Race")
+    for number in range(5):
+        answers = run_concurrently(*[posting(shop, qr_request(), f"round-{number}") for _ in range(20)])
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.content for answer in answers}) == 1
+        assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
+    assert Payment.objects.count() == 5
+
+
+def test_two_bodies_under_one_key_create_one_payment() -> None:
+    shop = open_shop("Race")
+    bodies = [qr_request(), qr_request(amount=200_000)] * 10
+    answers = run_concurrently(*[posting(shop, body, "k") for body in bodies])
+    assert Counter(answer.status_code for answer in answers) == {200: 10, 409: 10}
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.slow
+def test_expired_key_is_claimed_once() -> None:
+    shop = open_shop("Race")
+    shop.post(PATH, qr_request(), key="k")
+    past = clock.now() - timedelta(hours=25)
+    IdempotencyKey.objects.update(created_at=past, expires_at=past + timedelta(hours=24))
+    answers = run_concurrently(*[posting(shop, qr_request(amount=200_000), "k") for _ in range(20)])
+    assert len({answer.content for answer in answers}) == 1
+    assert Payment.objects.count() == 2
+
+
+@pytest.mark.slow
+def test_duplicate_gets_409_after_lock_timeout() -> None:
+    shop = open_shop("Race")
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute(
+            "INSERT INTO idempotency_idempotencykey"
+            " (merchant_id, key, fingerprint, status, body_sealed, created_at, expires_at)"
+            " VALUES (%s, 'k', '', 0, '', now(), now() + interval '1 day')",
+            [shop.merchant.id],
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '200ms'")
+        refused = shop.post(PATH, qr_request(), key="k")
+        other.rollback()
+    connection.close()
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_in_progress")
+    assert refused.headers["Retry-After"] == "1"
+    assert not Payment.objects.exists()
+
+
+def test_deletion_keeps_key_that_is_claimed_again_meanwhile() -> None:
+    """The sweep waits for the row's lock, and then finds that it lives again."""
+    shop = open_shop("Race")
+    shop.post(PATH, qr_request(), key="k")
+    past = clock.now() - timedelta(hours=25)
+    IdempotencyKey.objects.update(created_at=past, expires_at=past + timedelta(hours=24))
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("UPDATE idempotency_idempotencykey SET expires_at = now() + interval '1 day'")
+        with ThreadPoolExecutor(1) as pool:
+            forgotten = pool.submit(forgetting)
+            wait_until(lambda: waiters() == 1, 60)
+            other.commit()
+            assert forgotten.result() == 0
+    assert IdempotencyKey.objects.count() == 1
+
+
+def forgetting() -> int:
+    try:
+        return services.delete_expired(now=clock.now())
+    finally:
+        connection.close()
+
+
+def waiters() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        return int(cursor.fetchone()[0])

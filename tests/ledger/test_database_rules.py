@@ -1,0 +1,212 @@
+"""What the database itself refuses, whoever asks: plain SQL, judged by SQLSTATE."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from ledger import accounts
+from ledger import services as ledger
+from ledger.models import Account, Journal, JournalType
+from tests.factories import MerchantFactory
+from tests.tables import count_query, count_rows
+
+CHECK_VIOLATION = "23514"
+UNIQUE_VIOLATION = "23505"
+FOREIGN_KEY_VIOLATION = "23503"
+NOT_ALLOWED = "42501"
+BANK = accounts.bank("sandbox")
+AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "debt:{0}"
+HISTORIES = [
+    "payments_payment",
+    "reconciliation_banktransaction",
+    "reconciliation_banknotification",
+    "transactions_transaction",
+    "ledger_account",
+    "ledger_journal",
+    "ledger_entry",
+    "ledger_pendingentry",
+]
+
+
+@pytest.fixture
+def merchant_id(db: None, noon: datetime) -> str:
+    """Of a merchant who was paid 100, of which 30 are reserved and 10 held for staff."""
+    merchant_id: str = MerchantFactory().id
+    told: dict[str, Any] = {"merchant_id": merchant_id, "now": noon}
+    ledger.credit(**told, type=JournalType.PAYMENT, subject_id="paid", amount=100, source=BANK)
+    ledger.reserve(**told, type=JournalType.REFUND_RESERVED, subject_id="reserved", amount=30)
+    ledger.hold(subject_id="held", amount=10, source=BANK, now=noon)
+    return merchant_id
+
+
+def journal(subject_id: str, amount: int, *lines: tuple[str, int], type: str = "payment") -> str:
+    """The SQL of a posting."""
+    values = ", ".join(f"('{code}', {satang})" for code, satang in lines)
+    entries = f"""INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
+        SELECT id, code, satang, created_at FROM journal, (VALUES {values}) AS line (code, satang)"""
+    return f"""WITH journal AS (INSERT INTO ledger_journal (type, subject_id, amount, created_at)
+        VALUES ('{type}', '{subject_id}', {amount}, '2026-11-21T05:00Z') RETURNING id, created_at)
+        {entries if lines else "SELECT * FROM journal"}"""
+
+
+def later(*lines: tuple[str, int]) -> str:
+    """The SQL of lines that come to a journal that was whole."""
+    values = ", ".join(f"('{code}', {satang})" for code, satang in lines)
+    return f"""INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
+        SELECT id, code, satang, created_at
+        FROM ledger_journal, (VALUES {values}) AS line (code, satang) WHERE subject_id = 'paid'"""
+
+
+def account(code: str, kind: str, merchant: str = "NULL") -> str:
+    """The SQL that opens an account."""
+    return f"""INSERT INTO ledger_account (id, type, merchant_id, rolled_up_balance)
+        VALUES ('{code}', '{kind}', {merchant}, 0)"""
+
+
+def opened(code: str) -> str:
+    """The SQL that opens an account of no merchant, before what follows."""
+    return account(code, code.partition(":")[0]) + ";"
+
+
+def settle(code: str, change: int) -> str:
+    """The SQL that changes what an account holds."""
+    return f"UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + {change} WHERE id = '{code}'"
+
+
+def wait(waiting: str, posting: str = "SELECT") -> str:
+    """The SQL that adds a pending entry for the newest entry of money in."""
+    return f"""{posting};
+        INSERT INTO ledger_pendingentry (entry_id, account_id, amount) SELECT id, {waiting}
+        FROM ledger_entry WHERE account_id = '{AVAILABLE}' AND amount > 0 ORDER BY id DESC LIMIT 1"""
+
+
+def sqlstate(attack: str) -> str:
+    """How the database refuses, at once or, where it waits for the whole posting, at the commit."""
+    with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    return str(getattr(refused.value.__cause__, "sqlstate", None))
+
+
+ATTACKS = {
+    "a journal that does not balance": (journal("new", 5, (AVAILABLE, 5), (BANK, -4)), CHECK_VIOLATION),
+    "a journal of one line": (journal("new", 5, (AVAILABLE, 5)), CHECK_VIOLATION),
+    "a journal without a line": (journal("new", 5), CHECK_VIOLATION),
+    "a journal that moves less than it says": (
+        journal("new", 6, (AVAILABLE, 5), (BANK, -5)),
+        CHECK_VIOLATION,
+    ),
+    "a line of nothing": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), (RESERVED, 0)), CHECK_VIOLATION),
+    "two lines of one account": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)),
+        UNIQUE_VIOLATION,
+    ),
+    "a second journal of a fact": (journal("paid", 5, (AVAILABLE, 5), (BANK, -5)), UNIQUE_VIOLATION),
+    "a fact that is none": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -5), type="gift"),
+        CHECK_VIOLATION,
+    ),
+    "a line of an account that is not open": (
+        journal("new", 5, (AVAILABLE, 5), ("bank:nowhere", -5)),
+        FOREIGN_KEY_VIOLATION,
+    ),
+    "a line that comes later": (later((RESERVED, 5)), CHECK_VIOLATION),
+    "lines that come later and balance": (later((RESERVED, 5), (OWED, -5)), CHECK_VIOLATION),
+    "lines of another time": (
+        journal("new", 5, (AVAILABLE, 5), (BANK, -5)).replace("satang, created_at", "satang, now()"),
+        CHECK_VIOLATION,
+    ),
+    "another amount": ("UPDATE ledger_entry SET amount = amount + 1", NOT_ALLOWED),
+    "another account": (f"UPDATE ledger_entry SET account_id = '{BANK}'", NOT_ALLOWED),
+    "another fact": ("UPDATE ledger_journal SET type = 'reversal'", NOT_ALLOWED),
+    "a line less": ("DELETE FROM ledger_entry", NOT_ALLOWED),
+    "a journal less": ("DELETE FROM ledger_journal", NOT_ALLOWED),
+    "an account less": ("DELETE FROM ledger_account", NOT_ALLOWED),
+    "an account of another": (
+        f"UPDATE ledger_account SET id = 'bank:x' WHERE id = '{BANK}'",
+        NOT_ALLOWED,
+    ),
+    "other money waiting": ("UPDATE ledger_pendingentry SET amount = amount + 1", NOT_ALLOWED),
+    "more spent than there is": (settle(AVAILABLE, -71), CHECK_VIOLATION),
+    "more paid out than was reserved": (settle(RESERVED, -31), CHECK_VIOLATION),
+    "more sent back than was held": (settle("suspense:sandbox", -1), CHECK_VIOLATION),
+    "sandbox money in the suspense of live money": (
+        opened("suspense") + journal("new", 5, ("suspense", 5), (BANK, -5)),
+        CHECK_VIOLATION,
+    ),
+    "live money in the suspense of the sandbox": (
+        opened("bank:scb") + journal("new", 5, ("suspense:sandbox", 5), ("bank:scb", -5)),
+        CHECK_VIOLATION,
+    ),
+    "live money of suspense for a test merchant": (
+        opened("suspense") + journal("new", 5, (AVAILABLE, 5), ("suspense", -5)),
+        CHECK_VIOLATION,
+    ),
+    "a debt below nothing": (settle(OWED, 1), CHECK_VIOLATION),
+    "spending that waits to be folded": (
+        f"""INSERT INTO ledger_pendingentry (entry_id, account_id, amount)
+        SELECT id, account_id, -5 FROM ledger_entry WHERE account_id = '{AVAILABLE}' LIMIT 1""",
+        CHECK_VIOLATION,
+    ),
+    "other money to wait": (
+        wait("account_id, amount + 1", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
+        CHECK_VIOLATION,
+    ),
+    "money of another to wait": (
+        wait("'suspense', 5", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
+        CHECK_VIOLATION,
+    ),
+    "money that waits once more": (
+        "DELETE FROM ledger_pendingentry;" + wait("account_id, amount"),
+        CHECK_VIOLATION,
+    ),
+    "an account of nobody": (account("available:x", "available"), CHECK_VIOLATION),
+    "a bank of a merchant": (account("bank:x", "bank", "'{0}'"), CHECK_VIOLATION),
+    "another's account": (account("available:mch_x", "available", "'{0}'"), CHECK_VIOLATION),
+} | {f"an empty {table}": (f"TRUNCATE {table} CASCADE", NOT_ALLOWED) for table in HISTORIES}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_database_refuses(merchant_id: str, name: str) -> None:
+    attack, expected = ATTACKS[name]
+    with connection.cursor() as cursor:
+        count = count_query(cursor)
+        before = count_rows(cursor, count)
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what the fixture did is judged before the attack
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        assert sqlstate(attack.format(merchant_id)) == expected
+        assert count_rows(cursor, count) == before
+    assert ledger.balance(merchant_id) == ledger.Balance(70, 30, 0)
+
+
+def test_deleted_pending_entry_is_added_to_the_balance(merchant_id: str, noon: datetime) -> None:
+    ledger.credit(
+        merchant_id=merchant_id,
+        type=JournalType.PAYMENT,
+        subject_id="paid too",
+        amount=5,
+        source=BANK,
+        now=noon,
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM ledger_pendingentry")
+    assert ledger.balance(merchant_id) == ledger.Balance(75, 30, 0)
+    assert dict(
+        Account.objects.filter(type__in=["available", "bank"]).values_list("id", "rolled_up_balance")
+    ) == {
+        AVAILABLE.format(merchant_id): 75,
+        BANK: -115,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_posting_that_does_not_balance_fails_at_the_commit() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(account("bank:a", "bank"))
+        cursor.execute(account("bank:b", "bank"))
+        with pytest.raises(DatabaseError, match="do not balance"):
+            cursor.execute(journal("new", 5, ("bank:a", 5), ("bank:b", -4)))
+        cursor.execute(journal("new", 5, ("bank:a", 5), ("bank:b", -5)))
+    assert Journal.objects.count() == 1

@@ -1,0 +1,33 @@
+"""Money of the sandbox bank waits in an account of its own, apart from live money."""
+
+from datetime import datetime
+
+import pytest
+
+from ledger import accounts, bulk
+from ledger import services as ledger
+from ledger.models import Entry
+
+
+def entries() -> list[tuple[str, int]]:
+    """The lines of suspense accounts, the oldest first."""
+    lines = Entry.objects.filter(account__type="suspense").order_by("id")
+    return list(lines.values_list("account_id", "amount"))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("outside", "expected"),
+    [
+        ("bank:sandbox", "suspense:sandbox"),
+        ("acquirer:sandbox", "suspense:sandbox"),
+        ("bank:scb", "suspense"),
+        ("acquirer:omise", "suspense"),
+    ],
+)
+def test_money_waits_in_the_suspense_account_of_its_bank(noon: datetime, outside: str, expected: str) -> None:
+    ledger.hold(subject_id="one", amount=70, source=outside, now=noon)
+    bulk.hold_all({"two": 50}, source=outside, now=noon)
+    ledger.send_back(subject_id="three", amount=30, to=outside, now=noon)
+    assert entries() == [(expected, 70), (expected, 50), (expected, -30)]
+    assert accounts.suspense_for(outside) == expected

@@ -1,0 +1,3 @@
+from tests.console.conftest import clock, served_by
+
+__all__ = ["clock", "served_by"]

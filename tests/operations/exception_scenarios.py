@@ -1,0 +1,311 @@
+"""Every kind of life that money can have which does not fit, or which its bank takes back."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from banks import ChargeResult, ReportedTransfer, TransferResult
+from core import clock
+from ledger import services as ledger
+from merchants.models import LateMoneyPolicy, Merchant
+from payments import cards
+from reconciliation.exceptions import card_contradictions, order_completion, resolutions
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.models import BankNotification, BankTransaction
+from refunds.models import Refund
+from tests.conftest import open_shop
+from tests.reconciliation.cast import WHY, Till, carry_back, decide, return_of, reversal_of
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import send_due_withdrawals, withdrawn
+from transfers import completion
+from transfers import services as transfers
+from transfers.models import TransferContradiction
+
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNDER_WAY = (
+    TransferResult("succeeded", "b-1"),
+    TransferResult("failed", "b-1"),
+    TransferResult("processing", "b-1"),
+)
+
+
+def _shop(counter: RefundShop) -> Till:
+    return Till(counter.shop, counter.bank)
+
+
+def _empty_shop(counter: RefundShop) -> Till:
+    """A shop whose balance is nothing but what comes here."""
+    return Till(open_shop("Som O"), counter.bank)
+
+
+def accept(counter: RefundShop, serving: Serving) -> None:
+    """Late, too little, too much."""
+    till = _shop(counter)
+    for movement in (till.late(), till.mismatch(149_999), till.mismatch(150_001)):
+        decide("accept", movement)
+
+
+def accept_by_policy(counter: RefundShop, serving: Serving) -> None:
+    till = _empty_shop(counter)
+    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
+    till.late()
+    till.mismatch()
+
+
+def attach(counter: RefundShop, serving: Serving) -> None:
+    till = _shop(counter)
+    for movement in (till.unmatched(), till.duplicate(), till.mismatch(99)):
+        decide("attach", movement, payment_id=till.shop.qr_code()["payment_id"])
+
+
+def send_back(counter: RefundShop, serving: Serving) -> None:
+    """It arrives; it fails, and then arrives; it arrives and comes back."""
+    till = _shop(counter)
+    serving(sends=[DONE, REFUSED, DONE, DONE])
+    for movement in (till.unmatched(), failed := till.duplicate(), returned := till.late()):
+        decide("send_back", movement)
+        carry_back()
+    decide("send_back", failed)
+    carry_back()
+    transfers.apply_notification(
+        ReportedTransfer(return_of(returned).id, "returned"), HANDLERS["rtn"], now=clock.now()
+    )
+
+
+def begin_to_send_back(counter: RefundShop, serving: Serving) -> None:
+    """Of one its bank was told, and is silent; one is to be sent."""
+    till = _shop(counter)
+    serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
+    decide("send_back", till.unmatched())
+    carry_back()
+    decide("send_back", till.unmatched())
+
+
+def send_back_by_hand(counter: RefundShop, serving: Serving) -> None:
+    decide("record_manual_return", _shop(counter).unmatched(), bank_reference="counter 7")
+
+
+def dismiss(counter: RefundShop, serving: Serving) -> None:
+    till = _shop(counter)
+    decide("dismiss", till.takes_back(till.sold(), transaction_id="NEVERHEARDOFTHAT0000"))
+
+
+def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
+    """The merchant gets the money of a refund that came back; of another it waits."""
+    serving(sends=[DONE])
+    for _ in range(2):
+        made = counter.refund(counter.paid())["refund_id"]
+        send_due_refunds()
+        transfers.apply_notification(ReportedTransfer(made, "returned"), HANDLERS["ref"], now=clock.now())
+    resolutions.credit_returned_refund(
+        Refund.objects.get(pk=made).id, actor="malee", note=WHY, now=clock.now()
+    )
+
+
+def reverse(counter: RefundShop, serving: Serving) -> None:
+    """All of a payment, a part of one, one that staff accepted, one whose money was attached."""
+    till = _shop(counter)
+    till.takes_back(till.sold())
+    till.takes_back(till.sold(), 50_000)
+    accepted, attached = till.mismatch(99), till.unmatched()
+    decide("accept", accepted)
+    decide("attach", attached, payment_id=till.shop.qr_code()["payment_id"])
+    till.takes_back(accepted)
+    till.takes_back(attached)
+
+
+def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
+    """A bank takes back more than is left, and later money fills the debt."""
+    till = _empty_shop(counter)
+    credit = till.sold()
+    serving(sends=[DONE])
+    withdrawn(till.shop)
+    send_due_withdrawals()
+    till.takes_back(credit)
+    till.sold(250_000)
+    ledger.roll_up_due(now=clock.now())
+
+
+def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
+    """After a refund of a part, or of all; while a refund is under way, which then ends so or so."""
+    for amount, sends, ends in [
+        (60_000, DONE, DONE),
+        (150_000, DONE, DONE),
+        (40_000, UNDER_WAY, DONE),
+        (40_000, UNDER_WAY, REFUSED),
+        (150_000, UNDER_WAY, REFUSED),
+    ]:
+        till = _empty_shop(counter)
+        serving(sends=[sends], inquiries=[ends])
+        credit = till.sold()
+        till.refund(str(credit.payment_id), amount=amount)
+        send_due_refunds()
+        till.takes_back(credit)
+        send_due_refunds()
+
+
+def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
+    """Each kind of it; of one a part, before it is accepted; of one too much."""
+    till = _shop(counter)
+    for credit in (till.unmatched(), till.mismatch(), till.late(), till.duplicate()):
+        till.takes_back(credit)
+    till.takes_back(part := till.late(), 50_000)
+    decide("accept", part)
+    till.takes_back(till.unmatched(), 150_001)
+
+
+def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
+    """While the order is queued; when its bank was told, and it then fails, arrives, comes back after all."""
+    till = _shop(counter)
+    queued = till.unmatched()
+    decide("send_back", queued)
+    till.takes_back(queued)
+    for ends in (REFUSED, DONE, DONE):
+        serving(sends=[UNDER_WAY], inquiries=[ends])
+        decide("send_back", credit := till.unmatched())
+        carry_back()
+        till.takes_back(credit)
+        carry_back()
+    transfers.apply_notification(
+        ReportedTransfer(return_of(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
+    )
+
+
+def reverse_before(counter: RefundShop, serving: Serving) -> None:
+    """The reversal comes before its credit: of a payment, and of money that waits."""
+    till = _shop(counter)
+    for changes in ({}, {"reference1": "NOBODYS"}):
+        notification = till.bank.notification(till.shop.qr_code(), **changes)
+        for kind in ("reversal", "credit"):
+            assert till.bank.post(notification | {"type": kind}).status_code == 200
+
+
+def reverse_twice(counter: RefundShop, serving: Serving) -> None:
+    """The same word again, and a second one under another id."""
+    till = _shop(counter)
+    notification = reversal_of(till.sold())
+    for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
+        assert till.bank.post(notification | again).status_code == 200
+    assert BankTransaction.objects.filter(kind="reversal", match_result="reversed").exists()
+
+
+def write_off(counter: RefundShop, serving: Serving) -> None:
+    """What the bank took back had arrived at its payer; that stays so, or comes back after all."""
+    till = _shop(counter)
+    for _ in range(2):
+        serving(sends=[UNDER_WAY], inquiries=[DONE])
+        decide("send_back", credit := till.unmatched())
+        carry_back()
+        reversal = till.takes_back(credit)
+        carry_back()
+        decide("write_off", reversal)
+    transfers.apply_notification(
+        ReportedTransfer(return_of(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
+    )
+
+
+def reopen(counter: RefundShop, serving: Serving) -> None:
+    """A dismissal and losses that were mistakes: what waits again, is lost again, is taken after all."""
+    till = _shop(counter)
+    for after in (
+        [],
+        ["write_off"],
+        ["dismiss"],
+        ["write_off", "reopen"],
+        ["write_off", "reopen", "write_off"],
+    ):
+        for first in ("dismiss", "write_off"):
+            reversal = till.takes_back(till.sold(), 150_001)
+            for deed in (first, "reopen", *after):
+                decide(deed, reversal)
+    counter.bank.post(b"garbage")
+    message = BankNotification.objects.filter(result="unreadable").latest("id")
+    for action in (resolutions.dismiss, resolutions.reopen, resolutions.dismiss, resolutions.reopen):
+        action(message.id, actor="malee", note=WHY, now=clock.now())
+
+
+def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
+    """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
+    till = _shop(counter)
+    serving(sends=[DONE])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("banks.is_void_only", lambda route: True)
+        paid, malformed = till.sold(), till.unmatched()
+        till.refund(str(paid.payment_id))
+        decide("send_back", malformed)
+        send_due_refunds()
+        carry_back()
+        for credit in (paid, malformed):
+            assert till.takes_back(credit).match_result == "ordered"
+
+
+def report_by_statement(counter: RefundShop, serving: Serving) -> None:
+    """Only a file reports it: a second person confirms it, its bank takes it back, it waits."""
+    till = _shop(counter)
+    for kind in ("confirmed", "reversed", "unconfirmed"):
+        code = till.shop.qr_code()
+        import_file(bot_file(credit_line(code, clock.now().replace(microsecond=0))))
+        credit = till.movement(code["payment_id"])
+        if kind == "reversed":
+            till.takes_back(credit, transaction_id="THEBANKSOWNID0000000")
+        if kind == "confirmed":
+            decide("confirm", credit, actor="somsri")
+
+
+def contradict(counter: RefundShop, serving: Serving) -> None:
+    """The bank says that it never sent two withdrawals and a refund that it had reported as sent."""
+    for _ in range(2):
+        counter.paid()
+    serving(sends=[DONE, DONE, DONE])
+    made = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(2)]
+    send_due_withdrawals()
+    made.append(counter.refund(counter.paid())["refund_id"])
+    send_due_refunds()
+    for order_id in made:
+        owner = HANDLERS[order_id.partition("_")[0]]
+        completion.complete(order_id, REFUSED, owner, now=clock.now())
+    waiting = TransferContradiction.objects.in_bulk(field_name="id").values()
+    found = {each.subject_id: each.id for each in waiting}
+    for order_id in made[1:]:
+        order_completion.mark_returned(found[order_id], actor="malee", note=WHY, now=clock.now())
+
+
+def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
+    """The acquirer charged three cards another amount; staff refunded two of the charges there."""
+    for number in range(3):
+        made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+        cards.store(made)
+        charged = ChargeResult(
+            "succeeded", f"chrg_{number}", None, "visa", "4242", amount=15_000, currency="THB"
+        )
+        with transaction.atomic():
+            cards.complete(made.payment.id, charged, now=clock.now())
+        if number:
+            found = TransferContradiction.objects.get(subject_id=made.payment.id)
+            card_contradictions.mark_failed(found.id, actor="malee", note=WHY, now=clock.now())
+
+
+def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
+    """Two reports are one transaction: staff count it once; or open that again, once or for good."""
+    till, now = _shop(counter), clock.now().replace(microsecond=0)
+    for times in range(3):
+        code = till.shop.qr_code()
+        import_file(bot_file(credit_line(code, now - timedelta(days=1))))
+        held = till.told(code, paid_at=now)
+        decide("merge", held)
+        if times:
+            decide("reopen", held)
+        if times > 1:
+            decide("merge", held)
+
+
+SCENARIOS = [
+    accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, credit_returned_refund, reverse, reverse_more_than_balance, reverse_after_refund,
+    reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
+    write_off, reopen, take_back_by_order, begin_to_send_back,
+    report_by_statement, contradict, charge_another_amount, merge_duplicates,
+]  # fmt: skip

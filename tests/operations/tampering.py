@@ -1,0 +1,403 @@
+"""What nobody may be able to tell the audit: by rule, changes of the books as SQL, triggers off."""
+
+
+def any_row(table: str, where: str) -> str:
+    """The SQL of the id of some row."""
+    return f"(SELECT id FROM {table} WHERE {where} ORDER BY id LIMIT 1)"
+
+
+PAID = any_row(
+    "payments_payment",
+    "status = 'succeeded' AND qr_code_id IS NOT NULL AND amount_refunded = 0 AND amount_refunding = 0",
+)
+FAILED = any_row("payments_payment", "status = 'failed' AND qr_code_id IS NOT NULL")
+PAYS = f"type = 'payment' AND payment_id = {PAID}"
+JOURNAL = any_row("ledger_journal", "type = 'payment'")
+HELD = any_row("ledger_journal", "type = 'held'")
+APPLIED = any_row("reconciliation_banktransaction", "match_result = 'applied'")
+CONFIRMED = any_row(
+    "reconciliation_banktransaction", "source = 'statement' AND is_confirmed AND kind = 'credit'"
+)
+WAITS = any_row(
+    "reconciliation_banktransaction",
+    "kind = 'credit' AND match_result = 'unmatched' AND resolution_state = ''",
+)
+REVERSED = any_row("reconciliation_banktransaction", "match_result = 'reversed'")
+BY_BANK = any_row("refunds_refund", "reversal_id IS NOT NULL")
+# One that must be there: a card's `payment.pending` need not be, nor an expired code's `payment.failed`.
+EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
+    SELECT FROM payments_payment AS payment WHERE payment.id = event.subject_id
+    AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
+) ORDER BY id LIMIT 1)"""
+COMPLETED = any_row("refunds_refund", "status = 'completed' AND returned_at IS NULL")
+OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "debt": 1, "write_offs": 1}
+SENT = any_row("withdrawals_withdrawal", "status = 'succeeded'")
+# The statement has a line of what paid for a payment, and none of a second payment that staff moved.
+ONE_LINE = """
+INSERT INTO reconciliation_statementline (
+    statement_id, line_number, bank, biller_id, bank_date, line_sha256, occurrence, line_sealed, result,
+    error, kind, reference1,
+    amount, paid_at, movement_id
+)
+SELECT 'stm_lie', 1, bank, biller_id, now(), 'lie', 1, '', 'attached', '', 'credit', reference1, amount,
+    paid_at, id
+FROM reconciliation_banktransaction AS movement WHERE match_result = 'applied' AND EXISTS (
+    SELECT FROM reconciliation_banktransaction AS other WHERE other.reference1 = movement.reference1
+        AND other.amount = movement.amount AND other.resolution_state = '{}'
+) LIMIT 1
+"""
+
+
+def delete_event(kind: str) -> str:
+    return f"DELETE FROM webhooks_event WHERE id = {EVENT.format(kind)}"
+
+
+def duplicate_event(kind: str) -> str:
+    return f"""INSERT INTO webhooks_event
+            (id, merchant_id, type, subject_id, body, created_at, actor, request_id)
+        SELECT 'evt_again', merchant_id, type, subject_id, body, created_at, actor, request_id
+        FROM webhooks_event WHERE id = {EVENT.format(kind)}"""
+
+
+def delete_posting(fact: str) -> str:
+    """A whole journal is gone, and its accounts never knew it: only who it was for can tell."""
+    gone = f"(SELECT id FROM ledger_journal WHERE type = '{fact}' ORDER BY id LIMIT 1)"
+    return f"""
+        UPDATE ledger_account AS account SET rolled_up_balance = rolled_up_balance - entry.amount
+        FROM ledger_entry AS entry WHERE entry.account_id = account.id AND journal_id = {gone};
+        DELETE FROM ledger_entry WHERE journal_id = {gone};
+        DELETE FROM ledger_journal WHERE id = {gone}"""
+
+
+TAMPERINGS = {
+    "account balances equal the sum of their entries": [
+        "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'available'",
+        f"DELETE FROM ledger_entry WHERE journal_id = {JOURNAL}",
+        "DELETE FROM ledger_account WHERE type = 'bank'",
+    ],
+    "pending entries match ledger entries": [
+        "UPDATE ledger_pendingentry SET amount = amount + 1",
+        "UPDATE ledger_pendingentry SET account_id = 'bank:other'",
+        "INSERT INTO ledger_pendingentry (entry_id, account_id, amount) VALUES (0, 'bank:sandbox', 1)",
+    ],
+    "the entries of a journal sum to zero and match its amount and time": [
+        f"UPDATE ledger_entry SET amount = amount + 1 WHERE journal_id = {JOURNAL} AND amount > 0",
+        f"UPDATE ledger_entry SET amount = amount * 2 WHERE journal_id = {JOURNAL}",
+        f"UPDATE ledger_entry SET created_at = now() WHERE journal_id = {JOURNAL} AND amount > 0",
+        f"DELETE FROM ledger_entry WHERE journal_id = {JOURNAL}",
+        f"DELETE FROM ledger_journal WHERE id = {JOURNAL}",
+    ],
+    "bank balances equal all other balances": [
+        "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'suspense'",
+        "UPDATE ledger_pendingentry SET amount = amount + 1 WHERE account_id = 'bank:sandbox'",
+    ],
+    "no account is overdrawn": [
+        "ALTER TABLE ledger_account DROP CONSTRAINT account_not_overdrawn;"
+        f"UPDATE ledger_account SET rolled_up_balance = {satang} WHERE type = '{kind}'"
+        for kind, satang in OVERDRAWN.items()
+    ],
+    "no journal mixes sandbox and live money": [
+        "UPDATE ledger_entry SET account_id = 'suspense' WHERE account_id = 'suspense:sandbox'",
+        f"""INSERT INTO ledger_account (id, type, rolled_up_balance) VALUES ('bank:x', 'bank', 0);
+            UPDATE ledger_entry SET account_id = 'bank:x'
+            WHERE journal_id = {JOURNAL} AND amount < 0""",
+        "UPDATE merchants_merchant SET mode = 'live', bank = ''",
+    ],
+    "other journals use the accounts of their type": [
+        f"""UPDATE ledger_entry SET account_id = 'reserved:mch_other' WHERE id = (
+            SELECT min(id) FROM ledger_entry WHERE journal_id = (
+                SELECT min(id) FROM ledger_journal WHERE type = '{fact}'))"""
+        for fact in (
+            "reversal", "debt_repaid", "held", "accepted", "sent_back", "written_off", "recovered", "confirmed",
+        )
+    ],
+    "each ended payment, and no other, has its transaction": [
+        f"DELETE FROM transactions_transaction WHERE payment_id = {PAID}",
+        f"DELETE FROM transactions_transaction WHERE payment_id = {FAILED}",
+        f"UPDATE transactions_transaction SET amount = amount + 1 WHERE {PAYS}",
+        f"UPDATE transactions_transaction SET status = 'refunded' WHERE {PAYS}",
+        f"UPDATE transactions_transaction SET merchant_id = 'mch_other' WHERE {PAYS}",
+        f"UPDATE payments_payment SET amount_received = amount - 1 WHERE id = {PAID}",
+        """INSERT INTO transactions_transaction
+               (id, merchant_id, payment_id, type, status, amount, currency, created_at)
+           SELECT 'txn_x', merchant_id, id, 'payment', 'succeeded', amount, 'THB', now()
+           FROM payments_payment WHERE status = 'pending' LIMIT 1""",
+    ],
+    "each succeeded payment, and no other, has its journal": [
+        delete_posting("payment"),
+        f"UPDATE ledger_entry SET account_id = 'bank:x' WHERE journal_id = {JOURNAL} AND amount < 0",
+        f"UPDATE ledger_journal SET subject_id = {FAILED} WHERE id = {JOURNAL}",
+        """UPDATE ledger_entry SET account_id = 'bank:sandbox' WHERE account_id = 'suspense:sandbox'
+           AND journal_id IN (SELECT id FROM ledger_journal WHERE type = 'payment')""",
+    ],
+    "payment events match the payment status": [
+        delete_event("payment.pending"),
+        delete_event("payment.succeeded"),
+        delete_event("payment.failed"),
+        duplicate_event("payment.pending"),
+        duplicate_event("payment.succeeded"),
+        duplicate_event("payment.failed"),
+        f"UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE id = {EVENT.format('payment.failed')}",
+        f"UPDATE webhooks_event SET type = 'payment.failed' WHERE id = {EVENT.format('payment.pending')}",
+    ],
+    "each succeeded QR payment has exactly one credited bank transaction": [
+        "DELETE FROM reconciliation_banktransaction WHERE match_result = 'applied'",
+        "UPDATE reconciliation_banktransaction SET amount = amount - 1 WHERE match_result = 'applied'",
+        ("UPDATE reconciliation_banktransaction SET paid_at = paid_at - interval '1 hour' WHERE "
+        "match_result = 'applied'"),
+        "UPDATE reconciliation_banktransaction SET payment_id = NULL WHERE match_result = 'applied'",
+        "UPDATE reconciliation_banktransaction SET match_result = 'late' WHERE match_result = 'applied'",
+    ],
+    "each failed QR payment has a decline": [
+        "UPDATE reconciliation_banktransaction SET match_result = 'unmatched' WHERE match_result = 'declined'"
+    ],
+    "the card payment status matches its charge": [
+        "UPDATE payments_cardcharge SET state = 'completed', completed_at = now() WHERE state = 'pending'",
+        "UPDATE payments_cardcharge SET state = 'pending', completed_at = NULL WHERE state = 'completed'",
+        "DELETE FROM payments_cardcharge WHERE state = 'submitted'",
+    ],
+    "the refund totals of payments match their refunds": [
+        "UPDATE payments_payment SET amount_refunding = amount_refunding - 1 WHERE amount_refunding > 0",
+        """UPDATE payments_payment SET amount_refunded = amount_refunded - 1
+           WHERE amount_refunded > 0 AND status = 'succeeded'""",
+        f"UPDATE payments_payment SET amount_refunding = 1 WHERE id = {PAID}",
+        "UPDATE payments_payment SET status = 'succeeded' WHERE status = 'refunded'",
+    ],
+    "held money, and nothing else, is posted to suspense": [
+        delete_posting("held"),
+        f"UPDATE reconciliation_banktransaction SET amount = amount + 1 WHERE id = {WAITS}",
+        f"UPDATE reconciliation_banktransaction SET kind = 'decline' WHERE id = {WAITS}",
+        "UPDATE reconciliation_return SET returned_at = NULL WHERE returned_at IS NOT NULL",
+        f"UPDATE ledger_journal SET subject_id = {APPLIED} WHERE id = {HELD}",
+    ],
+    "each posting out of suspense has a resolution": [
+        delete_posting("sent_back"),
+        delete_posting("accepted"),
+        "DELETE FROM reconciliation_resolution WHERE type = 'kept'",
+        "DELETE FROM reconciliation_return WHERE is_manual",
+        "UPDATE reconciliation_return SET route = 'bank:other' WHERE is_manual",
+        "UPDATE reconciliation_return SET amount = amount - 1 WHERE is_manual",
+    ],
+    "the suspense balance equals the held money": [
+        "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'suspense'",
+        ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'taken_back'"),
+        ("UPDATE reconciliation_banktransaction SET resolution_state = 'taken_back', resolved_at = now() "
+        f"WHERE id = {WAITS}"),
+        "UPDATE refunds_refund SET returned_at = NULL WHERE returned_at IS NOT NULL",
+    ],
+    "each bank reversal has its journal": [
+        delete_posting("reversal"),
+        ("UPDATE reconciliation_banktransaction SET match_result = 'unmatched' WHERE match_result = "
+        "'reversed'"),
+        "UPDATE reconciliation_banktransaction SET amount = amount - 1 WHERE match_result = 'reversed'",
+        ("UPDATE reconciliation_banktransaction SET match_result = 'reversed' WHERE kind = 'reversal' AND "
+        "resolution_state = ''"),
+    ],
+    "each write-off has a resolution and its journal": [
+        delete_posting("written_off"),
+        delete_posting("recovered"),
+        "DELETE FROM reconciliation_resolution WHERE type = 'written_off'",
+        ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'written_off'"),
+        ("UPDATE reconciliation_banktransaction SET amount = amount + 1 WHERE resolution_state = "
+        "'written_off'"),
+        "UPDATE reconciliation_resolution SET ledger_subject_id = NULL WHERE ledger_subject_id LIKE 'los_%'",
+        "UPDATE reconciliation_resolution SET reopen_count = reopen_count + 10 WHERE type = 'reopened'",
+    ],
+    "each merge has a resolution and its journal": [
+        delete_posting("merged"),
+        delete_posting("unmerged"),
+        "DELETE FROM reconciliation_resolution WHERE type = 'merged'",
+    ],
+    "merged bank transactions are probable duplicates": [
+        "UPDATE reconciliation_resolution SET merged_into_id = subject_id WHERE type = 'merged'",
+    ],
+    "each reversal that we requested has its transfer": [
+        "DELETE FROM transfers_transfer WHERE charge_id <> ''",
+        "UPDATE transfers_transfer SET amount = amount - 1 WHERE charge_id <> ''",
+        f"UPDATE reconciliation_banktransaction SET match_result = 'ordered' WHERE id = {REVERSED}",
+    ],
+    "each reversal of a payment is charged to its merchant": [
+        "DELETE FROM refunds_refundreversal",
+        "UPDATE refunds_refundreversal SET amount = amount + 1",
+        "UPDATE refunds_refundreversal SET route = 'bank:other'",
+        "UPDATE reconciliation_banktransaction SET payment_id = NULL WHERE match_result = 'reversed'",
+    ],
+    "refunds created by reversals match them": [
+        f"UPDATE refunds_refund SET reversal_id = {APPLIED} WHERE id = {BY_BANK}",
+        f"UPDATE refunds_refund SET route = 'bank:other' WHERE id = {BY_BANK}",
+        f"UPDATE refunds_refund SET amount = amount + 1 WHERE id = {BY_BANK}",
+        "UPDATE refunds_refundreversal SET refunded_amount = refunded_amount - 1 WHERE refunded_amount > 0",
+    ],
+    "reversed money without a refund exceeds the refundable amount": [
+        "UPDATE refunds_refundreversal SET refunded_amount = refunded_amount - 1 WHERE refunded_amount = amount",
+    ],
+    "the resolution state of bank transactions matches their return": [
+        ("UPDATE reconciliation_banktransaction SET resolution_state = 'sent_back' WHERE resolution_state = "
+        "'sending_back'"),
+        ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'sending_back'"),
+        "DELETE FROM reconciliation_return WHERE status = 'pending'",
+        "UPDATE reconciliation_return SET status = 'canceled' WHERE status = 'pending'",
+    ],
+    "each resolved bank transaction has its resolution": [
+        "DELETE FROM reconciliation_resolution WHERE type = 'attached'",
+        "DELETE FROM reconciliation_resolution WHERE actor = 'policy:late_money'",
+        "UPDATE reconciliation_resolution SET type = 'sent_back' WHERE type = 'dismissed'",
+        "DELETE FROM reconciliation_resolution WHERE type = 'reopened'",
+        ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'dismissed'"),
+        ("UPDATE reconciliation_banktransaction SET resolution_state = 'sent_back', resolved_at = now() "
+        f"WHERE id = {WAITS}"),
+    ],
+    "money reported only by a statement, and nothing else, is unconfirmed": [
+        "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
+        f"UPDATE reconciliation_banktransaction SET is_confirmed = false WHERE id = {CONFIRMED}",
+        "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'unconfirmed'",
+        delete_posting("confirmed"),
+        """UPDATE ledger_pendingentry SET account_id = 'available:' || split_part(account_id, ':', 2)
+           WHERE account_id LIKE 'unconfirmed:%'""",
+    ],
+    "statement money is confirmed by its bank or by another person than the uploader": [
+        "DELETE FROM reconciliation_resolution WHERE type = 'confirmed'",
+        "UPDATE reconciliation_resolution SET actor = 'malee' WHERE type = 'confirmed'",
+        "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
+    ],
+    "money moved by staff has no probable duplicate that was moved": [
+        ONE_LINE.format("sent_back"),
+        ONE_LINE.format("attached"),
+    ],
+    "transfers recorded as returned are returned": [
+        """UPDATE transfers_transfer SET state = 'succeeded', failure_code = '' WHERE id IN (
+            SELECT contradiction.subject_id FROM transfers_transfercontradiction AS contradiction
+            JOIN reconciliation_resolution AS resolution ON resolution.subject_id = contradiction.id WHERE
+            type = 'booked_returned')""",
+    ],
+    "card payments recorded as failed have failed": [
+        """UPDATE payments_payment SET status = 'pending', failure_code = NULL WHERE id IN (
+            SELECT contradiction.subject_id FROM transfers_transfercontradiction AS contradiction
+            JOIN reconciliation_resolution AS resolution ON resolution.subject_id = contradiction.id WHERE
+            type = 'booked_failed')""",
+    ],
+    "payment exceptions match their bank transactions": [
+        "DELETE FROM payments_paymentexception WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET amount = amount + 1",
+        "UPDATE payments_paymentexception SET status = 'sent_back' WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET payment_id = 'pay_other' WHERE status = 'open'",
+    ],
+    "payments with exceptions are marked": [
+        "UPDATE payments_payment SET has_exceptions = false",
+        f"UPDATE payments_payment SET has_exceptions = true WHERE id = {FAILED}",
+    ],
+    "the list of exceptions is complete": [
+        f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
+        f"UPDATE reconciliation_reconciliationexception SET amount = amount + 1 WHERE id = {WAITS}",
+        "DELETE FROM reconciliation_resolution WHERE type IN ('dismissed', 'kept')",
+        "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntc_%'",
+        ("UPDATE reconciliation_banktransaction SET resolution_state = 'taken_back', resolved_at = now() "
+        f"WHERE id = {WAITS}"),
+    ],
+    "transaction counts match the transactions": [
+        "DELETE FROM transactions_countdelta",
+        """INSERT INTO transactions_transactioncount (merchant_id, bucket, starts_at, type, status, count)
+           VALUES ('mch_x', 'day', now(), 'payment', 'succeeded', 1)""",
+    ],
+    "each refund has its transaction": [
+        "DELETE FROM transactions_transaction WHERE type = 'refund'",
+        "UPDATE transactions_transaction SET amount = amount - 1 WHERE type = 'refund'",
+        "UPDATE transactions_transaction SET status = 'failed' WHERE type = 'refund' AND status = 'pending'",
+    ],
+    "refund journals match the refund status": [
+        delete_posting("refund_reserved"),
+        delete_posting("refund_paid"),
+        delete_posting("refund_released"),
+        f"UPDATE refunds_refund SET route = 'bank:other' WHERE id = {COMPLETED}",
+        "UPDATE refunds_refund SET returned_at = NULL WHERE returned_at IS NOT NULL",
+        f"UPDATE refunds_refund SET status = 'canceled', completed_at = NULL WHERE id = {COMPLETED}",
+    ],
+    "each ended refund has its event": [
+        delete_event("refund.completed"),
+        delete_event("refund.failed"),
+        duplicate_event("refund.completed"),
+    ],
+    "withdrawal journals match the withdrawal status": [
+        delete_posting("withdrawal_reserved"),
+        delete_posting("withdrawal_paid"),
+        delete_posting("withdrawal_released"),
+        delete_posting("withdrawal_returned"),
+        f"UPDATE withdrawals_withdrawal SET amount = amount - 1 WHERE id = {SENT}",
+        f"UPDATE withdrawals_withdrawal SET status = 'processing', completed_at = NULL WHERE id = {SENT}",
+    ],
+    "withdrawal events match the withdrawal status": [
+        delete_event("withdrawal.pending"),
+        delete_event("withdrawal.processed"),
+        delete_event("withdrawal.succeeded"),
+        delete_event("withdrawal.failed"),
+        duplicate_event("withdrawal.processed"),
+    ],
+    "API keys of withdrawals and refunds have the scope for it": [
+        "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'withdrawals:write')",
+        "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'refunds:write')",
+        "DELETE FROM merchants_apikey",
+    ],
+    "reserved balances equal pending refunds and withdrawals": [
+        "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'reserved'",
+        "UPDATE refunds_refund SET amount = amount + 1 WHERE status = 'pending'",
+    ],
+    "the transfer state matches its refund or withdrawal": [
+        "DELETE FROM transfers_transfer WHERE state = 'queued'",
+        "UPDATE transfers_transfer SET amount = amount + 1",
+        "UPDATE transfers_transfer SET state = 'submitted', completed_at = NULL WHERE state = 'succeeded'",
+        """UPDATE transfers_transfer SET state = 'submitted', submitted_at = now()
+           WHERE state = 'queued' AND purpose = 'withdrawal'""",
+    ],
+    "withdrawal status matches its approval": [
+        "DELETE FROM approvals_approval WHERE kind = 'withdrawal' AND status = 'within_limits'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'withdrawal'",
+        "UPDATE approvals_approval SET account_last4 = '0000' WHERE kind = 'withdrawal'",
+        """UPDATE approvals_approval SET status = 'approved', decided_by = 'staff:x', decided_at = now()
+           WHERE kind = 'withdrawal' AND status = 'waiting'""",
+        "UPDATE withdrawals_withdrawal SET awaiting_approval = false",
+    ],
+    "refund status matches its approval": [
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'refund'",
+        "UPDATE refunds_refund SET awaiting_approval = false",
+        "UPDATE refunds_refund SET awaiting_approval = true WHERE status = 'pending' AND route <> ''",
+    ],
+    "return status matches its approval": [
+        "DELETE FROM approvals_approval WHERE kind = 'return_by_hand'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'return'",
+        """UPDATE approvals_approval SET status = 'rejected', reason = 'item_limit', decided_by = 'staff:x',
+               decided_at = now(), decision_note = 'x'
+           WHERE kind = 'return' AND status IN ('within_limits', 'approved')""",
+    ],
+    "write-offs are within the limits or approved": [
+        "DELETE FROM approvals_approval WHERE kind = 'write_off'",
+        "DELETE FROM reconciliation_resolution WHERE type = 'written_off'",
+    ],
+    "transfers are held while their approval is pending": [
+        "UPDATE transfers_transfer SET state = 'queued' WHERE state = 'held'",
+        "UPDATE transfers_transfer SET state = 'held' WHERE state = 'queued'",
+    ],
+    "no transfer is submitted without approval": [
+        """UPDATE approvals_approval SET status = 'canceled', reason = 'item_limit', decided_at = now()
+           WHERE subject_id IN (SELECT id FROM transfers_transfer WHERE state = 'succeeded')""",
+        "UPDATE transfers_transfer SET submitted_at = now() WHERE state = 'held'",
+    ],
+    "transfers recorded as never arrived are within the limits or approved": [
+        "DELETE FROM approvals_approval WHERE kind = 'never_arrived' AND status = 'within_limits'",
+        "UPDATE approvals_approval SET amount = amount - 1 WHERE kind = 'never_arrived'",
+        """UPDATE transfers_transfer SET state = 'failed', completed_by = 'x', failure_code = 'never_arrived',
+               completed_at = now() WHERE state = 'submitted'""",
+    ],
+    "no approval is pending for a transfer that has ended": [
+        """UPDATE transfers_transfer SET state = 'succeeded', completed_at = now() WHERE id IN (
+               SELECT subject_id FROM approvals_approval
+               WHERE kind = 'never_arrived' AND status = 'waiting')""",
+    ],
+    "approvals are decided by another person than the requester": [
+        """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
+           UPDATE approvals_approval SET decided_by = requested_by WHERE status = 'approved'""",
+    ],
+}  # fmt: skip

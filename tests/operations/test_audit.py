@@ -1,0 +1,177 @@
+"""The audit: it agrees with every life that money can have here, and finds every kind of lie."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from core import clock, rows
+from ledger import services as ledger
+from operations.audit import runner
+from tests.audit import differences
+from tests.conftest import SandboxBankClient, Shop
+from tests.operations import scenarios
+from tests.operations.scenarios import SCENARIOS, Serving
+from tests.operations.tampering import TAMPERINGS
+from tests.refunds.builders import RefundShop
+
+
+@pytest.fixture
+def counter(shop: Shop, bank: SandboxBankClient, settings: Settings) -> RefundShop:
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens: the tests say what it says
+    return RefundShop(shop, bank)
+
+
+@pytest.fixture
+def shop_with_all_scenarios(counter: RefundShop, served_by: Serving, settings: Settings) -> RefundShop:
+    """A shop that has seen all of it."""
+    for scenario in SCENARIOS:
+        scenario(counter, served_by)
+    scenarios.request_approvals(counter, served_by, settings)
+    return counter
+
+
+def wrong() -> list[runner.Difference]:
+    return list(runner.differences())
+
+
+def damage(sql: str) -> None:
+    """Change rows as nobody can who does not own the server."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(sql)
+        cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """What happens within leaves no trace."""
+    mark = transaction.savepoint()
+    try:
+        yield
+    finally:
+        transaction.savepoint_rollback(mark)
+
+
+def test_audit_of_empty_database_finds_nothing(db: None) -> None:
+    assert not wrong()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.slow
+def test_audit_finds_nothing_after_each_scenario(
+    counter: RefundShop, served_by: Serving, scenario: Callable[[RefundShop, Serving], None]
+) -> None:
+    scenario(counter, served_by)
+    assert not wrong()
+
+
+@pytest.mark.slow
+def test_audit_finds_nothing_after_all_scenarios_and_roll_up(shop_with_all_scenarios: RefundShop) -> None:
+    assert not wrong()
+    ledger.roll_up_due(now=clock.now())
+    assert not wrong()
+
+
+@pytest.mark.slow
+def test_audit_finds_each_tampering(shop_with_all_scenarios: RefundShop, subtests: pytest.Subtests) -> None:
+    for rule, sql in [(each, sql) for each in runner.RULES for sql in TAMPERINGS[each.name]]:
+        with subtests.test(rule.name, sql=sql), taken_back():
+            damage(sql)
+            assert rows.run(rule.sql, []).fetchone()
+    assert not wrong()
+
+
+def test_every_audit_rule_has_a_tampering_test() -> None:
+    assert [rule.name for rule in runner.RULES] == list(TAMPERINGS)
+
+
+def audit() -> tuple[str, str]:
+    """Runs the command; what it prints and the error it ends with, if any."""
+    output, error_output = io.StringIO(), io.StringIO()
+    try:
+        call_command("audit", stdout=output, stderr=error_output)
+    except CommandError as error:
+        assert error.returncode == 1
+        return output.getvalue(), error_output.getvalue() + str(error)
+    return output.getvalue(), error_output.getvalue()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_audit_command_prints_one_line_if_nothing_differs(counter: RefundShop) -> None:
+    counter.paid()
+    assert audit() == (f"The books are right: {len(runner.RULES)} rules hold.\n", "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_audit_command_prints_each_difference_and_fails(counter: RefundShop) -> None:
+    payment_id = counter.paid()
+    with transaction.atomic():
+        damage("UPDATE transactions_transaction SET amount = 1")
+        damage("UPDATE ledger_account SET rolled_up_balance = 7 WHERE type = 'reserved'")
+    printed, error_output = audit()
+    assert error_output == "The books are wrong. Differences: 4."
+    merchant_id = counter.shop.merchant.id
+    assert (
+        f"each ended payment, and no other, has its transaction: {payment_id} payment: "
+        f"expected succeeded 150000 THB {merchant_id}, found succeeded 1 THB {merchant_id}\n"
+    ) in printed
+    assert len(printed.splitlines()) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_audit_command_uses_read_only_snapshot(counter: RefundShop) -> None:
+    with runner.snapshot(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
+        )
+        assert cursor.fetchone() == ("repeatable read", "on")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_overdue_transfer_is_an_audit_warning(counter: RefundShop, served_by: Serving) -> None:
+    scenarios.begin_withdrawals(counter, served_by)
+    assert audit()[1] == ""
+    with time_machine.travel(clock.now() + runner.OVERDUE_AFTER + timedelta(minutes=1)):
+        printed, error_output = audit()
+    assert printed.startswith("The books are right")
+    assert len(error_output.splitlines()) == 3
+    assert "Ask the bank" in error_output
+
+
+@pytest.mark.slow
+def test_audit_output_has_no_names_or_account_numbers(shop_with_all_scenarios: RefundShop) -> None:
+    for table in (
+        "transactions_transaction",
+        "transfers_transfer",
+        "reconciliation_banktransaction",
+        "ledger_entry",
+    ):
+        damage(f"UPDATE {table} SET amount = amount + 1 WHERE amount > 0")
+    output = json.dumps([str(difference) for difference in wrong()], ensure_ascii=False)
+    assert len(output) > 10_000
+    for secret in (
+        "Somchai",
+        "Jaidee",
+        "สมชาย",
+        "1234567890",
+        "4051234567",
+        shop_with_all_scenarios.shop.secret_key,
+    ):
+        assert secret not in output
+
+
+def test_audit_fixture_reports_differences(counter: RefundShop) -> None:
+    counter.paid()
+    assert not differences()
+    damage("DELETE FROM transactions_countdelta")
+    assert "transaction counts match the transactions" in differences()[0]

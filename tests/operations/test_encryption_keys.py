@@ -1,0 +1,181 @@
+"""Keys that cannot open what is in the database are refused before anything is sealed with them."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from pytest_django import Settings
+
+from config import checks
+from core.commands import SealingCommand
+from operations import encryption
+from operations.models import EncryptionKeyCheck
+from tests.conftest import Shop, open_shop
+from tests.factories import qr_request
+from tests.webhooks.builders import make_endpoint
+
+OLD, NEW, WRONG = (Fernet.generate_key().decode() for _ in range(3))
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def old_key(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+
+
+@pytest.fixture
+def sealed_rows(shop: Shop) -> None:
+    """A database that was used before there was a key check."""
+    shop.post("/v1/qr-codes", qr_request(client_bank_account="1234567890"), key="order-1")
+
+
+def refusals() -> list[str]:
+    return [str(error.id) for error in checks.encryption_keys(None, databases=["default"])]
+
+
+def readiness() -> bool:
+    found: bool = Client().get("/readyz").json()["checks"]["encryption_keys"]["ok"]
+    return found
+
+
+def reseal() -> str:
+    shown = io.StringIO()
+    call_command("reseal", stdout=shown)
+    return shown.getvalue()
+
+
+def test_first_start_writes_encryption_key_check(settings: Settings) -> None:
+    assert refusals() == []
+    encryption.write_key_check()
+    encryption.write_key_check()
+    assert (EncryptionKeyCheck.objects.count(), refusals(), readiness()) == (1, [], True)
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    assert (refusals(), readiness()) == (["qr.E082"], False)
+
+
+def test_wrong_encryption_key_is_refused_with_hint(settings: Settings) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    (error,) = checks.encryption_keys(None, databases=["default"])
+    assert "do not open what is in the database" in error.msg
+    assert "Changing the encryption key" in str(error.hint)
+    assert WRONG not in f"{error.msg} {error.hint}"
+
+
+def test_keys_are_checked_against_sealed_rows_without_key_check(
+    sealed_rows: None, settings: Settings
+) -> None:
+    assert refusals() == []
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert refusals() == []
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    (error,) = checks.encryption_keys(None, databases=["default"])
+    assert "do not open the rows of" in error.msg
+    assert not EncryptionKeyCheck.objects.exists()
+
+
+def test_wrong_key_is_found_by_oldest_and_newest_rows(sealed_rows: None, settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    make_endpoint(open_shop("Larb Palace"))
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [OLD, WRONG]
+    assert refusals() == []
+
+
+def test_new_key_beside_old_key_is_accepted(settings: Settings) -> None:
+    encryption.write_key_check()
+    for keys in ([OLD, NEW], [NEW, OLD]):
+        settings.FIELD_ENCRYPTION_KEYS = keys
+        assert (refusals(), readiness()) == ([], True)
+
+
+def test_old_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert reseal().splitlines()[-2].startswith("operations.EncryptionKeyCheck: 1 resealed")
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert (refusals(), readiness()) == ([], True)
+
+
+def test_key_check_is_sealed_with_oldest_key(sealed_rows: None, settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+
+
+def test_reseal_keeps_key_check_while_tokens_cannot_be_opened(sealed_rows: None, settings: Settings) -> None:
+    encryption.write_key_check()
+    settings.FIELD_ENCRYPTION_KEYS = [WRONG]
+    make_endpoint(open_shop("Larb Palace"))
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    with pytest.raises(CommandError, match="No key of FIELD_ENCRYPTION_KEYS opens"):
+        reseal()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert refusals() == ["qr.E082"]
+
+
+def test_there_is_one_key_check() -> None:
+    encryption.write_key_check()
+    with pytest.raises(IntegrityError, match="encryption_key_check_single_row"), transaction.atomic():
+        EncryptionKeyCheck.objects.create(id=2, text_sealed="x")
+
+
+def test_every_sealing_command_checks_keys() -> None:
+    """A new command is a SealingCommand, or named here."""
+    seals_nothing = {
+        *("audit", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
+        *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "sandbox_bank"),
+    }
+    own = {"reseal"}  # it tries each row with all keys
+    found = {name for name, app in get_commands().items() if (ROOT / str(app)).is_dir()}
+    unchecked = {
+        name
+        for name in found
+        if not isinstance(load_command_class(get_commands()[name], name), SealingCommand)
+    }
+    assert unchecked == seals_nothing | own
+    assert found - unchecked == {"import_statement", "connect_bank", "payout_accounts"}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-c", "import config.wsgi"],
+        ["-m", "celery", "-A", "config", "worker"],
+        ["-m", "celery", "-A", "config", "beat"],
+        ["manage.py", "import_statement", "--bank", "sandbox", "day.csv"],
+        ["manage.py", "connect_bank", "mch_1", *("--bank", "scb", "--biller-id", "1", "--credentials", "-")],
+        ["manage.py", "payout_accounts", "list", "mch_1"],
+    ],
+    ids=["web", "worker", "beat", "import_statement", "connect_bank", "payout_accounts"],
+)
+def test_no_process_starts_with_a_wrong_key(command: list[str]) -> None:
+    encryption.write_key_check()
+    made = connection.settings_dict
+    url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": url, "FIELD_ENCRYPTION_KEYS": WRONG},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "FIELD_ENCRYPTION_KEYS do not open what is in the database." in done.stdout + done.stderr

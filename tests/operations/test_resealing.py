@@ -1,0 +1,307 @@
+"""A new encryption key takes the place of an old one, everywhere, while the service runs."""
+
+import io
+from threading import Event
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+from pytest_django import Settings
+
+from approvals import payout_accounts
+from core import clock, crypto
+from idempotency.models import IdempotencyKey
+from merchants import bank_connections
+from merchants.models import BankConnection
+from operations import encryption, resealing
+from payments.models import Payment
+from reconciliation.models import BankNotification, BankTransaction
+from sandbox import orders
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.factories import PaymentFactory
+from tests.merchants.connection_configs import SCB_CONFIG
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.stack import wait_until
+from tests.webhooks.builders import SECRET, make_endpoint
+from tests.withdrawals.builders import withdrawn
+from webhooks import endpoints
+from webhooks.models import Endpoint
+
+OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+ACCOUNT, PAYER = "7412589630", "3698521470"
+SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
+# Version and time of a Fernet token: what every one of this century begins with.
+TOKEN_START = "gAAAAA"
+TOKENS = 14  # what `lived_in` seals, one in each column
+
+
+class Terminal(io.StringIO):
+    """Somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class CtrlC(Terminal):
+    """Somebody who has seen enough once a table is through."""
+
+    def write(self, text: str) -> int:
+        if "resealed" in text:
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+@pytest.fixture(autouse=True)
+def old_key(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [OLD]
+    settings.WEBHOOK_PROBE = "off"
+
+
+@pytest.fixture
+def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    """Something in every sealed column; returns the webhook and the code."""
+    encryption.write_key_check()
+    hook = {"url": "https://shop.example/hook", "events": ["payment.succeeded"], "secret": SECRET}
+    webhook: dict[str, str] = shop.post("/v1/webhooks", hook).json()
+    shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET})
+    code: dict[str, str] = ask(shop).json()
+    assert bank.notify(code, payer_account=PAYER).status_code == 200
+    import_file(bot_file(credit_line(code, BankTransaction.objects.get().paid_at)))
+    withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
+    ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
+    orders.accept(ordered, now=clock.now())
+    payout_accounts.add(
+        shop.merchant,
+        bank_code="014",
+        bank_account=ACCOUNT,
+        account_name="Somchai",
+        actor="staff:malee",
+        now=clock.now(),
+    )
+    live = open_shop("Khao Soi", mode="live").merchant
+    bank_connections.connect(merchant_id=live.id, config=SCB_CONFIG, now=clock.now())
+    return webhook | code
+
+
+def ask(shop: Shop) -> Any:
+    body = {"amount": 150_000, "currency": "THB", "client_bank_account": ACCOUNT}
+    return shop.post("/v1/qr-codes", body, key="order 17")
+
+
+def reseal(stream: io.StringIO | None = None) -> str:
+    written = stream or io.StringIO()
+    call_command("reseal", stdout=written)
+    return written.getvalue()
+
+
+def tokens() -> list[str]:
+    return [
+        value if isinstance(value, str) else bytes(value).decode()
+        for model, columns in resealing.tables().items()
+        for row in model._base_manager.values_list(*columns)
+        for value in row
+        if value
+    ]
+
+
+def opened_by(key: str) -> int:
+    return sum(crypto.is_newest(token, [key]) for token in tokens())
+
+
+def columns_with_tokens() -> set[str]:
+    """Every column of the database in which a token is found, whatever it is called."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+            " AND data_type IN ('text', 'character varying', 'bytea', 'json', 'jsonb', 'ARRAY')"
+        )
+        return {
+            f"{table}.{column}" for table, column in cursor.fetchall() if holds_token(cursor, table, column)
+        }
+
+
+def holds_token(cursor: Any, table: str, column: str) -> bool:
+    patterns = [f"%{TOKEN_START}%", f"%{TOKEN_START.encode().hex()}%"]
+    cursor.execute(f'SELECT EXISTS (SELECT FROM "{table}" WHERE "{column}"::text LIKE ANY (%s))', [patterns])
+    return bool(cursor.fetchone()[0])
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND datname = current_database())"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.slow
+def test_every_sealed_column_has_sealed_suffix() -> None:
+    known = {
+        f"{model._meta.db_table}.{name}" for model, columns in resealing.tables().items() for name in columns
+    }
+    assert columns_with_tokens() == known
+
+
+@pytest.mark.slow
+def test_reseal_makes_old_key_unnecessary(
+    shop: Shop, filled_database: dict[str, str], settings: Settings
+) -> None:
+    stored = IdempotencyKey.objects.get(key="order 17").pk
+    assert (opened_by(OLD), opened_by(NEW)) == (TOKENS, 0)
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert "payments.Payment: 2 resealed, 0 had" in reseal()
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    assert (opened_by(OLD), opened_by(NEW)) == (0, TOKENS)
+    assert shop.get(f"/v1/webhooks/{filled_database['webhook_id']}/secret").json()["secret"] == SECOND_SECRET
+    assert Endpoint.objects.get().signing_secrets(clock.now()) == [SECOND_SECRET, SECRET]
+    payment, movement = Payment.objects.get(), BankTransaction.objects.get()
+    assert (payment.client_bank_account, payment.payer_account) == (ACCOUNT, PAYER)
+    assert movement.payer_account == PAYER
+    assert PAYER.encode() in BankNotification.objects.get().body
+    assert movement.statement_line.line == credit_line(filled_database, movement.paid_at)
+    (connection,) = BankConnection.objects.all()
+    assert bank_connections.decrypt(connection).credentials.items() >= SCB_CONFIG.credentials.items()
+    again = ask(shop)
+    assert (again["Idempotent-Replayed"], again.json()["client_bank_account"]) == ("true", ACCOUNT)
+    assert IdempotencyKey.objects.get(key="order 17").pk == stored
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.slow
+def test_second_reseal_changes_nothing(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    reseal()
+    sealed = sorted(tokens())
+    assert "webhooks.Endpoint: 0 resealed, 2 had the newest key already" in reseal()
+    assert sorted(tokens()) == sealed
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.slow
+def test_interrupted_reseal_continues_on_next_run(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    with pytest.raises(CommandError, match="Interrupted") as interrupted:
+        reseal(CtrlC())
+    assert interrupted.value.returncode == 130
+    assert 0 < opened_by(NEW) < TOKENS
+    reseal()
+    assert opened_by(NEW) == TOKENS
+
+
+@pytest.mark.slow
+def test_reseal_names_rows_that_no_key_opens(
+    shop: Shop, filled_database: dict[str, str], settings: Settings
+) -> None:
+    lost = Payment.objects.get(pk=filled_database["payment_id"])
+    Payment.objects.update(
+        payer_account_sealed=crypto.seal(PAYER, context=lost.id, keys=[Fernet.generate_key().decode()])
+    )
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    for _ in range(2):
+        with pytest.raises(
+            CommandError, match=f"payments.Payment {lost.id} payer_account_sealed. Drop"
+        ) as output:
+            reseal()
+        assert TOKEN_START not in str(output.value)
+    # The key check too waits until everything is resealed.
+    assert opened_by(NEW) == TOKENS - 2
+
+
+@pytest.mark.parametrize("broken", ["ขยะ", "x", TOKEN_START])
+def test_reseal_names_malformed_tokens(shop: Shop, settings: Settings, broken: str) -> None:
+    payment = PaymentFactory.create(merchant=shop.merchant, payer_account_sealed=broken)
+    with pytest.raises(CommandError, match=payment.id):
+        reseal()
+    assert Payment.objects.get().payer_account_sealed == broken
+
+
+@pytest.mark.slow
+def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
+    many = PaymentFactory.build_batch(2 * resealing.BATCH_SIZE + 1, merchant=shop.merchant)
+    for payment in many:
+        payment.client_bank_account_sealed = crypto.seal(ACCOUNT, context=payment.id, keys=[OLD])
+    Payment.objects.bulk_create(many)
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert f"payments.Payment: {len(many)} resealed" in reseal()
+    assert {payment.client_bank_account for payment in Payment.objects.all()} == {ACCOUNT}
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.slow
+def test_reseal_shows_progress_only_on_terminal(settings: Settings) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    assert "\r" not in reseal()
+    assert f"payments.Payment [{'#' * 30}] 100 %" in reseal(Terminal())
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE reconciliation_banktransaction SET amount = amount + 1",
+        "UPDATE reconciliation_banktransaction SET match_result = 'unmatched'",
+        "DELETE FROM reconciliation_banktransaction",
+        "UPDATE reconciliation_banknotification SET result = 'repeat'",
+        "DELETE FROM reconciliation_banknotification",
+    ],
+)
+def test_reseal_may_change_only_sealed_columns_of_bank_records(attack: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL qr.resealing = 'on'")
+        with pytest.raises(DatabaseError, match=r"kept as its bank|never|matched once"), transaction.atomic():
+            cursor.execute(attack)
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.parametrize(
+    "column",
+    ["reconciliation_banktransaction.payer_account_sealed", "reconciliation_banknotification.body_sealed"],
+)
+def test_sealed_columns_of_bank_records_are_read_only(column: str) -> None:
+    table, name = column.split(".")
+    with pytest.raises(DatabaseError, match=r"kept as its bank|never|matched once"), transaction.atomic():
+        connection.cursor().execute(f"UPDATE {table} SET {name} = 'x'")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_secret_rotated_during_reseal_is_kept(settings: Settings) -> None:
+    """The token of the old key moves to the other column after the run has looked at the row."""
+    shop, renewed = open_shop("Race"), Event()
+    endpoint = make_endpoint(shop, secret=SECRET)
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+
+    def renew() -> None:
+        with transaction.atomic():
+            endpoints.rotate_secret(
+                merchant=shop.merchant, webhook_id=endpoint.id, now=clock.now(), secret=SECOND_SECRET
+            )
+            renewed.set()
+            wait_until(somebody_waits_for_a_lock, 60)
+
+    def run() -> None:
+        assert renewed.wait(60)
+        reseal()
+
+    run_concurrently(renew, run)
+    settings.FIELD_ENCRYPTION_KEYS = [NEW]
+    endpoint.refresh_from_db()
+    assert endpoint.signing_secrets(clock.now()) == [SECOND_SECRET, SECRET]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_reseals_reseal_each_token_once(settings: Settings) -> None:
+    shop = open_shop("Race")
+    for number in range(10):
+        shop.qr_code(client_bank_account=ACCOUNT, reference=str(number))
+    settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
+    one, other = run_concurrently(reseal, reseal)
+    counted = [
+        int(line.split()[1]) for output in (one, other) for line in output.splitlines() if "payments." in line
+    ]
+    assert sum(counted) == 10
+    assert opened_by(OLD) == 0

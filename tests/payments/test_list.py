@@ -1,0 +1,89 @@
+"""Read payments: two shapes, one list, its filters."""
+
+from datetime import datetime, timedelta
+
+import pytest
+import time_machine
+
+from tests.conftest import SandboxBankClient, Shop
+
+QR_KEYS = {
+    "payment_id", "qr_code_id", "status", "amount", "currency", "reference", "created_at", "completed_at",
+    "metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri",
+    "exceptions",
+}  # fmt: skip
+CARD_KEYS = {
+    "payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card",
+    "metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri",
+    "exceptions",
+}  # fmt: skip
+
+
+def test_each_path_form_has_its_own_shape_with_all_keys(shop: Shop) -> None:
+    payment_id = shop.qr_code()["payment_id"]
+    thai = shop.get(f"/Thai/v1/payments/{payment_id}").json()
+    plain = shop.get(f"/v1/payments/{payment_id}").json()
+    assert (set(thai), set(plain)) == (QR_KEYS, CARD_KEYS)
+    assert thai["completed_at"] is thai["reference"] is thai["metadata"] is plain["card"] is None
+
+
+def test_completed_at_is_the_banks_time(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        code = shop.qr_code()
+        paid_at = noon + timedelta(seconds=20)
+        clock.move_to(noon + timedelta(seconds=50))
+        bank.notify(code, paid_at=paid_at)
+        assert shop.payment(code["payment_id"])["completed_at"] == "2026-11-21T05:00:20.000Z"
+
+
+@pytest.mark.parametrize(
+    "payment_id", ["pay_unknown", "pay_000000000000000000000000000", "x", "qr_1", "%00", "%ff"]
+)
+def test_an_unknown_payment_is_not_found(shop: Shop, payment_id: str) -> None:
+    answer = shop.get(f"/Thai/v1/payments/{payment_id}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "payment_not_found")
+
+
+def test_the_list_is_newest_first_and_paged(shop: Shop, other_shop: Shop) -> None:
+    other_shop.qr_code()
+    made = [shop.qr_code()["payment_id"] for _ in range(5)]
+    everything = shop.get("/Thai/v1/payments").json()
+    assert (everything["total"], everything["limit"], everything["offset"]) == (5, 20, 0)
+    ids = [payment["payment_id"] for payment in everything["payments"]]
+    assert set(ids) == set(made)
+    times = [payment["created_at"] for payment in everything["payments"]]
+    assert times == sorted(times, reverse=True)
+    page = shop.get("/Thai/v1/payments?limit=2&offset=3").json()
+    assert [payment["payment_id"] for payment in page["payments"]] == ids[3:5]
+    assert page["total"] == 5
+    beyond = shop.get("/Thai/v1/payments?offset=999999").json()
+    assert (beyond["payments"], beyond["total"]) == ([], 5)
+
+
+def test_filters_narrow_the_list(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as clock:
+        paid = shop.qr_code(reference="A-1")
+        bank.notify(paid)
+        clock.move_to(noon + timedelta(days=1))
+        open_code = shop.qr_code(reference="A-2")
+
+        def found(query: str) -> list[str]:
+            return [row["payment_id"] for row in shop.get(f"/Thai/v1/payments?{query}").json()["payments"]]
+
+        assert found("status=succeeded") == [paid["payment_id"]]
+        assert found("status=refunded") == []
+        assert found("reference=A-2") == [open_code["payment_id"]]
+        assert found(f"qr_code_id={paid['qr_code_id']}") == [paid["payment_id"]]
+        assert found("start_date=2026-11-22") == [open_code["payment_id"]]
+        assert found("end_date=2026-11-21") == [paid["payment_id"]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["status=paid", "status=", "limit=0", "limit=101", "limit=x", "offset=-1", "limit=1&limit=2",
+     "start_date=x", "start_date=2026-11-22&end_date=2026-11-21", "limit=%D9%A1"],
+)  # fmt: skip
+def test_a_query_out_of_range_is_refused_never_clamped(shop: Shop, query: str) -> None:
+    answer = shop.get(f"/Thai/v1/payments?{query}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_parameters")
+    assert answer.json()["error"]["param"] == query.partition("=")[0]

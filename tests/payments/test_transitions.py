@@ -1,0 +1,102 @@
+"""The state machine, in the code and in the database."""
+
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from core import clock
+from payments.models import TRANSITIONS, IllegalTransition, Payment, PaymentStatus
+from tests.factories import PaymentFactory
+
+PAIRS = list(product(PaymentStatus, PaymentStatus))
+COMPLETED = {PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED}
+ROAD = {
+    PaymentStatus.PENDING: [],
+    PaymentStatus.SUCCEEDED: [PaymentStatus.SUCCEEDED],
+    PaymentStatus.FAILED: [PaymentStatus.FAILED],
+    PaymentStatus.EXPIRED: [PaymentStatus.EXPIRED],
+    PaymentStatus.REFUNDED: [PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED],
+}
+
+
+def payment_in(status: PaymentStatus) -> Payment:
+    payment: Payment = PaymentFactory()
+    for step in ROAD[status]:
+        back = payment.amount if step == PaymentStatus.REFUNDED else 0
+        payment.transition(
+            step, completed_at=clock.now() if step in COMPLETED else None, amount_refunded=back
+        )
+    return payment
+
+
+def update(payment: Payment, assignment: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE payments_payment SET {assignment} WHERE id = %s", [payment.id])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("start", "target"), [pair for pair in PAIRS if pair[0] != pair[1]])
+def test_code_and_database_allow_the_same_transitions(start: PaymentStatus, target: PaymentStatus) -> None:
+    payment = payment_in(start)
+    allowed = target in TRANSITIONS.get(start, set())
+    completed = "now()" if target in COMPLETED else "NULL"
+    assignment = f"status = '{target}', completed_at = {completed}"
+    if target == PaymentStatus.REFUNDED:
+        assignment += ", amount_refunded = amount"
+    if allowed:
+        update(payment, assignment)
+        return
+    with pytest.raises(DatabaseError, match="cannot change from"):
+        update(payment, assignment)
+    with pytest.raises(IllegalTransition):
+        payment.transition(target)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "amount = amount + 1",
+        "amount = 0",
+        "currency = 'USD'",
+        "qr_code_id = 'qr_000000000000000000000000000'",
+        "created_at = created_at - interval '1 day'",
+        "status = 'paid'",
+        "status = 'succeeded'",
+        "completed_at = now()",
+        "amount_refunded = amount + 1",
+        "amount_refunded = -1",
+        "amount_refunding = amount + 1",
+        "amount_refunding = -1",
+        "amount_refunding = 1",
+        "id = 'pay_000000000000000000000000000'",
+    ],
+)
+def test_the_database_refuses(attack: str) -> None:
+    payment = payment_in(PaymentStatus.PENDING)
+    with pytest.raises(DatabaseError):
+        update(payment, attack)
+
+
+@pytest.mark.django_db
+def test_a_payment_is_never_deleted() -> None:
+    payment = payment_in(PaymentStatus.PENDING)
+    with pytest.raises(DatabaseError, match=r"never deleted|is deleted"), transaction.atomic():
+        payment.delete()
+
+
+@pytest.mark.django_db
+def test_a_payment_is_not_born_expired_or_refunded() -> None:
+    for status in (PaymentStatus.EXPIRED, PaymentStatus.REFUNDED):
+        completed_at = clock.now() if status in COMPLETED else None
+        with pytest.raises(DatabaseError, match="cannot begin"), transaction.atomic():
+            PaymentFactory(status=status, completed_at=completed_at)
+
+
+def test_status_by_the_clock_turns_at_the_very_instant() -> None:
+    now = clock.now()
+    payment = Payment(status=PaymentStatus.PENDING, expires_at=now)
+    assert payment.status_at(now - timedelta(milliseconds=1)) == PaymentStatus.PENDING
+    assert payment.status_at(now) == PaymentStatus.EXPIRED

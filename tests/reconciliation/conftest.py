@@ -1,0 +1,19 @@
+import pytest
+
+from reconciliation.slips import pictures
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import Till
+from tests.transfers.conftest import served_by
+
+__all__ = ["served_by"]
+
+
+@pytest.fixture
+def till(shop: Shop, bank: SandboxBankClient) -> Till:
+    return Till(shop, bank)
+
+
+@pytest.fixture
+def pictures_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader goes last on a busy machine: the clock then says nothing of the picture."""
+    monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 120.0)

@@ -1,0 +1,383 @@
+"""Staff decide about money that waits: one click to ask, one to confirm, kept with who and why."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+
+from banks import ReportedTransfer, TransferResult
+from core import clock
+from payments.models import Payment
+from reconciliation.exceptions import actions
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.reconciliation.console import (
+    EXCEPTIONS_URL,
+    ExceptionBuilder,
+    exception_url,
+    get_page,
+    staff_client,
+)
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+from transfers.models import Transfer
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+WHY = "The customer showed <b>the receipt</b> of the shop."
+ACCOUNT = {"bank_code": "KBANK", "bank_account": "4051234567", "account_name": "สมหญิง ใจดี"}
+SLUGS = ["accept", "attach", "send-back", "send-to", "manual-return", "dismiss", "credit"]
+
+
+@pytest.fixture
+def odd(shop: Shop, bank: SandboxBankClient) -> ExceptionBuilder:
+    return ExceptionBuilder(shop, bank)
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction", "resolve_exception")
+
+
+def act_page(subject_id: str, slug: str) -> str:
+    return f"{EXCEPTIONS_URL}{subject_id}/act/{slug}/"
+
+
+def ask(client: Client, subject_id: str, slug: str, **query: str) -> str:
+    """The page that follows the first click."""
+    return unescape(client.get(act_page(subject_id, slug), query, follow=True).content.decode())
+
+
+def confirm(client: Client, subject_id: str, slug: str, **fields: str) -> str:
+    """The page that follows the second click."""
+    posted = {"note": WHY, "sure": "yes"} | fields
+    answer = client.post(act_page(subject_id, slug), posted, follow=True)
+    assert answer.status_code == 200
+    return unescape(answer.content.decode())
+
+
+def buttons(client: Client, subject_id: str) -> list[str]:
+    found = re.findall(r'href="[^"]*/act/([a-z-]+)/"', get_page(client, exception_url(subject_id)))
+    return [slug for slug in SLUGS if slug in found]
+
+
+def status(payment_id: str) -> tuple[str, int]:
+    payment = Payment.objects.get(pk=payment_id)
+    return payment.status, payment.received
+
+
+def metrics(client: Client) -> str:
+    return str(client.get("/metrics").content.decode())
+
+
+def test_page_shows_only_the_allowed_actions(odd: ExceptionBuilder, malee: Client) -> None:
+    odd.bank.post(b"garbage")
+    assert buttons(malee, odd.mismatch().id) == ["accept", "send-back", "send-to", "manual-return"]
+    assert buttons(malee, odd.late().id) == ["accept", "send-back", "send-to", "manual-return"]
+    assert buttons(malee, odd.unmatched().id) == ["send-back", "send-to", "manual-return"]
+    assert buttons(malee, odd.duplicate().id) == ["send-back", "send-to", "manual-return"]
+    assert buttons(malee, BankNotification.objects.get(result="unreadable").id) == ["dismiss"]
+    assert buttons(malee, odd.told(odd.shop.qr_code(), type="reversal").id) == ["dismiss"]
+    assert buttons(malee, odd.told(odd.shop.qr_code()).id) == []
+
+
+def test_staff_accept_a_wrong_amount(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch(149_900)
+    said = ask(malee, movement.id, "accept")
+    assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in said
+    assert "with the 1,499.00 THB that came in" in said
+    assert f"Accepted: 1,499.00 THB at sandbox ({movement.id})." in confirm(malee, movement.id, "accept")
+    assert status(movement.payment_id) == ("succeeded", 149_900)
+    done = Resolution.objects.get()
+    assert (done.subject_id, done.type, done.actor, done.note) == (movement.id, "accepted", "malee", WHY)
+    entry = LogEntry.objects.get()
+    assert (entry.user.username, entry.object_id) == ("malee", movement.id)
+
+
+def test_staff_accept_late_money(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.late()
+    assert "succeeds with this 1,500.00 THB" in ask(malee, movement.id, "accept")
+    confirm(malee, movement.id, "accept")
+    assert status(movement.payment_id) == ("succeeded", 150_000)
+
+
+def test_staff_attach_money_to_a_candidate_payment_with_one_click(
+    odd: ExceptionBuilder, malee: Client
+) -> None:
+    code = odd.shop.qr_code()
+    movement = odd.told(code, reference1="NOBODYKNOWSTHIS00000")
+    offered = re.findall(r'/act/attach/\?payment=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
+    assert offered == [code["payment_id"]]
+    said = ask(malee, movement.id, "attach", payment=offered[0])
+    assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in said
+    assert "Attached" in confirm(malee, movement.id, "attach", payment=offered[0]).replace(
+        "attached", "Attached"
+    )
+    assert status(code["payment_id"]) == ("succeeded", 150_000)
+    assert "It was attached to payment" in get_page(malee, exception_url(movement.id))
+
+
+@pytest.mark.parametrize("typed", ["pay_" + "0" * 27, "pay_1", "<script>", "rcp_" + "0" * 27])
+def test_attach_refuses_an_id_that_is_not_a_payment(odd: ExceptionBuilder, malee: Client, typed: str) -> None:
+    movement = odd.unmatched()
+    assert "There is no payment with this id." in ask(malee, movement.id, "attach", payment=typed)
+    confirm(malee, movement.id, "attach", payment=typed)
+    assert not Resolution.objects.exists()
+
+
+def test_attach_refuses_a_paid_payment(odd: ExceptionBuilder, malee: Client) -> None:
+    code = odd.shop.qr_code()
+    odd.told(code)
+    movement = odd.unmatched()
+    confirm(malee, movement.id, "attach", payment=code["payment_id"])
+    assert not Resolution.objects.exists()
+    assert BankTransaction.objects.get(pk=movement.id).resolution_state == ""
+
+
+def test_paid_payment_is_not_offered_as_candidate(odd: ExceptionBuilder, malee: Client) -> None:
+    code = odd.shop.qr_code()
+    odd.told(code)
+    movement = odd.told(code)
+    page = get_page(malee, exception_url(movement.id))
+    assert "same reference" in page
+    assert "?payment=" not in page
+    assert "is succeeded" in ask(malee, movement.id, "attach", payment=code["payment_id"])
+
+
+def test_staff_send_money_back_to_the_payer(
+    odd: ExceptionBuilder, malee: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-77")])
+    movement = odd.unmatched()
+    said = ask(malee, movement.id, "send-back")
+    assert "1,500.00 THB is sent back to the payer, Somchai Jaidee, account xxxxxx7890 at 014 Siam" in said
+    assert "1234567890" not in said
+    confirm(malee, movement.id, "send-back")
+    order = Transfer.objects.get()
+    assert (order.account, order.amount, order.purpose) == ("1234567890", 150_000, "return")
+    transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
+    page = get_page(malee, exception_url(movement.id))
+    made = Return.objects.get()
+    for shown in (made.id, "Completed", "b-77", "It was sent back.", "malee", "xxxxxx7890 at 014 Siam"):
+        assert shown in page
+
+
+def test_rejected_return_reopens_the_exception(
+    odd: ExceptionBuilder, malee: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by(sends=[TransferResult("failed", failure_code="account_closed")])
+    movement = odd.unmatched()
+    confirm(malee, movement.id, "send-back")
+    assert "0 exceptions" in get_page(malee, EXCEPTIONS_URL)
+    transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
+    assert "Unknown reference. It could not be sent back: account_closed." in get_page(malee, EXCEPTIONS_URL)
+    assert buttons(malee, movement.id) == ["send-back", "send-to", "manual-return"]
+
+
+def test_return_to_another_account_needs_a_second_confirmation(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.duplicate()
+    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | {"note": WHY})
+    said = unescape(look.content.decode())
+    assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in said
+    assert "no-store" in look.headers["Cache-Control"]
+    assert not Resolution.objects.exists()
+    confirm(malee, movement.id, "send-to", **ACCOUNT)
+    order = Transfer.objects.get(purpose="return")
+    assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"bank_code": "XYZ"}, "There is no such bank."),
+        ({"bank_account": "405123456"}, ""),
+        ({"bank_account": "40512345678"}, "has 10 digits and nothing else"),
+        ({"bank_account": "405-123456-7"}, ""),
+        ({"account_name": ""}, "This field is required."),
+        ({"note": " "}, "This field is required."),
+        ({"note": "x" * 501}, "at most 500 characters"),
+    ],
+)
+def test_return_account_is_validated(
+    odd: ExceptionBuilder, malee: Client, change: dict[str, str], words: str
+) -> None:
+    movement = odd.unmatched()
+    page = confirm(malee, movement.id, "send-to", **ACCOUNT | change)
+    assert "errorlist" in page
+    assert words in page
+    assert not Resolution.objects.exists()
+
+
+def test_return_without_payer_account_needs_an_entered_account(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.unmatched(payer_bank_code="999")
+    assert buttons(malee, movement.id) == ["send-to", "manual-return"]
+    assert "not possible" in ask(malee, movement.id, "send-back")
+
+
+def test_staff_record_a_manual_return(odd: ExceptionBuilder, malee: Client, settings: Any) -> None:
+    movement = odd.unmatched()
+    settings.SANDBOX_BANK_SECRET = ""
+    assert buttons(malee, movement.id) == ["manual-return"]
+    assert "You have sent 1,500.00 THB back at the bank yourself" in ask(malee, movement.id, "manual-return")
+    assert "errorlist" in confirm(malee, movement.id, "manual-return")
+    confirm(malee, movement.id, "manual-return", bank_reference="FT-2611-001")
+    made = Return.objects.get()
+    assert (made.is_manual, made.bank_reference, made.status) == (True, "FT-2611-001", "completed")
+    page = get_page(malee, exception_url(movement.id))
+    assert "FT-2611-001" in page
+    assert "sent manually" in page
+
+
+def test_staff_dismiss_a_bank_message(odd: ExceptionBuilder, malee: Client) -> None:
+    odd.bank.post(b"garbage")
+    notification = BankNotification.objects.get()
+    assert "No money moves" in ask(malee, notification.id, "dismiss")
+    assert 'notification_exceptions{money="sandbox"} 1.0' in metrics(malee)
+    assert "0 exceptions" in confirm(malee, notification.id, "dismiss")
+    assert 'notification_exceptions{money="sandbox"} 0.0' in metrics(malee)
+    assert "by malee" in get_page(malee, exception_url(notification.id))
+
+
+def test_staff_credit_a_returned_refund_to_the_merchant(
+    shop: Shop, bank: SandboxBankClient, malee: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by(sends=[TransferResult("succeeded")])
+    counter = RefundShop(shop, bank)
+    refund = counter.refund(counter.paid())
+    send_due_refunds()
+    transfers.apply_notification(
+        ReportedTransfer(refund["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
+    )
+    said = ask(malee, refund["refund_id"], "credit")
+    assert "The 1,500.00 THB that the bank returned is added to the balance of Somtam House." in said
+    assert "0 exceptions" in confirm(malee, refund["refund_id"], "credit")
+    assert 'refunds_returned_open{money="sandbox"} 0.0' in metrics(malee)
+    assert counter.balance() == (150_000, 0)
+
+
+def test_pasted_payment_id_may_have_spaces(odd: ExceptionBuilder, malee: Client) -> None:
+    payment_id = odd.shop.qr_code()["payment_id"]
+    movement = odd.unmatched()
+    assert f"Payment {payment_id} of" in ask(malee, movement.id, "attach", payment=f" {payment_id}\t")
+
+
+def links(client: Client, path: str) -> dict[str, str]:
+    """Of a page, by what they say; of those that say the same the first."""
+    found = re.findall(r'<a[^>]* href="([^"]+)"[^>]*>([^<]+)</a>', get_page(client, path))
+    return {text: unescape(href) for href, text in reversed(found)}
+
+
+def test_after_an_action_the_list_keeps_its_filters(odd: ExceptionBuilder, malee: Client) -> None:
+    movement, filtered = odd.mismatch(), f"{EXCEPTIONS_URL}?reason=amount_mismatch"
+    case = links(malee, filtered)["Wrong amount: 1.00 THB too little, 1,500.00 THB expected."]
+    accept = links(malee, case)["Accept"]
+    assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
+    assert links(malee, accept)["Cancel"] == case
+    first, second = (malee.post(accept, {"note": WHY}).headers["Location"] for _ in range(2))
+    assert (first, second) == (filtered, case)
+    assert BankTransaction.objects.get(pk=movement.id).resolution_state == "accepted"
+
+
+def test_second_click_changes_nothing_and_names_who_resolved_it(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch()
+    confirm(malee, movement.id, "accept")
+    balance = odd.shop.get("/v1/balance").json()
+    somsak = staff_client("somsak", "view_banktransaction", "resolve_exception")
+    for client in (malee, somsak):
+        assert "malee" in confirm(client, movement.id, "accept")
+        assert "not possible" in ask(client, movement.id, "accept")
+    confirm(somsak, movement.id, "send-back")
+    assert (Resolution.objects.count(), LogEntry.objects.count(), Return.objects.count()) == (1, 1, 0)
+    assert odd.shop.get("/v1/balance").json() == balance
+
+
+def test_note_of_staff_is_escaped_on_the_page(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch()
+    confirm(malee, movement.id, "accept")
+    assert "The customer showed &lt;b&gt;the receipt&lt;/b&gt;" in get_page(malee, exception_url(movement.id))
+
+
+def test_payer_name_is_escaped_on_the_confirmation_page(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch(payer_name="<script>alert(1)</script>")
+    for slug in ("accept", "send-back", "send-to"):
+        page = malee.get(act_page(movement.id, slug)).content.decode()
+        assert "<script>alert" not in page
+
+
+def test_opening_the_confirmation_page_changes_nothing(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch()
+    for slug in SLUGS:
+        ask(malee, movement.id, slug)
+    assert not Resolution.objects.exists()
+    assert status(movement.payment_id) == ("pending", 150_000)
+
+
+def test_view_permission_does_not_allow_actions(odd: ExceptionBuilder) -> None:
+    movement, onlooker = odd.mismatch(), staff_client("onlooker", "view_banktransaction")
+    assert buttons(onlooker, movement.id) == []
+    for slug in SLUGS:
+        assert onlooker.get(act_page(movement.id, slug)).status_code == 403
+        assert onlooker.post(act_page(movement.id, slug), {"note": WHY}).status_code == 403
+    assert not Resolution.objects.exists()
+
+
+def test_actions_need_a_csrf_token(odd: ExceptionBuilder, malee: Client) -> None:
+    movement = odd.mismatch()
+    guarded = Client(enforce_csrf_checks=True)
+    guarded.force_login(User.objects.get(username="malee"))
+    assert guarded.post(act_page(movement.id, "accept"), {"note": WHY}).status_code == 403
+    assert not Resolution.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("subject", "slug"), [("rcp_" + "0" * 27, "accept"), ("x", "accept"), (None, "nothing")]
+)
+def test_unknown_exception_or_action_is_not_found(
+    odd: ExceptionBuilder, malee: Client, subject: str | None, slug: str
+) -> None:
+    path = act_page(subject or odd.mismatch().id, slug)
+    assert malee.get(path).status_code == 404
+    assert malee.post(path, {"note": WHY}).status_code == 404
+
+
+def test_action_for_another_kind_of_exception_is_not_found(odd: ExceptionBuilder, malee: Client) -> None:
+    odd.bank.post(b"garbage")
+    message, money = BankNotification.objects.get().id, odd.mismatch().id
+    wrong = [
+        (money, "keep"),
+        *((message, slug) for slug in set(actions.ACTIONS_BY_SLUG) - {"dismiss", "reopen"}),
+    ]
+    filled = {"note": WHY, "payment": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    for subject, slug in wrong:
+        assert malee.get(act_page(subject, slug)).status_code == 404, slug
+        assert malee.post(act_page(subject, slug), filled).status_code == 404, slug
+    assert not Resolution.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_people_at_once_resolve_an_exception_once(db: None) -> None:
+    odd = ExceptionBuilder(open_shop("Race"), SandboxBankClient(Client()))
+    clients = [
+        staff_client(name, "view_banktransaction", "resolve_exception") for name in ("malee", "somsak")
+    ]
+    for _ in range(3):
+        movement = odd.mismatch()
+        acts: list[Callable[[], str]] = [
+            partial(confirm, clients[0], movement.id, "accept"),
+            partial(confirm, clients[1], movement.id, "send-back"),
+        ]
+        run_concurrently(*acts)
+        (done,) = Resolution.objects.filter(subject_id=movement.id)
+        assert LogEntry.objects.filter(object_id=movement.id).get().user.username == done.actor
+        paid = status(movement.payment_id)[0] == "succeeded"
+        assert (paid, Return.objects.filter(movement=movement).count()) == (
+            (True, 0) if done.type == "accepted" else (False, 1)
+        )

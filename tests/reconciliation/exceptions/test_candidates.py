@@ -1,0 +1,223 @@
+"""Which payment money may be meant for: how references go wrong, and what is near enough to show."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from core import thaiqr
+from payments.models import Payment
+from reconciliation.exceptions import candidates
+from reconciliation.exceptions.candidates import Candidate
+from reconciliation.exceptions.similarity import Similarity, compare, edit_distance, fragments, spellings
+from reconciliation.models import BankTransaction
+from tests.conftest import SandboxBankClient, Shop
+
+OURS = "7K2M0Q9XSB41ZC8TGLI5"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (OURS, Similarity(60, "same reference")),
+        (OURS.lower(), Similarity(55, "same reference in lower case or with other signs")),
+        ("7K2M 0Q9X-SB41 ZC8T GLI5", Similarity(55, "same reference in lower case or with other signs")),
+        ("7K2MOQ9XSB41ZC8TGLI5", Similarity(50, "reference differs in 1 character (O for 0)")),
+        ("7K2MOQ9XSB4IZC8TGLI5", Similarity(50, "reference differs in 2 characters (O for 0, I for 1)")),
+        ("7K2M0Q9X581ZC8TGLI5", None),  # three changes
+        ("7K2M0Q9X5B41ZCBTGLI5", Similarity(50, "reference differs in 2 characters (5 for S, B for 8)")),
+        ("7K2M0Q9XSB41ZC8TGLI7", Similarity(45, "reference differs in 1 character")),
+        ("7K2M0Q9XSB41ZC8TGLI", Similarity(45, "reference differs in 1 character")),
+        ("7K2M0Q9XSB41ZC8TGLI55", Similarity(45, "reference differs in 1 character")),
+        ("7KM20Q9XSB41ZC8TGLI5", Similarity(35, "reference differs in 2 characters")),
+        ("7K2MOQ9XSB41ZC8TGLI7", Similarity(35, "reference differs in 2 characters")),
+        (OURS[:12], Similarity(40, "reference cut short to 12 characters")),
+        (OURS[3:], Similarity(40, "reference cut short to 17 characters")),
+        (OURS + "ABC", Similarity(40, "reference with 3 characters more")),
+        (OURS[:5], None),
+        ("", None),
+        ("A" * 20, None),
+        ("ส้มตำ", None),
+    ],
+)
+def test_similarity_explains_the_difference_between_references(
+    given: str, expected: Similarity | None
+) -> None:
+    assert compare(given, OURS) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [
+        ("", "", 0), ("A", "", 1), ("AB", "", 2), ("ABC", "", None), ("ABC", "ABC", 0), ("ABC", "ABD", 1),
+        ("ABC", "BC", 1), ("ABC", "ACB", 2), ("ABCDEF", "ABXDEY", 2), ("ABCDEF", "BADCFE", None),
+    ],
+)  # fmt: skip
+def test_edit_distance_is_counted_up_to_two(one: str, other: str, count: int | None) -> None:
+    assert edit_distance(one, other) == edit_distance(other, one) == count
+
+
+def test_spellings_begin_with_the_reported_reference_and_are_limited() -> None:
+    assert spellings("ab-x") == ["ab-x", "ABX", "A8X"]
+    assert spellings("") == []
+    assert 50 < len(spellings("O0I1S5B8" * 4)) <= 200
+
+
+@pytest.mark.parametrize("given", [OURS[:12], OURS.lower(), OURS[2:], "X" + OURS[:10] + "Y" + OURS[10:]])
+def test_similar_references_share_a_fragment(given: str) -> None:
+    assert any(piece in OURS for piece in fragments(given))
+
+
+def told(bank: SandboxBankClient, code: dict[str, Any], **changes: Any) -> BankTransaction:
+    """The bank transaction of money that came for a code, changed."""
+    notification = bank.notification(code, **changes)
+    bank.post(notification)
+    movement: BankTransaction = BankTransaction.objects.get(
+        bank_transaction_id=notification["transaction_id"]
+    )
+    return movement
+
+
+def nearest(movement: BankTransaction) -> list[Candidate]:
+    return candidates.find([movement])[movement.id]
+
+
+def reference(code: dict[str, Any]) -> str:
+    return thaiqr.parse(code["qr_data"]).reference1 or ""
+
+
+@pytest.fixture
+def at_noon(noon: datetime) -> Any:
+    with time_machine.travel(noon, tick=False) as clock:
+        yield clock
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (str.lower, "same reference in lower case or with other signs"),
+        (lambda text: f"{text[:10]} {text[10:]}", "same reference in lower case or with other signs"),
+        (lambda text: text[:9] + ("A" if text[9] != "A" else "C") + text[10:], "differs in 1 character"),
+        (lambda text: text[:-1], "differs in 1 character"),
+        (lambda text: text[:12], "cut short to 12 characters"),
+        (lambda text: text + "777", "with 3 characters more"),
+    ],
+)
+def test_changed_reference_finds_its_payment(
+    shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime, spoil: Any, words: str
+) -> None:
+    shop.qr_code(amount=99_900)
+    code = shop.qr_code()
+    at_noon.move_to(noon + timedelta(minutes=2))
+    near = nearest(told(bank, code, reference1=spoil(reference(code))))
+    assert [each.payment.id for each in near] == [code["payment_id"]]
+    assert near[0].explanation.startswith("same amount, code made 2 minutes before the money")
+    assert words in near[0].explanation
+
+
+@pytest.mark.django_db
+def test_confusable_characters_find_codes_of_any_age(
+    shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.references.ids.random_text", lambda length, alphabet="": OURS[:length])
+    code = shop.qr_code()
+    monkeypatch.undo()
+    confused = reference(code).replace("0Q9XS", "OQ9X5")
+    at_noon.move_to(noon + timedelta(days=40))
+    (near,) = nearest(told(bank, code, reference1=confused))
+    assert near.payment.id == code["payment_id"]
+    assert (
+        "code made 40 days before the money, reference differs in 2 characters (O for 0, 5 for S)"
+        in near.explanation
+    )
+
+
+def test_same_amount_is_a_candidate_and_the_newer_code_comes_first(
+    shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
+) -> None:
+    early, other = shop.qr_code(), shop.qr_code(amount=150_001)
+    at_noon.move_to(noon + timedelta(minutes=50))
+    late = shop.qr_code()
+    at_noon.move_to(noon + timedelta(minutes=52))
+    near = nearest(told(bank, late, reference1="NOBODYKNOWSTHIS00000"))
+    assert [each.payment.id for each in near] == [late["payment_id"], early["payment_id"]]
+    assert near[0].explanation == "same amount, code made 2 minutes before the money, another reference"
+    assert other["payment_id"] not in [each.payment.id for each in near]
+
+
+def test_candidates_with_the_same_score_are_sorted_by_time(
+    shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
+) -> None:
+    made = []
+    for minute in (7, 1, 4, 9, 2, 6, 3):
+        at_noon.move_to(noon + timedelta(minutes=minute))
+        made.append((minute, shop.qr_code()))
+    at_noon.move_to(noon + timedelta(minutes=10))
+    near = nearest(told(bank, made[0][1], reference1="NOBODYKNOWSTHIS00000"))
+    latest = [code["payment_id"] for _, code in sorted(made, key=lambda each: -each[0])]
+    assert [each.payment.id for each in near] == latest[: candidates.MAX_CANDIDATES]
+
+
+def test_same_reference_scores_higher_than_same_amount(shop: Shop, bank: SandboxBankClient) -> None:
+    meant = shop.qr_code(amount=150_100)
+    shop.qr_code()
+    near = nearest(told(bank, meant, satang=150_000))
+    assert near[0].payment.id == meant["payment_id"]
+    assert near[0].explanation.startswith("1.00 THB too little")
+    assert near[0].explanation.endswith("same reference")
+
+
+def test_money_paid_twice_has_unpaid_candidates(shop: Shop, bank: SandboxBankClient) -> None:
+    paid, unpaid = shop.qr_code(), shop.qr_code()
+    bank.notify(paid)
+    near = nearest(told(bank, paid))
+    assert [(each.payment.id, each.is_unpaid) for each in near] == [
+        (paid["payment_id"], False),
+        (unpaid["payment_id"], True),
+    ]
+
+
+def test_candidate_explains_another_biller_id(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code()
+    (near,) = nearest(told(bank, code, biller_id="099999999999999"))
+    assert near.payment.id == code["payment_id"]
+    assert near.explanation.endswith("same reference, another biller id")
+
+
+def test_unrelated_payments_are_no_candidates(
+    shop: Shop, other_shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
+) -> None:
+    """Neither a rival's code, nor one of weeks ago, nor a paid one, nor one made long after the money."""
+    other_shop.qr_code()
+    old = shop.qr_code()
+    at_noon.move_to(noon + timedelta(days=8))
+    bank.notify(shop.qr_code())
+    movement = told(bank, old, reference1="NOBODYKNOWSTHIS00000")
+    at_noon.move_to(noon + timedelta(days=8, minutes=30))
+    shop.qr_code()
+    assert nearest(movement) == []
+
+
+def test_payments_of_another_bank_are_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
+    type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(mode="live", bank="scb")
+    assert nearest(told(bank, shop.qr_code())) == []
+
+
+def test_reversal_has_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
+    movement = told(bank, shop.qr_code(), type="reversal")
+    assert candidates.find([movement]) == {}
+
+
+@pytest.mark.slow
+def test_candidates_of_many_bank_transactions_take_two_queries(
+    shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
+) -> None:
+    for number in range(12):
+        bank.notify(shop.qr_code(amount=10_000 + number % 3), reference1=f"NOBODYKNOWSTHIS{number:05}")
+    movements = list(BankTransaction.objects.all())
+    with django_assert_num_queries(2):
+        found = candidates.find(movements)
+    assert all(near.payment.amount == near.code.payment.amount for each in found.values() for near in each)
+    assert {len(each) for each in found.values()} == {4}
+    assert Payment.objects.count() == 12

@@ -1,0 +1,225 @@
+"""A bank that never answers about money out: staff ask it, and end the order by what it told them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.db import DatabaseError, transaction
+from django.db.models import F
+from django.test import Client
+
+from banks import ReportedTransfer, TransferResult
+from core import clock
+from reconciliation.exceptions import order_completion
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop
+from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
+from tests.withdrawals import builders as withdrawals
+from transfers import services as transfers
+from transfers.models import Transfer, TransferState
+from transfers.schedule import OVERDUE_AFTER
+from webhooks.models import Event
+
+Serving = Callable[..., Bank]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+LISTED = "/admin/transfers/transfer/"
+
+
+def staff(name: str, *permissions: str) -> Client:
+    user = User.objects.create_user(name, is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_transfer", *permissions]))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff("malee", "complete_transfer")
+
+
+@pytest.fixture
+def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+    return RefundShop(shop, bank)
+
+
+@pytest.fixture
+def silent(served_by: Serving) -> Bank:
+    """A bank that takes every order and never says what became of it."""
+    return served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
+
+
+def act(client: Client, action: str, transfer: Transfer) -> str:
+    """Choose it in the list and click; the page that follows."""
+    chosen = {"action": action, "_selected_action": [transfer.id]}
+    answer = client.post(LISTED, chosen, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def told_ago(wait: timedelta = OVERDUE_AFTER) -> Transfer:
+    """The one transfer, after the bank was told of it so long ago."""
+    Transfer.objects.update(submitted_at=F("submitted_at") - wait)
+    transfer: Transfer = Transfer.objects.get()
+    assert transfer.state == TransferState.SUBMITTED
+    return transfer
+
+
+def withdrawn(counter: RefundShop) -> dict[str, Any]:
+    """A withdrawal of 1,000.00 of 1,500.00 THB that the bank was told of."""
+    counter.paid()
+    made = withdrawals.withdrawn(counter.shop)
+    withdrawals.send_due_withdrawals(2)
+    return made
+
+
+def refunded(counter: RefundShop) -> dict[str, Any]:
+    """A refund of 1,000.00 of 1,500.00 THB that the bank was told of."""
+    made = counter.refund(counter.paid(), amount=100_000, destination=PAYEE)
+    send_due_refunds(2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "code", "balance"),
+    [
+        ("never_arrived", "failed", "never_arrived", (150_000, 0)),
+        ("arrived", "succeeded", None, (50_000, 0)),
+    ],
+)
+def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
+    counter: RefundShop, silent: Bank, malee: Client, action: str, status: str, code: str | None, balance: Any
+) -> None:
+    made = withdrawn(counter)
+    assert counter.balance() == (50_000, 100_000)
+    assert f"{status}." in act(malee, action, told_ago())
+    ended = withdrawals.fetch_withdrawal(counter.shop, made)
+    assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
+    assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
+    assert (Transfer.objects.get().completed_by, len(silent.sent)) == ("malee", 1)
+    entry = LogEntry.objects.get()
+    assert (entry.user.username, entry.object_id) == ("malee", made["withdrawal_id"])
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "code", "balance", "history"),
+    [
+        ("never_arrived", "failed", "never_arrived", (150_000, 0), "failed"),
+        ("arrived", "completed", None, (50_000, 0), "succeeded"),
+    ],
+)
+def test_staff_complete_an_overdue_refund_as_the_bank_says(
+    counter: RefundShop,
+    silent: Bank,
+    malee: Client,
+    action: str,
+    status: str,
+    code: str | None,
+    balance: Any,
+    history: str,
+) -> None:
+    made = refunded(counter)
+    act(malee, action, told_ago())
+    ended = counter.read(made)
+    assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
+    assert [entry[0] for entry in counter.history()] == [history]
+    assert Event.objects.filter(subject_id=made["refund_id"], type=f"refund.{status}").count() == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("arrived", "never_arrived"), ("never_arrived", "arrived")])
+def test_a_second_click_changes_nothing(
+    counter: RefundShop, silent: Bank, malee: Client, first: str, second: str
+) -> None:
+    made = withdrawn(counter)
+    transfer = told_ago()
+    act(malee, first, transfer)
+    ended = withdrawals.fetch_withdrawal(counter.shop, made)
+    somsak = staff("somsak", "complete_transfer")
+    for again in (first, second):
+        assert "nothing changed" in act(somsak, again, transfer)
+    assert withdrawals.fetch_withdrawal(counter.shop, made) == ended
+    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("malee", 1)
+
+
+def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
+    counter: RefundShop, silent: Bank, malee: Client
+) -> None:
+    counter.paid()
+    made = withdrawals.withdrawn(counter.shop)
+    for action in ("arrived", "never_arrived"):
+        assert "nothing changed" in act(malee, action, Transfer.objects.get())
+    assert withdrawals.fetch_withdrawal(counter.shop, made) == made
+
+
+def test_order_that_the_bank_answered_cannot_be_completed_by_staff(
+    counter: RefundShop, served_by: Serving, malee: Client
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1")])
+    made = withdrawn(counter)
+    Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
+    assert "nothing changed" in act(malee, "never_arrived", Transfer.objects.get())
+    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "succeeded"
+
+
+def test_order_that_is_not_overdue_cannot_be_completed_by_staff(
+    counter: RefundShop, silent: Bank, malee: Client
+) -> None:
+    made = withdrawn(counter)
+    soon = told_ago(OVERDUE_AFTER - timedelta(minutes=1))
+    assert "nothing changed" in act(malee, "never_arrived", soon)
+    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
+
+
+@pytest.mark.parametrize("action", ["arrived", "never_arrived"])
+def test_view_permission_does_not_allow_completing_orders(
+    counter: RefundShop, silent: Bank, action: str
+) -> None:
+    made = withdrawn(counter)
+    act(staff("intern", "change_transfer"), action, told_ago())
+    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
+    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("", 0)
+
+
+def test_bank_that_contradicts_a_manual_completion_makes_an_exception(
+    counter: RefundShop, silent: Bank, malee: Client
+) -> None:
+    made = withdrawn(counter)
+    transfer = told_ago()
+    act(malee, "never_arrived", transfer)
+    assert (
+        transfers.classify_notification(ReportedTransfer(transfer.id, "succeeded"), bank="sandbox")
+        == "conflict"
+    )
+    withdrawals.send_due_withdrawals(2)
+    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "failed"
+
+
+def test_actor_of_a_manual_completion_is_stored(counter: RefundShop, silent: Bank, malee: Client) -> None:
+    withdrawn(counter)
+    transfer = told_ago()
+    with pytest.raises(DatabaseError), transaction.atomic():
+        Transfer.objects.update(completed_by="somsak")
+    act(malee, "arrived", transfer)
+    with pytest.raises(DatabaseError, match="names who ended it"), transaction.atomic():
+        Transfer.objects.update(completed_by="somsak")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_manual_completions_count_once(counter: RefundShop, silent: Bank) -> None:
+    withdrawn(counter)
+    transfer = told_ago()
+
+    def settle(word: TransferResult) -> bool:
+        try:
+            order_completion.complete_by_staff(transfer.id, word, actor="malee", now=clock.now())
+        except transfers.NotOverdue:
+            return False
+        return True
+
+    arrived = [lambda: settle(transfers.ARRIVED)] * 4
+    assert sum(run_concurrently(*arrived, *[lambda: settle(transfers.NEVER_ARRIVED)] * 4)) == 1
+    assert counter.balance() in [(50_000, 0), (150_000, 0)]

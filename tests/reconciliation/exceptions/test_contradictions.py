@@ -1,0 +1,273 @@
+"""An answer of a bank or an acquirer that contradicts our record is one exception until staff end it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from banks import ChargeResult, TransferResult
+from core import clock
+from payments import cards
+from payments.models import Payment
+from reconciliation.exceptions import card_contradictions, explanations, order_completion, resolutions
+from reconciliation.exceptions.resolutions import ActionNotAllowed
+from reconciliation.inquiries import services as inquiries
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    ReconciliationException,
+    ReportSource,
+    Resolution,
+)
+from reconciliation.notifications import intake
+from tests.conftest import Shop
+from tests.reconciliation.cast import WHY, Till, parsed
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.refunds.builders import send_due_refunds
+from tests.refunds.test_database_rules import NOT_ALLOWED, sqlstate
+from tests.transfers.builders import Bank
+from tests.withdrawals import builders as withdrawals
+from transfers import completion
+from transfers.models import TransferContradiction
+
+Serving = Callable[..., Bank]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
+SENT, NOT_SENT = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1")
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction", "resolve_exception")
+
+
+@pytest.fixture
+def failed_card(shop: Shop, settings: Any) -> Payment:
+    """A card payment of 1,500.00 THB that failed here."""
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
+    made = cards.draft(merchant=shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+    cards.store(made)
+    settle(made.payment, ChargeResult("not_sent"))
+    assert made.payment.status == "failed"
+    return made.payment
+
+
+def settle(payment: Payment, said: ChargeResult) -> None:
+    with transaction.atomic():
+        cards.complete(payment.id, said, now=clock.now())
+    payment.refresh_from_db()
+
+
+@pytest.fixture
+def other_charge(shop: Shop, settings: Any) -> Payment:
+    """A card payment of 1,500.00 THB of which the acquirer charged 150.00 THB, as it says twice."""
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
+    made = cards.draft(merchant=shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+    cards.store(made)
+    for _ in range(2):
+        settle(made.payment, ChargeResult("succeeded", "chrg_1", amount=15_000, currency="THB"))
+    assert made.payment.status == "pending"
+    return made.payment
+
+
+def act(client: Client, waiting: ReconciliationException, slug: str) -> str:
+    answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/act/{slug}/", {"note": WHY}, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.mark.slow
+def test_card_that_failed_here_and_was_charged_is_listed_once_with_instructions(
+    failed_card: Payment, malee: Client
+) -> None:
+    for _ in range(3):
+        settle(failed_card, CHARGED)
+    assert failed_card.status == "failed"
+    waiting = ReconciliationException.objects.get()
+    assert (waiting.reason, waiting.payment_id, waiting.amount, waiting.merchant, waiting.bank) == (
+        "contradiction",
+        failed_card.id,
+        150_000,
+        failed_card.merchant,
+        "sandbox",
+    )
+    for page in (
+        get_page(malee, EXCEPTIONS_URL, q=failed_card.id),
+        get_page(malee, exception_url(waiting.pk)),
+    ):
+        assert "failed here, and sandbox charged 1,500.00 THB" in page
+        assert "Refund the charge at sandbox, then dismiss this" in page
+    assert "chrg_1" in get_page(malee, exception_url(waiting.pk))
+
+
+@pytest.mark.slow
+def test_dismissed_contradiction_stays_dismissed_and_can_be_reopened(
+    failed_card: Payment, malee: Client
+) -> None:
+    settle(failed_card, CHARGED)
+    waiting = ReconciliationException.objects.get()
+    assert "/act/returned" not in get_page(malee, exception_url(waiting.pk))
+    act(malee, waiting, "dismiss")
+    settle(failed_card, CHARGED)
+    assert not ReconciliationException.objects.exists()
+    assert "alee has already resolved this" in act(malee, waiting, "dismiss")
+    act(malee, waiting, "reopen")
+    assert ReconciliationException.objects.get().pk == waiting.pk
+
+
+def test_contradiction_is_stored_in_the_commit_that_detects_it(failed_card: Payment) -> None:
+    with pytest.raises(RuntimeError), transaction.atomic():
+        cards.complete(failed_card.id, CHARGED, now=clock.now())
+        raise RuntimeError
+    assert not TransferContradiction.objects.exists()
+
+
+@pytest.mark.slow
+def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_failed(
+    other_charge: Payment, malee: Client
+) -> None:
+    waiting = ReconciliationException.objects.get()
+    page = get_page(malee, exception_url(waiting.pk))
+    assert "asked for 1,500.00 THB, and sandbox charged 150.00 THB" in page
+    assert "/act/failed/" in page and "/act/dismiss/" not in page
+    with pytest.raises(ActionNotAllowed, match="still pending"):
+        resolutions.dismiss(waiting.pk, actor="malee", note=WHY, now=clock.now())
+    act(malee, waiting, "failed")
+    other_charge.refresh_from_db()
+    assert (other_charge.status, other_charge.failure_code) == ("failed", "processing_error")
+    assert not ReconciliationException.objects.exists()
+    made = Resolution.objects.get(subject_id=waiting.pk)
+    assert (made.type, made.actor, made.note) == ("booked_failed", "malee", WHY)
+    with pytest.raises(ActionNotAllowed):
+        card_contradictions.mark_failed(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+    with pytest.raises(ActionNotAllowed):
+        resolutions.reopen(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+
+
+def test_card_charged_in_another_currency_shows_the_currency(other_charge: Payment) -> None:
+    found = TransferContradiction.objects.get()
+    found.answer_amount, found.answer_currency = 150_000, "USD"
+    assert "charged 150000 of the smallest unit of USD" in explanations.of_contradiction(found)
+
+
+@pytest.mark.slow
+def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
+    other_charge: Payment, malee: Client
+) -> None:
+    settle(other_charge, ChargeResult("succeeded", "chrg_1", amount=150_000, currency="THB"))
+    assert other_charge.status == "succeeded"
+    waiting = ReconciliationException.objects.get()
+    with pytest.raises(ActionNotAllowed, match="no longer pending"):
+        card_contradictions.mark_failed(waiting.pk, actor="malee", note=WHY, now=clock.now())
+    act(malee, waiting, "dismiss")
+    assert not ReconciliationException.objects.exists()
+
+
+def test_failed_card_payment_cannot_be_marked_failed_again(failed_card: Payment) -> None:
+    settle(failed_card, CHARGED)
+    with pytest.raises(ActionNotAllowed, match="no longer pending"):
+        card_contradictions.mark_failed(
+            ReconciliationException.objects.get().pk, actor="malee", note=WHY, now=clock.now()
+        )
+
+
+def test_database_refuses_a_second_resolution_of_a_contradiction(other_charge: Payment) -> None:
+    waiting = ReconciliationException.objects.get().pk
+    card_contradictions.mark_failed(waiting, actor="malee", note=WHY, now=clock.now())
+    again = f"""INSERT INTO reconciliation_resolution (subject_id, type, actor, note, reopen_count,
+    request_id, created_at)
+        VALUES ('{waiting}', '{{}}', 'somsak', 'x', {{}}, '', now())"""
+    assert sqlstate(again.format("dismissed", 0)) == "23505"
+    assert sqlstate(again.format("booked_failed", 1)) == "23000"
+
+
+@pytest.mark.slow
+def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
+    till: Till, served_by: Serving, malee: Client
+) -> None:
+    made = withdrawn(till, served_by, NOT_SENT)
+    for _ in range(2):
+        completion.complete(made, SENT, order_completion.HANDLERS["wd"], now=clock.now())
+    waiting = ReconciliationException.objects.get()
+    page = get_page(malee, exception_url(waiting.pk))
+    assert f"Order {made} over 1,000.00 THB is failed here, and sandbox says succeeded" in page
+    assert (
+        "No action corrects this" in page
+        and "Ask the bank to recall it" in page
+        and "/act/returned" not in page
+    )
+    with pytest.raises(ActionNotAllowed):
+        order_completion.mark_returned(waiting.pk, actor="malee", note=WHY, now=clock.now())
+    act(malee, waiting, "dismiss")
+    assert not ReconciliationException.objects.exists()
+
+
+@pytest.mark.slow
+def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
+    till: Till, served_by: Serving, malee: Client
+) -> None:
+    made = withdrawn(till, served_by, SENT)
+    assert till.balance() == (50_000, 0)
+    completion.complete(made, NOT_SENT, order_completion.HANDLERS["wd"], now=clock.now())
+    waiting = ReconciliationException.objects.get()
+    assert "mark the order as returned" in get_page(malee, exception_url(waiting.pk))
+    assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/act/returned/")
+    act(malee, waiting, "returned")
+    assert (till.balance(), ReconciliationException.objects.exists()) == ((150_000, 0), False)
+    assert (
+        withdrawals.fetch_withdrawal(till.shop, {"withdrawal_id": made})["failure_code"] == "returned_by_bank"
+    )
+    with pytest.raises(ActionNotAllowed):
+        order_completion.mark_returned(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+
+
+@pytest.mark.slow
+def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
+    till: Till, served_by: Serving, malee: Client
+) -> None:
+    served_by(sends=[SENT])
+    made = till.refund(till.paid())["refund_id"]
+    send_due_refunds()
+    completion.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
+    act(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
+    assert [waiting.pk for waiting in ReconciliationException.objects.all()] == [made]
+    resolutions.credit_returned_refund(made, actor="malee", note=WHY, now=clock.now())
+    assert till.balance() == (150_000, 0)
+
+
+def withdrawn(till: Till, serving: Serving, word: TransferResult) -> str:
+    """A withdrawal of 1,000.00 of 1,500.00 THB, and how its bank says that it ended."""
+    till.paid()
+    bank: Bank = serving(sends=[word])
+    made = withdrawals.withdrawn(till.shop)
+    withdrawals.send_due_withdrawals()
+    assert len(bank.sent) == 1
+    return str(made["withdrawal_id"])
+
+
+def test_inquiries_that_contradict_a_callback_are_one_exception(till: Till) -> None:
+    notification = till.bank.notification(till.shop.qr_code(), satang=149_999)
+    till.bank.post(notification)
+    answer = parsed(notification | {"amount": "1500.01"})
+    for _ in range(3):
+        if inquiries._find_inquired("sandbox", answer) is None:
+            intake.receive(
+                bank="sandbox", body=b"{}", notification=answer, now=clock.now(), source=ReportSource.INQUIRY
+            )
+    assert BankNotification.objects.filter(result="conflict").count() == 1
+    assert BankTransaction.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE transfers_transfercontradiction SET answer = 'failed'",
+        "DELETE FROM transfers_transfercontradiction",
+        "TRUNCATE transfers_transfercontradiction",
+    ],
+)
+def test_contradictions_are_append_only(failed_card: Payment, attack: str) -> None:
+    settle(failed_card, CHARGED)
+    assert sqlstate(attack) == NOT_ALLOWED

@@ -1,0 +1,385 @@
+"""One page shows all that waits for a person: why, how long, and which payment it may be meant for."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+import time_machine
+from django.contrib.admin.utils import quote
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from banks import ReportedTransfer, TransferResult
+from core import admin_lists, clock
+from operations import metrics
+from reconciliation.exceptions import admin, resolutions
+from reconciliation.exceptions.explanations import format_duration
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    ReconciliationException,
+    Resolution,
+    ResolutionType,
+)
+from reconciliation.templatetags import exceptions
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import reversal_of
+from tests.reconciliation.console import (
+    EXCEPTIONS_URL,
+    ExceptionBuilder,
+    exception_url,
+    get_page,
+    staff_client,
+)
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+
+
+@pytest.fixture
+def odd(shop: Shop, bank: SandboxBankClient) -> ExceptionBuilder:
+    return ExceptionBuilder(shop, bank)
+
+
+@pytest.fixture
+def onlooker(db: None) -> Client:
+    return staff_client("onlooker", "view_banktransaction")
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        (timedelta(seconds=-5), "less than a second"),
+        (timedelta(), "less than a second"),
+        (timedelta(milliseconds=999), "less than a second"),
+        (timedelta(seconds=1), "1 second"),
+        (timedelta(seconds=59), "59 seconds"),
+        (timedelta(minutes=4, seconds=59), "4 minutes"),
+        (timedelta(hours=3, minutes=59), "3 hours"),
+        (timedelta(days=1), "1 day"),
+        (timedelta(days=400), "400 days"),
+    ],
+)
+def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) -> None:
+    assert format_duration(length) == words
+
+
+@pytest.mark.slow
+def test_list_explains_each_exception(odd: ExceptionBuilder, onlooker: Client) -> None:
+    paid = odd.shop.qr_code()
+    first = odd.told(paid)
+    odd.told(paid)
+    odd.unmatched()
+    odd.mismatch(149_900)
+    odd.mismatch(150_001)
+    odd.late()
+    odd.told(odd.shop.qr_code(), type="reversal")
+    page = get_page(onlooker, EXCEPTIONS_URL)
+    for sentence in (
+        f"Paid twice: first paid by {first.bank_transaction_id} on ",
+        "Unknown reference.",
+        "1.00 THB too little, 1,500.00 THB expected.",
+        "0.01 THB too much, 1,500.00 THB expected.",
+        "Paid after expiry: 4 minutes after the code had expired.",
+        "Reversed by the bank, but the money is no longer here.",
+    ):
+        assert sentence in page
+
+
+def test_money_for_a_failed_payment_is_explained(odd: ExceptionBuilder, onlooker: Client) -> None:
+    code = odd.shop.qr_code()
+    odd.told(code, type="decline")
+    odd.told(code)
+    assert "Paid after the payment had failed: declined_by_bank." in get_page(onlooker, EXCEPTIONS_URL)
+
+
+@pytest.mark.slow
+def test_reversal_of_a_manual_return_is_explained(odd: ExceptionBuilder, onlooker: Client) -> None:
+    credit = odd.duplicate()
+    resolutions.record_manual_return(
+        credit.id, bank_reference="V-77", actor="malee", note="counter", now=clock.now()
+    )
+    odd.bank.post(reversal_of(credit))
+    reversal = BankTransaction.objects.get(kind="reversal")
+    assert "was sent back manually" in get_page(onlooker, EXCEPTIONS_URL)
+    assert "(V-77). If the bank means that, dismiss this" in get_page(onlooker, exception_url(reversal.id))
+
+
+@pytest.mark.slow
+def test_bank_messages_are_exceptions_until_dismissed(odd: ExceptionBuilder, onlooker: Client) -> None:
+    notification = odd.bank.notification(odd.shop.qr_code())
+    odd.bank.post(notification)
+    odd.bank.post(notification | {"amount": "1.00"})
+    odd.bank.post(b"garbage")
+    page = get_page(onlooker, EXCEPTIONS_URL)
+    assert f"The bank reported transaction {notification['transaction_id']} differently before." in page
+    assert "A bank message that cannot be read." in page
+    for waiting in BankNotification.objects.exclude(result="new"):
+        Resolution.objects.create(
+            subject_id=waiting.id, type=ResolutionType.DISMISSED, actor="x", note="x", created_at=clock.now()
+        )
+    assert "0 exceptions" in get_page(onlooker, EXCEPTIONS_URL)
+
+
+@pytest.mark.slow
+def test_returned_refunds_are_exceptions(
+    shop: Shop, bank: SandboxBankClient, onlooker: Client, served_by: Callable[..., Bank]
+) -> None:
+    served_by(sends=[TransferResult("succeeded")])
+    counter = RefundShop(shop, bank)
+    refund = counter.refund(counter.paid())
+    send_due_refunds()
+    back = ReportedTransfer(refund["refund_id"], "returned", failure_code="account_closed")
+    transfers.apply_notification(back, HANDLERS["ref"], now=clock.now())
+    assert "A refund of 1,500.00 THB came back from the bank: account_closed." in get_page(
+        onlooker, EXCEPTIONS_URL
+    )
+    assert "Returned at" in get_page(onlooker, exception_url(refund["refund_id"]))
+
+
+@pytest.mark.slow
+def test_list_shows_oldest_first_and_red_after_a_day(
+    odd: ExceptionBuilder, onlooker: Client, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False) as now:
+        old = odd.unmatched()
+        now.move_to(noon + timedelta(days=2))
+        new = odd.mismatch()
+        now.move_to(noon + timedelta(days=2, hours=3))
+        onlooker = staff_client("malee", "view_banktransaction")
+        page = get_page(onlooker, EXCEPTIONS_URL)
+    assert page.index(exception_url(old.id)) < page.index(exception_url(new.id))
+    assert 'color: var(--error-fg)">2 days</span>' in page
+    assert page.count("var(--error-fg)") == 1
+    assert ">3 hours<" in page
+
+
+def test_row_shows_merchant_amount_and_best_candidate(odd: ExceptionBuilder, onlooker: Client) -> None:
+    code = odd.shop.qr_code(amount=1_234_500)
+    odd.told(code, reference1="NOBODYKNOWSTHIS00000")
+    page = get_page(onlooker, EXCEPTIONS_URL)
+    for shown in ("12,345.00 THB", "Somtam House", "sandbox", code["payment_id"], "same amount, code made"):
+        assert shown in page
+
+
+def listed(client: Client, **query: str) -> set[str]:
+    page = get_page(client, EXCEPTIONS_URL, **query)
+    return {row.id for row in ReconciliationException.objects.all() if exception_url(row.id) in page}
+
+
+@pytest.mark.slow
+def test_list_filters_by_reason_merchant_bank_and_age(
+    odd: ExceptionBuilder, other_shop: Shop, bank: SandboxBankClient, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False) as now:
+        late, theirs = odd.late(), ExceptionBuilder(other_shop, bank).mismatch()
+        now.move_to(noon + timedelta(hours=2))
+        unmatched = odd.unmatched()
+        client = staff_client("malee", "view_banktransaction")
+        assert listed(client, reason__exact="late") == {late.id}
+        assert listed(client, merchant__id__exact=other_shop.merchant.id) == {theirs.id}
+        assert listed(client, bank="scb") == set()
+        assert listed(client, bank="sandbox") == listed(client) == {late.id, theirs.id, unmatched.id}
+        assert listed(client, age="hour") == {late.id, theirs.id}
+        assert listed(client, age="day") == set()
+
+
+@pytest.mark.slow
+def test_search_finds_references_ids_and_amounts(odd: ExceptionBuilder, onlooker: Client) -> None:
+    unmatched, mismatch = odd.unmatched(), odd.mismatch(123_456)
+    for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
+        assert listed(onlooker, q=text) == {unmatched.id}, text
+    for text in ("1234.56", "1,234.56 THB", mismatch.payment_id):
+        assert listed(onlooker, q=text) == {mismatch.id}, text
+    assert listed(onlooker, q="nothing like it") == set()
+
+
+@pytest.mark.slow
+def test_search_finds_the_merchants_reference(odd: ExceptionBuilder, onlooker: Client) -> None:
+    first, second = odd.shop.qr_code(reference="Order-17"), odd.shop.qr_code(reference="order-18")
+    movement, stranger = odd.told(first, satang=100), odd.unmatched()
+    assert listed(onlooker, q="order-17") == {movement.id}
+    resolutions.attach(
+        stranger.id, payment_id=second["payment_id"], actor="malee", note="She called.", now=clock.now()
+    )
+    assert listed(onlooker, q="order-18") == set()
+    assert listed(onlooker, q="order") == {movement.id}
+
+
+@pytest.mark.slow
+def test_longer_list_takes_no_more_queries(odd: ExceptionBuilder, onlooker: Client) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as asked:
+            get_page(onlooker, EXCEPTIONS_URL)
+        return len(asked)
+
+    def one_of_each() -> None:
+        odd.unmatched()
+        odd.mismatch()
+        odd.duplicate()
+        odd.late()
+        odd.bank.post(b"garbage")
+
+    one_of_each()
+    few = statements()
+    for _ in range(6):
+        one_of_each()
+    assert statements() == few
+    assert few <= 20
+
+
+@pytest.mark.slow
+def test_list_is_paginated(odd: ExceptionBuilder, onlooker: Client) -> None:
+    for _ in range(60):
+        odd.bank.post(b"garbage")
+    first, second = get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, p="2")
+    assert first.count("cannot be read") == 50
+    assert second.count("cannot be read") == 10
+
+
+def test_matched_money_is_not_an_exception(odd: ExceptionBuilder, onlooker: Client) -> None:
+    odd.told(odd.shop.qr_code())
+    odd.told(odd.shop.qr_code(), type="decline")
+    assert not ReconciliationException.objects.exists()
+    assert "0 exceptions" in get_page(onlooker, EXCEPTIONS_URL)
+
+
+def test_page_shows_all_details(odd: ExceptionBuilder, onlooker: Client) -> None:
+    movement = odd.mismatch()
+    page = get_page(onlooker, exception_url(movement.id))
+    for shown in (
+        "1.00 THB too little", "1,499.00 THB", "1,500.00 THB", movement.bank_transaction_id,
+        movement.reference1, movement.biller_id, "Somchai Jaidee", "014 Siam Commercial Bank", "xxxxxx7890",
+        "callback", "same reference", movement.payment_id, "Somtam House",
+    ):  # fmt: skip
+        assert shown in page, shown
+    assert "1234567890" not in page
+
+
+@pytest.mark.slow
+def test_page_shows_the_merchants_reference_of_payments(odd: ExceptionBuilder, onlooker: Client) -> None:
+    first, second = odd.shop.qr_code(reference="order-17"), odd.shop.qr_code(reference="order-18")
+    page = get_page(onlooker, exception_url(odd.told(first, satang=100).id))
+    assert page.count("order-17") == 2  # what it named, and what is known of that
+    assert "order-18" in get_page(
+        onlooker, exception_url(odd.told(second, reference1="NOBODYKNOWSTHIS00000").id)
+    )
+
+
+def test_reversal_and_its_credit_link_to_each_other(odd: ExceptionBuilder, onlooker: Client) -> None:
+    credit = odd.told(odd.shop.qr_code())
+    odd.bank.post(reversal_of(credit, 150_001))
+    reversal = BankTransaction.objects.get(kind="reversal")
+    assert f'{exception_url(credit.id)}">1,500.00 THB, applied</a>' in get_page(
+        onlooker, exception_url(reversal.id)
+    )
+    assert f'{exception_url(reversal.id)}">1,500.01 THB, unmatched</a>' in get_page(
+        onlooker, exception_url(credit.id)
+    )
+
+
+def test_times_are_shown_in_bangkok_time(odd: ExceptionBuilder, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False):
+        movement = odd.mismatch()
+        page = get_page(staff_client("malee", "view_banktransaction"), exception_url(movement.id))
+    assert "2026-11-21 12:00:00, less than a second ago" in page
+
+
+def test_raw_bank_message_is_shown_without_account_numbers(odd: ExceptionBuilder, onlooker: Client) -> None:
+    odd.bank.post(b'{"account": "1234567890", "hello": "world"}')
+    page = get_page(onlooker, exception_url(BankNotification.objects.get().id))
+    assert "world" in page
+    assert "1234567890" not in page
+
+
+def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(
+    odd: ExceptionBuilder, onlooker: Client
+) -> None:
+    notification = odd.bank.notification(odd.shop.qr_code())
+    odd.bank.post(notification)
+    odd.bank.post(notification | {"amount": "1.23"})
+    page = get_page(onlooker, exception_url(BankNotification.objects.get(result="conflict").id))
+    assert "1500.00" in page
+    assert "1.23" in page
+
+
+@pytest.mark.slow
+def test_text_from_payers_is_escaped(odd: ExceptionBuilder, onlooker: Client) -> None:
+    hostile = "<script>alert(1)</script>"
+    movement = odd.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
+    odd.bank.post(b"<script>alert(2)</script>")
+    pages = [get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, q=hostile)]
+    pages += [get_page(onlooker, exception_url(row.pk)) for row in ReconciliationException.objects.all()]
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<img/src" not in page
+    assert "&lt;script&gt;alert(1)" in get_page(onlooker, exception_url(movement.id))
+
+
+@pytest.mark.parametrize("permission", ["view_banktransaction", "resolve_exception"])
+@pytest.mark.slow
+def test_view_or_resolve_permission_shows_the_list(odd: ExceptionBuilder, permission: str) -> None:
+    movement = odd.mismatch()
+    client = staff_client("malee", permission)
+    assert exception_url(movement.id) in get_page(client, EXCEPTIONS_URL)
+    assert movement.id in get_page(client, exception_url(movement.id))
+    assert "exceptions" in get_page(client, "/admin/").lower()
+
+
+@pytest.mark.slow
+def test_console_index_shows_the_number_of_open_exceptions(
+    odd: ExceptionBuilder, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "open exception" not in get_page(onlooker, "/admin/")
+    odd.mismatch()
+    assert "1 open exception." in get_page(onlooker, "/admin/")
+    odd.unmatched()
+    assert f'<a href="{EXCEPTIONS_URL}">2 open exceptions.</a>' in get_page(onlooker, "/admin/")
+    monkeypatch.setattr(exceptions, "MAX_COUNTED", 2)
+    assert "2 or more open exceptions." in get_page(onlooker, "/admin/")
+
+
+def test_staff_without_permission_see_no_exceptions(odd: ExceptionBuilder, client: Client) -> None:
+    movement = odd.mismatch()
+    nobody = staff_client("nobody", "view_payment")
+    assert "open exception" not in get_page(nobody, "/admin/")
+    for path in (EXCEPTIONS_URL, exception_url(movement.id)):
+        assert nobody.get(path).status_code == 403
+        assert client.get(path).status_code == 302
+
+
+@pytest.mark.parametrize("unknown", ["rcp_" + "0" * 27, "x", "<script>"])
+def test_unknown_exception_is_not_found(onlooker: Client, unknown: str) -> None:
+    assert onlooker.get(exception_url(unknown)).status_code == 404
+
+
+def test_matched_money_has_a_page_too(odd: ExceptionBuilder, onlooker: Client) -> None:
+    movement = odd.told(odd.shop.qr_code())
+    assert "Its payment succeeded." in get_page(onlooker, exception_url(movement.id))
+    record = get_page(onlooker, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
+    assert exception_url(movement.id) in record
+
+
+@pytest.mark.slow
+def test_open_exceptions_are_counted_up_to_a_limit(
+    odd: ExceptionBuilder, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        odd.unmatched()
+        odd.bank.post(b"garbage")
+    assert "or more" not in get_page(onlooker, EXCEPTIONS_URL)
+    monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
+    monkeypatch.setattr(metrics, "MAX_COUNTED", 2)
+    monkeypatch.setattr(admin.ReconciliationExceptionAdmin, "list_per_page", 1)
+    page = get_page(onlooker, EXCEPTIONS_URL)
+    assert "The first 2 rows." in page
+    assert "2 exceptions" in page
+    shown = onlooker.get("/metrics").content.decode()
+    assert 'bank_transaction_exceptions{money="sandbox"} 2.0' in shown
+    assert 'notification_exceptions{money="sandbox"} 2.0' in shown

@@ -1,0 +1,254 @@
+"""A page of the list costs what is on the page, however many wait and however many were ever decided."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+
+from core import admin_lists, clock, ids, rows
+from merchants.models import Merchant
+from reconciliation.exceptions import resolutions
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    BankTransactionKind,
+    MatchResult,
+    ReconciliationException,
+    Resolution,
+    ResolutionType,
+)
+from reconciliation.templatetags import exceptions
+from tests.audit import differences
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.reconciliation.cast import WHY, Till, decide
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.stack import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+MANY, COUNTED, ON_A_PAGE = 3_000, 100, 50
+READ = """
+SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
+WHERE relname ~ '^(receipts|refunds|merchants)_'
+"""
+
+
+@pytest.fixture
+def onlooker(db: None) -> Client:
+    return staff_client("onlooker", "view_banktransaction")
+
+
+@pytest.fixture
+def counting_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_lists, "MAX_COUNTED", COUNTED)
+    monkeypatch.setattr(exceptions, "MAX_COUNTED", COUNTED)
+
+
+def rows_read() -> int:
+    """Of the tables behind the list, in this transaction so far."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ)
+        return int(cursor.fetchone()[0])
+
+
+def reading(client: Client, path: str, **query: str) -> int:
+    """How many rows a page reads."""
+    before = rows_read()
+    get_page(client, path, **query)
+    return rows_read() - before
+
+
+def learn() -> None:
+    """What the statistics would know an hour later. Of so few rows the planner may read all by choice; here
+    it does so only where it has no index."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+
+
+def one_by_one(count: int) -> list[str]:
+    return [ids.random_text(20) for _ in range(count)]
+
+
+def crowd(merchant: Merchant) -> None:
+    """MANY that wait, and as many messages about which somebody has decided."""
+    now = clock.now()
+    BankTransaction.objects.bulk_create(
+        BankTransaction(
+            id=ids.new("rcp_", now),
+            bank="sandbox",
+            bank_transaction_id=name,
+            kind=BankTransactionKind.CREDIT,
+            biller_id=merchant.biller_id,
+            reference1="NOBODYKNOWSTHIS00000",
+            amount=150_000,
+            paid_at=now - timedelta(days=2),
+            received_at=now - timedelta(days=2),
+            merchant=merchant,
+            match_result=MatchResult.DUPLICATE,
+            matched_at=now,
+        )
+        for name in one_by_one(MANY)
+    )
+    told = [
+        BankNotification(
+            id=ids.new("ntc_", now),
+            bank="sandbox",
+            result="unreadable",
+            body_sealed="x",
+            received_at=now - timedelta(days=9),
+        )
+        for _ in range(MANY)
+    ]
+    BankNotification.objects.bulk_create(told)
+    Resolution.objects.bulk_create(
+        Resolution(
+            subject_id=notification.id, type=ResolutionType.DISMISSED, actor="malee", note=WHY, created_at=now
+        )
+        for notification in told
+    )
+    learn()
+
+
+@pytest.mark.usefixtures("counting_ends_early")
+def test_list_page_reads_only_the_rows_it_shows(shop: Shop, onlooker: Client) -> None:
+    crowd(shop.merchant)
+    assert ReconciliationException.objects.count() == MANY
+    asked: list[dict[str, str]] = [
+        {}, {"p": "2"}, {"age": "day"}, {"age": "week"}, {"bank": "sandbox"}, {"bank": "scb"},
+        {"money": "sandbox"}, {"money": "live"},
+        {"reason__exact": "duplicate"}, {"reason__exact": "late"}, {"merchant__id__exact": shop.merchant.id},
+        *({"o": order} for order in ("0", "-0", "1", "-1", "2", "-2")),
+    ]  # fmt: skip
+    for query in asked:
+        assert reading(onlooker, EXCEPTIONS_URL, **query) < 10 * ON_A_PAGE, query
+    assert reading(onlooker, "/admin/") < 10 * ON_A_PAGE
+
+
+def test_few_open_exceptions_are_found_among_many_resolved(till: Till, onlooker: Client) -> None:
+    crowd(till.shop.merchant)
+    waiting = ReconciliationException.objects.values_list("pk", flat=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM reconciliation_reconciliationexception"
+        )  # as if all of it were decided too
+    late = till.late()
+    assert list(waiting) == [late.id]
+    assert reading(onlooker, EXCEPTIONS_URL) < 10 * ON_A_PAGE
+    assert exception_url(late.id) in get_page(
+        onlooker, EXCEPTIONS_URL, q=late.bank_transaction_id[3:12].lower()
+    )
+
+
+def test_equal_amounts_are_sorted_by_age(till: Till, onlooker: Client) -> None:
+    first, second = till.late(), till.late()
+    for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
+        page = get_page(onlooker, EXCEPTIONS_URL, o=order)
+        places = [page.index(exception_url(movement.id)) for movement in expected]
+        assert places == sorted(places), order
+
+
+def test_exception_gets_the_merchant_that_is_connected_later(till: Till) -> None:
+    odd = till.unmatched(biller_id="099400016550100")
+    assert ReconciliationException.objects.get(pk=odd.id).merchant is None
+    later = open_shop("Later").merchant
+    for biller_id, expected in (("099400016550100", later), ("099400016550101", None)):
+        later.biller_id = biller_id
+        later.save()
+        assert ReconciliationException.objects.get(pk=odd.id).merchant == expected
+        assert not differences()
+
+
+def test_conflicting_message_gets_the_payment_of_its_money(till: Till) -> None:
+    notification = till.bank.notification(till.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+    till.bank.post(notification)
+    till.bank.post(notification | {"amount": "1.23"})
+    payment_id = till.shop.qr_code()["payment_id"]
+    decide("attach", BankTransaction.objects.get(), payment_id=payment_id)
+    listed = ReconciliationException.objects.get()
+    assert (listed.reason, listed.payment_id, listed.merchant) == ("conflict", payment_id, till.shop.merchant)
+    assert payment_id.upper() in listed.search_text
+
+
+# --- at the same moment ------------------------------------------------------------------------------------
+
+races = pytest.mark.django_db(transaction=True)
+ROUNDS = 10
+# Whether anybody waits to change the list.
+LISTING = """
+SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'reconciliation_reconciliationexception'::regclass AND
+    NOT granted)
+"""
+
+
+def dismissing(notification: BankNotification) -> Callable[[], Any]:
+    return partial(resolutions.dismiss, notification.id, actor="malee", note=WHY, now=clock.now())
+
+
+@races
+def test_message_dismissed_while_its_money_is_attached_leaves_the_list() -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    for _ in range(ROUNDS):
+        notification = till.bank.notification(till.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+        for changes in ({}, {"amount": "1.23"}):
+            till.bank.post(notification | changes)
+        movement = BankTransaction.objects.get(bank_transaction_id=notification["transaction_id"])
+        payment_id = till.shop.qr_code()["payment_id"]
+        run_concurrently(
+            partial(decide, "attach", movement, payment_id=payment_id),
+            dismissing(BankNotification.objects.get(movement=movement, result="conflict")),
+        )
+        assert not ReconciliationException.objects.exists()
+    assert not differences()
+
+
+@races
+def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    later = open_shop("Later").merchant
+    for number in range(ROUNDS):
+        biller_id = f"0994000165502{number:02}"
+        odd = till.unmatched(biller_id=biller_id)
+        later.biller_id = biller_id
+        run_concurrently(later.save, partial(decide, "record_manual_return", odd, bank_reference="b"))
+        assert not ReconciliationException.objects.exists()
+    assert not differences()
+
+
+@races
+def test_concurrent_conflicting_messages_are_listed_with_their_payment() -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    for _ in range(ROUNDS):
+        notification = till.bank.notification(till.shop.qr_code())
+        run_concurrently(
+            *(partial(till.bank.post, notification | {"amount": f"{baht}.00"}) for baht in range(1, 5))
+        )
+        assert not differences()
+
+
+@races
+def test_money_arriving_while_its_biller_is_connected_gets_the_merchant() -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    later = open_shop("Later").merchant
+    later.biller_id = "099400016550300"
+    notification = till.bank.notification(till.shop.qr_code(), biller_id=later.biller_id)
+    saved, told = Event(), Event()
+
+    def connect() -> None:
+        with transaction.atomic():
+            later.save()
+            saved.set()
+            wait_until(lambda: told.is_set() or rows.run(LISTING, []).fetchone() == (True,), 60)
+
+    def tell() -> None:
+        assert saved.wait(60)
+        till.bank.post(notification)
+        told.set()
+
+    run_concurrently(connect, tell)
+    assert ReconciliationException.objects.get().merchant == later

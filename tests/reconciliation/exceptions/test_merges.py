@@ -1,0 +1,180 @@
+"""Staff count two reports of one bank transaction once, and open that again where it was a mistake."""
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from core import clock
+from core.clock import BANGKOK
+from reconciliation.exceptions import resolutions, summaries
+from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
+from tests.audit import differences
+from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, reversal_of, suspense
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.refunds.test_database_rules import sqlstate
+from tests.timeline.builders import types
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+NOON = datetime.combine(clock.now().astimezone(BANGKOK).date(), time(), BANGKOK) - DAY / 2
+CHECK_VIOLATION = "23514"
+
+
+@pytest.fixture
+def code(till: Till) -> dict[str, Any]:
+    made: dict[str, Any] = till.shop.qr_code()
+    return made
+
+
+@pytest.fixture
+def held(till: Till, code: dict[str, Any]) -> BankTransaction:
+    """A callback of money that a line of the day before reported, and that paid for the code."""
+    import_file(bot_file(credit_line(code, NOON - DAY)))
+    return till.told(code, paid_at=NOON)
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction", "resolve_exception")
+
+
+def press(client: Client, movement: BankTransaction, slug: str) -> str:
+    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/act/{slug}/", {"note": WHY}, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def merged(movement: BankTransaction) -> Resolution:
+    made = decide("merge", movement)
+    assert isinstance(made, Resolution)
+    return made
+
+
+@pytest.mark.slow
+def test_probable_duplicate_is_merged_with_actor_and_note(
+    till: Till, held: BankTransaction, malee: Client
+) -> None:
+    paid = BankTransaction.objects.get(match_result="applied")
+    assert suspense() == 150_000
+    assert paid.id in get_page(malee, f"{EXCEPTIONS_URL}{held.id}/act/merge/")
+    press(malee, held, "merge")
+    assert (now_of(held), suspense()) == (("duplicate", "merged"), 0)
+    assert not ReconciliationException.objects.exists()
+    made = Resolution.objects.get()
+    assert (made.type, made.actor, made.note, made.merged_into_id) == ("merged", "malee", WHY, paid.id)
+    assert postings_of(held.id) == [("held", 150_000), ("merged", 150_000)]
+    assert now_of(paid) == ("applied", "")
+    assert types(till.shop, str(paid.payment_id))[-1] == "staff.merged"
+    page = get_page(malee, exception_url(held.id))
+    assert "Merged into" in page and paid.id not in get_page(malee, EXCEPTIONS_URL)
+    shown = till.shop.get(f"/v1/payments/{paid.payment_id}").json()
+    assert [each["status"] for each in shown["exceptions"]] == ["merged"]
+
+
+def test_second_merge_changes_nothing(held: BankTransaction) -> None:
+    merged(held)
+    with pytest.raises(AlreadyResolved, match="malee has already resolved this"):
+        merged(held)
+    assert suspense() == 0
+
+
+def test_different_bank_transaction_cannot_be_merged(till: Till) -> None:
+    for other in (till.duplicate(), till.unmatched()):
+        assert ResolutionType.MERGED not in resolutions.allowed_types(other)
+        with pytest.raises(ActionNotAllowed, match="a probable duplicate of another"):
+            merged(other)
+        refusal = sqlstate(
+            (
+                "UPDATE reconciliation_banktransaction SET resolution_state = 'merged', resolved_at = now() "
+                "WHERE id = %s"
+            ),
+            other.id,
+        )
+        assert refusal == CHECK_VIOLATION
+
+
+def test_after_a_merge_the_other_exception_can_be_resolved(till: Till) -> None:
+    code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+    import_file(bot_file(credit_line(code, late + DAY)))
+    line, callback = BankTransaction.objects.get(), till.told(code, paid_at=late)
+    assert [resolutions.allowed_types(each) - {ResolutionType.CONFIRMED} for each in (line, callback)] == [
+        {ResolutionType.MERGED}
+    ] * 2
+    merged(line)
+    assert ResolutionType.ACCEPTED in resolutions.allowed_types(callback)
+    with pytest.raises(ActionNotAllowed):
+        merged(callback)
+    decide("accept", callback)
+    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    line.refresh_from_db()
+    assert resolutions.allowed_types(line) == {ResolutionType.REOPENED}
+
+
+@pytest.mark.slow
+def test_mistaken_merge_is_reopened_and_sent_back(
+    code: dict[str, Any], held: BankTransaction, malee: Client
+) -> None:
+    merged(held)
+    press(malee, held, "reopen")
+    assert (now_of(held), suspense()) == (("duplicate", ""), 150_000)
+    assert ReconciliationException.objects.get().id == held.id
+    merged(held)
+    press(malee, held, "reopen")
+    assert [act.reopen_count for act in Resolution.objects.filter(type="merged").order_by("id")] == [0, 1]
+    import_file(bot_file(credit_line(code, NOON + SECOND)))
+    decide("record_manual_return", held, bank_reference="counter 7")
+    assert (now_of(held), suspense()) == (("duplicate", "sent_back"), 0)
+
+
+@pytest.mark.slow
+def test_audit_finds_a_merge_that_a_second_statement_line_disproves(
+    code: dict[str, Any], held: BankTransaction
+) -> None:
+    merged(held)
+    assert not differences()
+    import_file(bot_file(credit_line(code, NOON + SECOND)))
+    (found,) = differences()
+    assert "merged bank transactions are probable duplicates" in found
+    decide("reopen", held)
+    assert not differences()
+    assert ResolutionType.SENT_BACK_BY_HAND in resolutions.allowed_types(held)
+
+
+@pytest.mark.slow
+def test_reversal_of_merged_money_reverses_the_transaction_it_was_merged_into(
+    till: Till, held: BankTransaction
+) -> None:
+    merged(held)
+    till.bank.post(reversal_of(held))
+    reversal = BankTransaction.objects.get(kind="reversal")
+    assert reversal.match_result == "reversed"
+    assert (till.balance(), suspense()) == ((0, 0), 0)
+
+
+def test_money_with_an_open_reversal_cannot_be_merged(till: Till, held: BankTransaction) -> None:
+    till.takes_back(held, 150_001)
+    with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
+        merged(held)
+
+
+def test_page_explains_what_proves_two_transactions(held: BankTransaction) -> None:
+    sentence = summaries.by_id([held.id])[held.id].explanation
+    days = f"the whole of {NOON - DAY:%Y-%m-%d} and {NOON:%Y-%m-%d}"
+    assert f"import the statements of {days}: a second line" in sentence
+    assert "If the bank says that there is only one, merge them." in sentence
+
+
+@pytest.mark.parametrize(
+    ("deed", "other"), [("merged", "NULL"), ("dismissed", "'rcp_other'")], ids=["nothing", "not merged"]
+)
+def test_resolution_names_the_other_transaction_only_when_merged(
+    held: BankTransaction, deed: str, other: str
+) -> None:
+    attack = f"""INSERT INTO reconciliation_resolution (subject_id, type, actor, note, reopen_count,
+    request_id, created_at, merged_into_id)
+        VALUES ('{held.id}', '{deed}', 'malee', 'x', 0, '', now(), {other})"""
+    assert sqlstate(attack) == CHECK_VIOLATION

@@ -1,0 +1,254 @@
+"""What staff ended by mistake is opened again, says who did so and why, and can be decided anew."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from core import clock
+from reconciliation.exceptions import resolutions, return_completion
+from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.reconciliation.cast import WHY, Till, carry_back, decide, now_of, postings_of
+from tests.reconciliation.console import exception_url, get_page, staff_client
+from tests.reconciliation.exceptions.test_actions_in_console import act_page, buttons
+from tests.reconciliation.exceptions.test_resolution_races import deciding, done
+from tests.reconciliation.exceptions.test_write_offs import (
+    DONE,
+    LOST,
+    REFUSED,
+    REVERSED,
+    UNDER_WAY,
+    WAITS,
+    Serving,
+    losses,
+)
+from tests.refunds.test_database_rules import sqlstate
+from tests.timeline.builders import types
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+DISMISSED, INTEGRITY, UNIQUE = ("unmatched", "dismissed"), "23000", "23505"
+ACT = """
+INSERT INTO reconciliation_resolution (subject_id, type, actor, note, reopen_count, request_id, created_at)
+VALUES (%s, %s, 'malee', 'a mistake', %s, '', now())
+"""
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction", "resolve_exception")
+
+
+def orphan(till: Till) -> BankTransaction:
+    """A reversal of more than its credit: nobody here can give that."""
+    return till.takes_back(till.sold(), 150_001)
+
+
+def deeds(subject_id: str) -> list[tuple[str, int]]:
+    return list(
+        Resolution.objects.filter(subject_id=subject_id).order_by("id").values_list("type", "reopen_count")
+    )
+
+
+def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(till: Till, malee: Client) -> None:
+    reversal = orphan(till)
+    decide("dismiss", reversal)
+    assert buttons(malee, reversal.id) == []
+    assert "/act/reopen/" in get_page(malee, exception_url(reversal.id))
+    said = malee.get(act_page(reversal.id, "reopen")).content.decode()
+    assert "It waits for a decision again." in said
+    malee.post(act_page(reversal.id, "reopen"), {"note": "the bank insists", "sure": "yes"})
+    assert now_of(reversal) == WAITS
+    assert ReconciliationException.objects.get().id == reversal.id
+    decide("write_off", reversal)
+    assert (now_of(reversal), losses()) == (LOST, -150_001)
+    assert deeds(reversal.id) == [("dismissed", 0), ("reopened", 1), ("written_off", 1)]
+    opened = Resolution.objects.get(type="reopened")
+    assert (opened.actor, opened.note) == ("malee", "the bank insists")
+    page = get_page(malee, exception_url(reversal.id))
+    assert all(word in page for word in ("Dismissed", "Reopened", "the bank insists", "Written Off"))
+
+
+def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(till: Till, malee: Client) -> None:
+    reversal = orphan(till)
+    posted = {"note": "a mistake", "sure": "yes"}
+    said = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
+    assert f'<a href="{exception_url(reversal.id)}">Show it</a>' in said
+    assert f'<a href="{exception_url(reversal.id)}">' in get_page(
+        staff_client("boss", "view_resolution"), "/admin/reconciliation/resolution/"
+    )
+
+
+def test_reopened_write_off_is_recovered_and_can_be_written_off_again(till: Till, malee: Client) -> None:
+    reversal = orphan(till)
+    decide("write_off", reversal)
+    said = malee.get(act_page(reversal.id, "reopen")).content.decode()
+    assert "The write-off of 1,500.01 THB is reversed" in said
+    decide("reopen", reversal)
+    assert (now_of(reversal), losses()) == (WAITS, 0)
+    assert postings_of(reversal.id) == [("written_off", 150_001), ("recovered", 150_001)]
+    for _ in range(2):
+        decide("write_off", reversal)
+        assert (now_of(reversal), losses()) == (LOST, -150_001)
+        decide("reopen", reversal)
+        assert (now_of(reversal), losses()) == (WAITS, 0)
+    decide("dismiss", reversal)
+    assert deeds(reversal.id)[-1] == ("dismissed", 3)
+    assert not ReconciliationException.objects.exists()
+
+
+def test_reopened_reversal_is_carried_out_if_it_can_be(till: Till, served_by: Serving) -> None:
+    """It was dismissed while the money was on its way back to the payer, which then failed."""
+    served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY, REFUSED])
+    credit = till.unmatched()
+    decide("send_back", credit)
+    carry_back()
+    reversal = till.takes_back(credit)
+    decide("dismiss", reversal)
+    carry_back(2)
+    assert (now_of(credit), now_of(reversal)) == (("unmatched", ""), DISMISSED)
+    decide("reopen", reversal)
+    assert (now_of(credit), now_of(reversal)) == (("unmatched", "taken_back"), REVERSED)
+
+
+def test_message_is_reopened_and_dismissed_again(till: Till, malee: Client) -> None:
+    till.bank.post(b"garbage")
+    notification = BankNotification.objects.get()
+    act: dict[str, Any] = {"actor": "malee", "note": WHY, "now": clock.now()}
+    for number in range(2):
+        resolutions.dismiss(notification.id, **act)
+        assert not ReconciliationException.objects.exists()
+        assert "/act/reopen/" in get_page(malee, exception_url(notification.id))
+        resolutions.reopen(notification.id, **act)
+        assert (ReconciliationException.objects.get().id, buttons(malee, notification.id)) == (
+            notification.id,
+            ["dismiss"],
+        )
+        assert deeds(notification.id)[-2:] == [("dismissed", number), ("reopened", number + 1)]
+
+
+def test_timeline_shows_the_reopening(till: Till) -> None:
+    code = till.shop.qr_code()
+    told = till.bank.notification(code)
+    for changes in ({}, {"amount": "1.23"}):
+        till.bank.post(told | changes)
+    notification = BankNotification.objects.get(result="conflict")
+    for act in (resolutions.dismiss, resolutions.reopen):
+        act(notification.id, actor="malee", note=WHY, now=clock.now())
+    assert types(till.shop, code["payment_id"])[-2:] == ["staff.dismissed", "staff.reopened"]
+
+
+def test_only_dismissed_merged_or_written_off_is_reopened(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    till.bank.post(b"garbage")
+    sent_back, waits = till.unmatched(), orphan(till)
+    decide("record_manual_return", sent_back, bank_reference="b")
+    subjects = [till.sold().id, sent_back.id, waits.id, BankNotification.objects.get(result="unreadable").id]
+    subjects += [till.refund(till.paid())["refund_id"], BankNotification.objects.filter(result="new")[0].id]
+    for subject_id in subjects:
+        with pytest.raises(ActionNotAllowed, match="Only what was dismissed"):
+            resolutions.reopen(subject_id, actor="malee", note=WHY, now=clock.now())
+    assert not Resolution.objects.filter(type="reopened").exists()
+
+
+def test_second_reopening_names_who_was_first(till: Till) -> None:
+    reversal = orphan(till)
+    decide("dismiss", reversal)
+    decide("reopen", reversal)
+    with pytest.raises(AlreadyResolved, match="malee has already resolved this: reopened"):
+        decide("reopen", reversal, actor="somsak")
+
+
+def test_reopening_needs_the_resolve_permission(till: Till) -> None:
+    decide("dismiss", reversal := orphan(till))
+    onlooker = staff_client("onlooker", "view_banktransaction")
+    assert "/act/reopen/" not in get_page(onlooker, exception_url(reversal.id))
+    assert onlooker.post(act_page(reversal.id, "reopen"), {"note": "x", "sure": "yes"}).status_code == 403
+    assert now_of(reversal) == DISMISSED
+
+
+def test_database_allows_one_reopening_of_a_resolved_exception(till: Till) -> None:
+    reversal = orphan(till)
+    for deed, round in (("reopened", 0), ("reopened", 1), ("dismissed", 1)):
+        assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
+    decide("dismiss", reversal)
+    for deed, round, state in (
+        ("dismissed", 0, UNIQUE), ("written_off", 0, UNIQUE), ("written_off", 1, INTEGRITY), ("reopened", 2, INTEGRITY),
+    ):  # fmt: skip
+        assert sqlstate(ACT, reversal.id, deed, round) == state, (deed, round)
+    decide("reopen", reversal)
+    for deed, round in (("reopened", 1), ("reopened", 2), ("dismissed", 0), ("dismissed", 2)):
+        assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
+
+
+# --- at the same moment ------------------------------------------------------------------------------------
+
+races = pytest.mark.django_db(transaction=True)
+ROUNDS = 10
+
+
+@pytest.fixture
+def busy() -> Till:
+    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+
+
+def opening(subject_id: str, act: Callable[..., Any]) -> Callable[[], Any]:
+    def click() -> Any:
+        try:
+            return act(subject_id, actor="malee", note=WHY, now=clock.now())
+        except ActionNotAllowed as refusal:
+            return refusal
+
+    return click
+
+
+@races
+@pytest.mark.parametrize("ended", ["dismiss", "write_off"])
+def test_eight_concurrent_reopenings_count_once(busy: Till, ended: str) -> None:
+    reversal = orphan(busy)
+    decide(ended, reversal)
+    assert done(run_concurrently(*[deciding("reopen", reversal)] * 8)) == 1
+    assert (now_of(reversal), losses()) == (WAITS, 0)
+
+
+@races
+def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Till) -> None:
+    busy.bank.post(b"garbage")
+    notification_id = BankNotification.objects.get().id
+    resolutions.dismiss(notification_id, actor="malee", note=WHY, now=clock.now())
+    assert done(run_concurrently(*[opening(notification_id, resolutions.reopen)] * 8)) == 1
+    assert done(run_concurrently(*[opening(notification_id, resolutions.dismiss)] * 8)) == 1
+    assert not ReconciliationException.objects.exists()
+
+
+@races
+def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Till) -> None:
+    reversal = orphan(busy)
+    decide("dismiss", reversal)
+    for _ in range(ROUNDS):
+        run_concurrently(
+            deciding("reopen", reversal), deciding("write_off", reversal), deciding("reopen", reversal)
+        )
+        is_lost = deeds(reversal.id)[-1][0] == "written_off"
+        assert (now_of(reversal), losses()) == ((LOST, -150_001) if is_lost else (WAITS, 0))
+        if not is_lost:
+            decide("dismiss", reversal)
+
+
+@races
+def test_reopening_while_the_money_comes_back_carries_out_the_reversal(
+    busy: Till, served_by: Serving
+) -> None:
+    for _ in range(ROUNDS):
+        served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
+        credit = busy.unmatched()
+        decide("send_back", credit)
+        carry_back()
+        reversal = busy.takes_back(credit)
+        decide("write_off", reversal)
+        run_concurrently(deciding("reopen", reversal), partial(return_completion.run_due, now=clock.now))
+        assert (now_of(reversal), now_of(credit)[1], losses()) == (REVERSED, "taken_back", 0)

@@ -1,0 +1,239 @@
+"""Decisions, the bank's word and the clock at the same moment: real threads, each with its own connection."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from banks import ReportedTransfer, TransferResult
+from core import clock
+from payments import services as payments
+from payments.models import Payment
+from reconciliation.exceptions import resolutions, return_completion
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.models import BankTransaction, Resolution, Return
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.reconciliation.cast import (
+    WHY,
+    Till,
+    carry_back,
+    decide,
+    kinds_told,
+    now_of,
+    return_of,
+    reversal_of,
+    suspense,
+)
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.refunds.builders import send_due_refunds
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
+Serving = Callable[..., Bank]
+ROUNDS = 10
+DONE, REFUSED, UNDER_WAY = (
+    TransferResult("succeeded", "b-1"),
+    TransferResult("failed", "b-1"),
+    TransferResult("processing", "b-1"),
+)
+
+
+@pytest.fixture
+def till() -> Till:
+    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+
+
+def deciding(deed: str, movement: BankTransaction, **more: Any) -> Callable[[], Any]:
+    """Somebody's click: what came of it, or the refusal."""
+
+    def click() -> Any:
+        try:
+            return decide(deed, movement, **more)
+        except ActionNotAllowed as refusal:
+            return refusal
+
+    return click
+
+
+def telling(notification: dict[str, Any]) -> Callable[[], Any]:
+    return partial(SandboxBankClient(new_client()).post, notification)
+
+
+def done(results: list[Any]) -> int:
+    """How many of the clicks did something."""
+    return sum(not isinstance(result, ActionNotAllowed) for result in results)
+
+
+@pytest.mark.parametrize(
+    ("deed", "more"),
+    [("accept", {}), ("attach", {}), ("send_back", {}), ("record_manual_return", {"bank_reference": "b"})],
+)
+def test_eight_concurrent_clicks_count_once(till: Till, deed: str, more: dict[str, str]) -> None:
+    movement, other = till.late(), till.shop.qr_code()["payment_id"]
+    given = {"payment_id": other} if deed == "attach" else more
+    results = run_concurrently(*[deciding(deed, movement, **given)] * 8)
+    assert (done(results), sum(isinstance(result, AlreadyResolved) for result in results)) == (1, 7)
+    assert Resolution.objects.count() == 1
+
+
+def test_concurrent_different_resolutions_count_once(till: Till) -> None:
+    for _ in range(ROUNDS):
+        movement, other = till.late(), till.shop.qr_code()["payment_id"]
+        results = run_concurrently(
+            deciding("accept", movement),
+            deciding("attach", movement, payment_id=other),
+            deciding("send_back", movement),
+            deciding("record_manual_return", movement, bank_reference="b"),
+        )
+        assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
+
+
+def test_concurrent_credits_of_a_returned_refund_count_once(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    refund_id = till.refund(till.paid())["refund_id"]
+    send_due_refunds()
+    transfers.apply_notification(ReportedTransfer(refund_id, "returned"), HANDLERS["ref"], now=clock.now())
+
+    def keep() -> Any:
+        try:
+            return resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
+        except AlreadyResolved as refusal:
+            return refusal
+
+    assert done(run_concurrently(*[keep] * 8)) == 1
+    assert (till.balance(), suspense()) == ((150_000, 0), 0)
+
+
+# --- against the bank's word -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deed", ["accept", "attach", "send_back"])
+def test_resolution_during_a_reversal_never_uses_the_money_twice(till: Till, deed: str) -> None:
+    for _ in range(ROUNDS):
+        movement, other = till.late(), till.shop.qr_code()["payment_id"]
+        more = {"payment_id": other} if deed == "attach" else {}
+        run_concurrently(deciding(deed, movement, **more), telling(reversal_of(movement)))
+        reversal = BankTransaction.objects.get(
+            kind="reversal", bank_transaction_id=movement.bank_transaction_id
+        )
+        assert now_of(reversal) == ("reversed", "")
+        assert now_of(movement)[1] in ("taken_back", {"accept": "accepted", "attach": "attached"}.get(deed))
+        assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+
+
+def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(till: Till) -> None:
+    for number in range(ROUNDS):
+        code = till.shop.qr_code()
+        less = till.told(code, satang=100)
+        results = run_concurrently(deciding("accept", less), telling(till.bank.notification(code)))
+        payment = Payment.objects.get(pk=code["payment_id"])
+        assert payment.status == "succeeded"
+        assert payment.received == (100 if done(results[:1]) else 150_000), number
+        right = BankTransaction.objects.get(reference1=less.reference1, amount=150_000)
+        assert (now_of(right)[0], now_of(less)[1]) in [("duplicate", "accepted"), ("applied", "")]
+        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+
+
+def test_two_concurrent_attachments_pay_a_payment_once(till: Till) -> None:
+    for _ in range(ROUNDS):
+        payment_id, odd = till.shop.qr_code()["payment_id"], [till.unmatched() for _ in range(2)]
+        results = run_concurrently(*[deciding("attach", movement, payment_id=payment_id) for movement in odd])
+        assert (done(results), sorted(now_of(movement)[1] for movement in odd)) == (1, ["", "attached"])
+        assert kinds_told(payment_id).count("payment.succeeded") == 1
+
+
+def test_attachment_during_a_payment_pays_it_once(till: Till) -> None:
+    for _ in range(ROUNDS):
+        code, movement = till.shop.qr_code(), till.unmatched()
+        attach = deciding("attach", movement, payment_id=code["payment_id"])
+        results = run_concurrently(attach, telling(till.bank.notification(code)))
+        outcomes = BankTransaction.objects.filter(payment_id=code["payment_id"]).values_list(
+            "match_result", flat=True
+        )
+        assert sorted(outcomes) == (["duplicate", "unmatched"] if done(results[:1]) else ["applied"])
+        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+
+
+def test_attachment_while_the_code_expires_pays_the_payment(till: Till) -> None:
+    for _ in range(ROUNDS):
+        code, movement = till.shop.qr_code(expiry_minutes=1), till.unmatched()
+        sweep = partial(payments.expire_due, now=clock.now() + timedelta(minutes=2))
+        run_concurrently(deciding("attach", movement, payment_id=code["payment_id"]), sweep)
+        assert till.shop.payment(code["payment_id"])["status"] == "succeeded"
+        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+
+
+def test_concurrent_credit_and_reversal_cancel_each_other(till: Till) -> None:
+    for changes in [{}, {"reference1": "NOBODYKNOWSTHIS00000"}] * ROUNDS:
+        notification = till.bank.notification(till.shop.qr_code(), **changes)
+        run_concurrently(*[telling(notification | {"type": kind}) for kind in ("credit", "reversal")] * 3)
+        reversal = BankTransaction.objects.get(
+            bank_transaction_id=notification["transaction_id"], kind="reversal"
+        )
+        assert reversal.match_result == "reversed"
+        assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+
+
+@pytest.mark.parametrize("ends", [DONE, REFUSED])
+def test_reversal_while_a_return_completes_is_carried_out_or_an_exception(
+    till: Till, served_by: Serving, ends: TransferResult
+) -> None:
+    for _ in range(ROUNDS):
+        served_by(sends=[UNDER_WAY], inquiries=[ends])
+        movement = till.unmatched()
+        decide("send_back", movement)
+        carry_back()
+        run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
+        reversal = BankTransaction.objects.get(
+            kind="reversal", bank_transaction_id=movement.bank_transaction_id
+        )
+        found = now_of(reversal)[0], now_of(movement)[1], return_of(movement).status
+        assert found == (
+            ("reversed", "taken_back", "failed")
+            if ends is REFUSED
+            else ("unmatched", "sent_back", "completed")
+        )
+        assert suspense() == 0
+
+
+def test_reversal_while_a_return_is_sent_cancels_it_or_is_an_exception(
+    till: Till, served_by: Serving
+) -> None:
+    for _ in range(ROUNDS):
+        bank = served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
+        movement = till.unmatched()
+        decide("send_back", movement)
+        run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
+        made = return_of(movement)
+        assert (bool(bank.sent), made.status, now_of(movement)[1]) in [
+            (False, "canceled", "taken_back"),
+            (True, "pending", "sending_back"),
+        ]
+        assert not Return.objects.filter(status="failed").exists()
+
+
+def test_two_people_cannot_merge_two_exceptions_with_each_other(till: Till) -> None:
+    for _ in range(ROUNDS):
+        code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+        import_file(bot_file(credit_line(code, late + timedelta(days=1))))
+        line, callback = (
+            BankTransaction.objects.get(resolution_state="", source="statement"),
+            till.told(code, paid_at=late),
+        )
+        before = suspense()
+        assert done(run_concurrently(deciding("merge", line), deciding("merge", callback))) == 1
+        assert suspense() == before - callback.amount
+        BankTransaction.objects.get(pk__in=[line.id, callback.id], resolution_state="merged")
+        (left,) = [each for each in (line, callback) if now_of(each)[1] == ""]
+        if not left.is_confirmed:
+            decide("confirm", left, actor="somsri")
+        decide("record_manual_return", left, bank_reference="counter 7")

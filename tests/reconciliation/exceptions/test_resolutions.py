@@ -1,0 +1,348 @@
+"""Staff decide about money that does not fit: the payment, the books and the merchant follow, once."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from pytest_django import Settings
+
+from banks import ReportedTransfer, TransferResult
+from core import clock, rows
+from ledger.models import Entry
+from merchants.models import LateMoneyPolicy, Merchant
+from payments import cards
+from payments.models import Payment
+from reconciliation.exceptions import resolutions
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.models import BankNotification, BankTransaction, Resolution, ResolutionType
+from tests import tables
+from tests.conftest import Shop
+from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, suspense, told_of
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+Serving = Callable[..., Bank]
+DONE = TransferResult("succeeded", "b-1")
+
+
+def rows_of_all() -> dict[str, int]:
+    cursor = rows.run("SELECT 1", [])
+    return tables.count_rows(cursor, tables.count_query(cursor))
+
+
+def succeeded_with(payment_id: str) -> dict[str, Any]:
+    """What the merchant was told; it was told once."""
+    (data,) = [data for kind, data in told_of(payment_id) if kind == "payment.succeeded"]
+    return data
+
+
+def came_from(payment_id: str) -> list[str]:
+    lines = Entry.objects.filter(journal__type="payment", journal__subject_id=payment_id, amount__lt=0)
+    return list(lines.values_list("account_id", flat=True))
+
+
+# --- accept ------------------------------------------------------------------------------------------------
+
+
+def test_accepted_late_money_makes_its_payment_succeed(till: Till) -> None:
+    movement = till.late()
+    payment_id = str(movement.payment_id)
+    assert (till.shop.payment(payment_id)["status"], suspense(), till.balance()) == (
+        "pending",
+        150_000,
+        (0, 0),
+    )
+    decide("accept", movement)
+    payment = till.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
+    assert (now_of(movement), suspense(), till.balance()) == (("late", "accepted"), 0, (150_000, 0))
+    assert (came_from(payment_id), "amount_received" in succeeded_with(payment_id)) == (
+        ["suspense:sandbox"],
+        False,
+    )
+    act = Resolution.objects.get()
+    assert (act.subject_id, act.type, act.actor, act.note) == (
+        movement.id,
+        ResolutionType.ACCEPTED,
+        "malee",
+        WHY,
+    )
+    assert (act.payment_id, act.created_at) == (payment_id, movement.resolved_at)
+
+
+@pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
+def test_accepted_wrong_amount_is_shown_everywhere(till: Till, served_by: Serving, satang: int) -> None:
+    served_by(sends=[DONE])
+    movement = till.mismatch(satang)
+    payment_id = str(movement.payment_id)
+    decide("accept", movement)
+    for path in ("/Thai/v1/payments", "/v1/payments"):
+        shown = till.shop.get(f"{path}/{payment_id}").json()
+        assert (shown["status"], shown["amount"], shown["amount_received"]) == ("succeeded", 150_000, satang)
+    assert (succeeded_with(payment_id)["amount"], succeeded_with(payment_id)["amount_received"]) == (
+        150_000,
+        satang,
+    )
+    assert (till.history("payment"), till.balance()) == ([("succeeded", satang)], (satang, 0))
+    assert till.ask(payment_id, amount=satang + 1).json()["error"]["code"] == "refund_amount_exceeded"
+    assert till.refund(payment_id)["amount"] == satang
+    send_due_refunds()
+    assert (till.shop.payment(payment_id)["status"], till.balance()) == ("refunded", (0, 0))
+
+
+def test_unmatched_and_duplicate_money_cannot_be_accepted(till: Till) -> None:
+    for movement in (till.unmatched(), till.duplicate(), till.sold()):
+        before = rows_of_all(), now_of(movement)
+        with pytest.raises(ActionNotAllowed, match="its payment is not waiting"):
+            decide("accept", movement)
+        assert (rows_of_all(), now_of(movement)) == before
+
+
+def test_wrong_amount_cannot_be_accepted_after_the_correct_one(till: Till) -> None:
+    code = till.shop.qr_code()
+    less = till.told(code, satang=100)
+    till.told(code)
+    with pytest.raises(ActionNotAllowed):
+        decide("accept", less)
+    assert (now_of(less), till.balance()) == (("amount_mismatch", ""), (150_000, 0))
+
+
+def test_correct_amount_after_an_accepted_wrong_one_is_a_duplicate(till: Till) -> None:
+    code = till.shop.qr_code()
+    decide("accept", till.told(code, satang=100))
+    assert now_of(till.told(code)) == ("duplicate", "")
+    assert (till.balance(), suspense()) == ((100, 0), 150_000)
+
+
+def test_late_money_policy_accepts_late_money_automatically(till: Till) -> None:
+    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
+    late, short = till.late(), till.mismatch()
+    assert (now_of(late), now_of(short)) == (("late", "accepted"), ("amount_mismatch", ""))
+    assert (till.balance(), suspense()) == ((150_000, 0), 149_900)
+    assert succeeded_with(str(late.payment_id))["status"] == "succeeded"
+    act = Resolution.objects.get()
+    assert (act.actor, act.type, act.payment_id) == (
+        "policy:late_money",
+        ResolutionType.ACCEPTED,
+        late.payment_id,
+    )
+    with pytest.raises(AlreadyResolved, match="policy:late_money has already resolved this: accepted"):
+        decide("accept", late)
+
+
+# --- attach ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["unmatched", "duplicate", "mismatch", "late"])
+def test_staff_attach_money_to_another_payment(till: Till, kind: str) -> None:
+    movement: BankTransaction = getattr(till, kind)()
+    before, payment_id = till.balance()[0], till.shop.qr_code(amount=100)["payment_id"]
+    decide("attach", movement, payment_id=payment_id)
+    payment = till.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_received"]) == ("succeeded", movement.amount)
+    assert (now_of(movement)[1], movement.payment_id) == ("attached", payment_id)
+    assert (till.balance()[0], suspense()) == (before + movement.amount, 0)
+    assert succeeded_with(payment_id)["amount_received"] == movement.amount
+    assert Payment.objects.get(pk=payment_id).completed_at == movement.paid_at
+
+
+def test_money_can_be_attached_to_an_expired_code_or_another_merchant(till: Till, other_shop: Shop) -> None:
+    ended = till.shop.qr_code(expiry_minutes=1)["payment_id"]
+    theirs = other_shop.qr_code()["payment_id"]
+    with time_machine.travel(clock.now() + timedelta(minutes=5)):
+        decide("attach", till.unmatched(), payment_id=ended)
+    decide("attach", movement := till.unmatched(biller_id="000000000000000"), payment_id=theirs)
+    assert (till.shop.payment(ended)["status"], other_shop.payment(theirs)["status"]) == (
+        "succeeded",
+        "succeeded",
+    )
+    assert movement.merchant_id is None
+    movement.refresh_from_db()
+    assert movement.merchant_id == other_shop.merchant.id
+    assert (till.balance(), suspense()) == ((150_000, 0), 0)
+
+
+def test_money_paid_to_one_merchant_cannot_be_attached_to_another(till: Till, other_shop: Shop) -> None:
+    movement = till.unmatched()
+    with pytest.raises(ActionNotAllowed, match=f"This money was paid to {till.shop.merchant.name}"):
+        decide("attach", movement, payment_id=other_shop.qr_code()["payment_id"])
+    assert (now_of(movement), suspense()) == (("unmatched", ""), 150_000)
+
+
+def test_money_attached_to_its_own_payment_is_recorded_as_accepted(till: Till) -> None:
+    movement = till.mismatch()
+    decide("attach", movement, payment_id=movement.payment_id)
+    assert (now_of(movement)[1], Resolution.objects.get().type) == ("accepted", "accepted")
+
+
+def payment_that(till: Till, rival: Shop, what: str) -> str:
+    """The id of a payment that money cannot be attached to."""
+    if what == "is by card":
+        made = cards.draft(merchant=till.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+        cards.store(made)
+        return str(made.payment.id)
+    if what == "is of another bank":
+        Merchant.objects.filter(pk=rival.merchant.id).update(mode="live", bank="scb")
+        return str(rival.qr_code()["payment_id"])
+    if what == "is paid":
+        return till.paid()
+    if what == "has failed":
+        code = till.shop.qr_code()
+        till.bank.notify(code, type="decline")
+        return str(code["payment_id"])
+    return "pay_000000000000000000000000000"
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("is by card", "is not waiting for a QR payment"),
+        ("is of another bank", "of another bank"),
+        ("is paid", "is not waiting for"),
+        ("has failed", "is not waiting for"),
+        ("is unknown", "There is no payment"),
+    ],
+)
+def test_attach_refuses_a_payment_that(
+    till: Till, other_shop: Shop, settings: Settings, what: str, why: str
+) -> None:
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
+    movement, payment_id = till.unmatched(), payment_that(till, other_shop, what)
+    before = rows_of_all()
+    with pytest.raises(ActionNotAllowed, match=why):
+        decide("attach", movement, payment_id=payment_id)
+    assert (rows_of_all(), now_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
+
+
+# --- twice -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("accept", "accepted"),
+        ("attach", "attached"),
+        ("send_back", "sent back"),
+        ("record_manual_return", "sent back by hand"),
+    ],
+)
+def test_second_resolution_is_refused_and_names_who_was_first(
+    till: Till, served_by: Serving, deed: str, said: str
+) -> None:
+    served_by()
+    movement, more = till.late(), {"payment_id": till.shop.qr_code()["payment_id"]}
+    given: dict[str, Any] = {"attach": more, "record_manual_return": {"bank_reference": "b"}}
+    with time_machine.travel("2026-11-21T05:00:00Z", tick=False):
+        decide(deed, movement, **given.get(deed, {}))
+    before = rows_of_all(), now_of(movement), till.held()
+    for again in ("accept", "attach", "send_back", "record_manual_return"):
+        with pytest.raises(AlreadyResolved) as told:
+            decide(again, movement, actor="somsak", **given.get(again, {}))
+        assert str(told.value) == f"malee has already resolved this: {said}, 21 Nov 2026 12:00."
+    with pytest.raises(AlreadyResolved):
+        decide("dismiss", movement)
+    assert (rows_of_all(), now_of(movement), till.held()) == before
+
+
+def test_message_is_dismissed_only_once(till: Till) -> None:
+    till.bank.post(b"garbage")
+    notification = BankNotification.objects.get()
+    told: dict[str, Any] = {"actor": "malee", "note": WHY, "now": clock.now()}
+    act = resolutions.dismiss(notification.id, **told)
+    assert (act.type, act.actor) == (ResolutionType.DISMISSED, "malee")
+    with pytest.raises(AlreadyResolved, match="malee has already resolved this: dismissed"):
+        resolutions.dismiss(notification.id, **told | {"actor": "somsak"})
+    assert Resolution.objects.count() == 1
+
+
+@pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
+def test_unknown_message_cannot_be_dismissed(till: Till, subject_id: str) -> None:
+    with pytest.raises(ActionNotAllowed, match="not an open exception"):
+        resolutions.dismiss(subject_id, actor="malee", note=WHY, now=clock.now())
+
+
+def test_parsed_message_cannot_be_dismissed(till: Till) -> None:
+    till.sold()
+    with pytest.raises(ActionNotAllowed, match="not an open exception"):
+        resolutions.dismiss(BankNotification.objects.get().id, actor="malee", note=WHY, now=clock.now())
+
+
+# --- a refund that came back -------------------------------------------------------------------------------
+
+
+def came_back(till: RefundShop, served_by: Serving) -> str:
+    """The id of a refund whose money came back."""
+    served_by(sends=[DONE])
+    refund_id = str(till.refund(till.paid())["refund_id"])
+    send_due_refunds()
+    transfers.apply_notification(ReportedTransfer(refund_id, "returned"), HANDLERS["ref"], now=clock.now())
+    return refund_id
+
+
+def test_returned_refund_is_credited_to_the_merchant_once(till: Till, served_by: Serving) -> None:
+    refund_id = came_back(till, served_by)
+    assert (suspense(), till.balance()) == (150_000, (0, 0))
+    resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
+    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    with pytest.raises(AlreadyResolved, match="malee has already resolved this: kept"):
+        resolutions.credit_returned_refund(refund_id, actor="somsak", note=WHY, now=clock.now())
+    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    assert [fact for fact, _ in postings_of(refund_id)] == [
+        "refund_reserved",
+        "refund_paid",
+        "held",
+        "accepted",
+    ]
+
+
+def test_refund_that_was_not_returned_cannot_be_credited(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    refund_id = till.refund(till.paid())["refund_id"]
+    for _ in range(2):
+        with pytest.raises(ActionNotAllowed, match="has not returned the money"):
+            resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
+        send_due_refunds()
+    assert till.balance() == (0, 0)
+
+
+# --- which buttons there are -------------------------------------------------------------------------------
+
+MONEY = frozenset({ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND})
+
+
+@pytest.mark.slow
+def test_allowed_resolution_types_per_match_result(till: Till) -> None:
+    mine = till.sold()
+    cases = [
+        (till.late(), MONEY | {ResolutionType.ACCEPTED}),
+        (till.mismatch(), MONEY | {ResolutionType.ACCEPTED}),
+        (till.unmatched(), MONEY),
+        (till.duplicate(), MONEY),
+        (mine, frozenset()),
+        (till.told(till.shop.qr_code(), type="decline"), frozenset()),
+        (
+            till.takes_back(mine, transaction_id="NEVERHEARDOFTHAT0000"),
+            frozenset({ResolutionType.DISMISSED, ResolutionType.WRITTEN_OFF}),
+        ),
+        (till.takes_back(mine), frozenset()),
+    ]
+    assert [resolutions.allowed_types(movement) for movement, _ in cases] == [deeds for _, deeds in cases]
+
+
+def test_decline_after_payment_and_payment_after_decline_change_nothing(till: Till) -> None:
+    paid, declined = till.shop.qr_code(), till.shop.qr_code()
+    till.told(paid)
+    assert now_of(till.told(paid, type="decline")) == ("declined", "")
+    till.told(declined, type="decline")
+    late = till.told(declined)
+    assert (now_of(late), resolutions.allowed_types(late)) == (("duplicate", ""), MONEY)
+    assert [till.shop.payment(code["payment_id"])["status"] for code in (paid, declined)] == [
+        "succeeded",
+        "failed",
+    ]
+    assert (till.balance(), suspense()) == ((150_000, 0), 150_000)

@@ -1,0 +1,177 @@
+"""Money goes back to whoever paid: told to the bank once, and in suspense until the bank says it arrived."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from pytest_django import Settings
+
+from banks import TransferResult
+from core import clock
+from reconciliation.exceptions import order_completion, resolutions
+from reconciliation.exceptions.resolutions import ActionNotAllowed, ReturnDestination
+from reconciliation.models import Resolution, Return
+from tests.reconciliation.cast import Till, carry_back, decide, now_of, postings_of, return_of, suspense
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+from transfers.models import Transfer
+from transfers.schedule import OVERDUE_AFTER
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNDER_WAY = (
+    TransferResult("succeeded", "b-1"),
+    TransferResult("failed", "b-1", "closed"),
+    TransferResult("processing"),
+)
+
+
+def test_return_goes_to_the_payer_account_the_bank_reported(till: Till, served_by: Serving) -> None:
+    bank, movement = served_by(), till.unmatched()
+    made = decide("send_back", movement)
+    order = Transfer.objects.get().order
+    assert (order.order_id, order.purpose, order.amount) == (made.id, "return", 150_000)
+    assert (order.bank_code, order.account, order.account_name) == ("014", "1234567890", "Somchai Jaidee")
+    assert "1234567890" not in Transfer.objects.get().account_sealed
+    assert Transfer.objects.get().merchant_id == till.shop.merchant.id
+    assert (now_of(movement), suspense()) == (("unmatched", "sending_back"), 150_000)
+    carry_back(2)
+    assert (bank.sent, now_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    made.refresh_from_db()
+    assert (made.status, made.bank_reference, made.is_manual) == ("completed", "b-1", False)
+    assert (postings_of(made.id), suspense()) == ([("sent_back", 150_000)], 0)
+    assert Resolution.objects.get().type == "sent_back"
+
+
+def test_return_goes_to_the_account_staff_entered(till: Till, served_by: Serving) -> None:
+    served_by()
+    decide("send_back", till.unmatched(), destination=ReturnDestination("004", "4051234567", "สมหญิง ใจดี"))
+    order = Transfer.objects.get().order
+    assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
+
+
+def test_return_without_a_valid_payer_account_needs_an_entered_account(
+    till: Till, served_by: Serving
+) -> None:
+    served_by()
+    movement = till.unmatched(payer_bank_code="999")
+    with pytest.raises(ActionNotAllowed, match="enter one"):
+        decide("send_back", movement)
+    assert (now_of(movement), Return.objects.count(), Resolution.objects.count()) == (("unmatched", ""), 0, 0)
+    decide("send_back", movement, destination=ReturnDestination("004", "4051234567", "S"))
+    assert now_of(movement)[1] == "sending_back"
+
+
+def test_bank_that_cannot_send_needs_a_manual_return(till: Till, settings: Settings) -> None:
+    movement = till.unmatched()
+    settings.SANDBOX_BANK_SECRET = ""
+    with pytest.raises(ActionNotAllowed, match="send it at the bank"):
+        decide("send_back", movement)
+    assert (now_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
+    made = decide("record_manual_return", movement, bank_reference="counter 7, 21 Nov")
+    assert (made.status, made.is_manual, made.bank_reference) == ("completed", True, "counter 7, 21 Nov")
+    assert (now_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert not Transfer.objects.exists()
+
+
+@pytest.mark.slow
+def test_failed_return_can_be_retried_or_resolved_otherwise(till: Till, served_by: Serving) -> None:
+    served_by(sends=[REFUSED, REFUSED, DONE])
+    movement = till.late()
+    for _ in range(2):
+        decide("send_back", movement)
+        carry_back()
+        failed = return_of(movement)
+        assert (now_of(movement), failed.status, failed.failure_code) == (("late", ""), "failed", "closed")
+        assert suspense() == 150_000
+    decide("accept", movement)
+    assert (now_of(movement)[1], suspense(), till.balance()) == ("accepted", 0, (150_000, 0))
+    assert [act.type for act in Resolution.objects.order_by("id")] == ["sent_back", "sent_back", "accepted"]
+
+
+@pytest.mark.slow
+def test_money_of_a_return_that_comes_back_is_an_exception_again(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    movement = till.unmatched()
+    first = decide("send_back", movement)
+    carry_back()
+    for _ in range(2):
+        assert till.bank.post(order_notice(first.id, "returned")).status_code == 200
+        first.refresh_from_db()
+        assert (first.status, now_of(movement), suspense()) == ("completed", ("unmatched", ""), 150_000)
+    assert first.returned_at is not None
+    second = decide("send_back", movement)
+    carry_back()
+    assert (now_of(movement)[1], suspense()) == ("sent_back", 0)
+    assert [postings_of(made.id) for made in (first, second)] == [
+        [("sent_back", 150_000), ("held", 150_000)],
+        [("sent_back", 150_000)],
+    ]
+
+
+def order_notice(order_id: str, status: str) -> dict[str, Any]:
+    return {
+        "type": "order", "reference": order_id, "bank_reference": "sbo_1", "amount": "1500.00",
+        "currency": "THB", "status": status, "reason": "account_closed" if status != "succeeded" else "",
+    }  # fmt: skip
+
+
+def test_bank_notification_completes_a_return(till: Till, served_by: Serving) -> None:
+    served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
+    movement = till.unmatched()
+    made = decide("send_back", movement)
+    carry_back()
+    for _ in range(2):
+        assert till.bank.post(order_notice(made.id, "succeeded")).json() == {"status": "received"}
+    assert (now_of(movement)[1], suspense(), return_of(movement).bank_reference) == ("sent_back", 0, "sbo_1")
+
+
+def test_returned_notification_before_success_reopens_the_exception(till: Till, served_by: Serving) -> None:
+    served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
+    movement = till.unmatched()
+    made = decide("send_back", movement)
+    carry_back()
+    till.bank.post(order_notice(made.id, "returned"))
+    assert (now_of(movement), suspense()) == (("unmatched", ""), 150_000)
+    assert [fact for fact, _ in postings_of(made.id)] == ["sent_back", "held"]
+
+
+@pytest.mark.parametrize(
+    ("word", "resolution_state", "left"),
+    [(transfers.ARRIVED, "sent_back", 0), (transfers.NEVER_ARRIVED, "", 150_000)],
+)
+def test_staff_complete_an_overdue_return(
+    till: Till, served_by: Serving, word: TransferResult, resolution_state: str, left: int
+) -> None:
+    served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
+    movement = till.unmatched()
+    made = decide("send_back", movement)
+    carry_back(2)
+    with time_machine.travel(clock.now() + OVERDUE_AFTER + timedelta(minutes=1)):
+        order_completion.complete_by_staff(made.id, word, actor="malee", now=clock.now())
+        with pytest.raises(transfers.NotOverdue):
+            order_completion.complete_by_staff(made.id, word, actor="somsak", now=clock.now())
+    assert (now_of(movement)[1], suspense()) == (resolution_state, left)
+
+
+@pytest.mark.slow
+def test_money_of_a_pending_return_cannot_be_resolved_otherwise(till: Till, served_by: Serving) -> None:
+    bank = served_by(sends=[UNDER_WAY], inquiries=[DONE])
+    movement = till.late()
+    decide("send_back", movement)
+    for _ in range(3):
+        for deed, more in [
+            ("accept", {}),
+            ("send_back", {}),
+            ("record_manual_return", {"bank_reference": "b"}),
+        ]:
+            with pytest.raises(resolutions.AlreadyResolved):
+                decide(deed, movement, **more)
+        carry_back()
+    assert (len(bank.sent), suspense(), till.shop.payment(str(movement.payment_id))["status"]) == (
+        1,
+        0,
+        "pending",
+    )

@@ -1,0 +1,80 @@
+"""Exceptions of the sandbox bank stand behind live ones, and no live metric counts them."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from core import clock, ids
+from ledger import accounts
+from ledger import services as ledger
+from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReconciliationException
+from tests.conftest import SandboxBankClient, Shop, new_client
+from tests.reconciliation.cast import Till
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+
+
+@pytest.fixture
+def onlooker(db: None) -> Client:
+    return staff_client("onlooker", "view_banktransaction")
+
+
+@pytest.fixture
+def sandbox_money(shop: Shop, bank: SandboxBankClient) -> BankTransaction:
+    return Till(shop, bank).unmatched()
+
+
+@pytest.fixture
+def live_money(sandbox_money: BankTransaction) -> BankTransaction:
+    """It came after the sandbox money."""
+    now = clock.now() + timedelta(seconds=1)
+    movement = BankTransaction.objects.create(
+        id=ids.new("rcp_", now),
+        bank="scb",
+        bank_transaction_id="scb1",
+        kind=BankTransactionKind.CREDIT,
+        biller_id="099400016550100",
+        reference1="NOBODYKNOWSTHIS00000",
+        amount=150_000,
+        paid_at=now,
+        received_at=now,
+        match_result=MatchResult.UNMATCHED,
+        matched_at=now,
+    )
+    ledger.hold(subject_id=movement.id, amount=movement.amount, source=accounts.bank("scb"), now=now)
+    return movement
+
+
+def listed(client: Client, *movements: BankTransaction, **query: str) -> list[BankTransaction]:
+    """Those of them that the page shows, in its order."""
+    page = get_page(client, EXCEPTIONS_URL, **query)
+    found = {page.find(exception_url(movement.id)): movement for movement in movements}
+    return [found[place] for place in sorted(found) if place >= 0]
+
+
+@pytest.mark.slow
+def test_live_exceptions_come_before_older_sandbox_ones(
+    onlooker: Client, live_money: BankTransaction, sandbox_money: BankTransaction
+) -> None:
+    assert listed(onlooker, live_money, sandbox_money) == [live_money, sandbox_money]
+    assert listed(onlooker, live_money, sandbox_money, o="0") == [sandbox_money, live_money]
+
+
+@pytest.mark.slow
+def test_filter_shows_live_or_sandbox_exceptions(
+    onlooker: Client, live_money: BankTransaction, sandbox_money: BankTransaction
+) -> None:
+    assert listed(onlooker, live_money, sandbox_money, money="live") == [live_money]
+    assert listed(onlooker, live_money, sandbox_money, money="sandbox") == [sandbox_money]
+    assert set(ReconciliationException.objects.values_list("bank", "is_sandbox")) == {
+        ("scb", False),
+        ("sandbox", True),
+    }
+
+
+def test_metrics_count_live_and_sandbox_exceptions_separately(live_money: BankTransaction) -> None:
+    shown = new_client().get("/metrics").content.decode()
+    for money in ("live", "sandbox"):
+        assert f'bank_transaction_exceptions{{money="{money}"}} 1.0' in shown

@@ -1,0 +1,235 @@
+"""What a bank took back when it had left already is the operator's loss, until it can be taken after all."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from banks import ReportedTransfer, TransferResult
+from core import clock
+from core.clock import BANGKOK
+from ledger import accounts
+from ledger.postings import read_balances as read_accounts
+from reconciliation.exceptions import return_completion
+from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
+from reconciliation.notifications import intake
+from reconciliation.statements.importing import ImportSummary
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.reconciliation.cast import (
+    WHY,
+    Till,
+    carry_back,
+    decide,
+    now_of,
+    parsed,
+    postings_of,
+    return_of,
+    reversal_of,
+    suspense,
+)
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNDER_WAY = (
+    TransferResult("succeeded", "b-1"),
+    TransferResult("failed", "b-1"),
+    TransferResult("processing", "b-1"),
+)
+LOST, REVERSED, WAITS = ("unmatched", "written_off"), ("reversed", ""), ("unmatched", "")
+
+
+def losses() -> int:
+    return read_accounts([accounts.WRITE_OFFS], None).get(accounts.WRITE_OFFS, 0)
+
+
+def taken_twice(till: Till, served_by: Serving) -> tuple[BankTransaction, BankTransaction]:
+    """Money that arrived at its payer and was taken back as well: its credit, and the reversal that waits."""
+    served_by(sends=[UNDER_WAY], inquiries=[DONE])
+    credit = till.unmatched()
+    decide("send_back", credit)
+    carry_back()
+    reversal = till.takes_back(credit)
+    carry_back()
+    assert (now_of(credit), now_of(reversal)) == (("unmatched", "sent_back"), WAITS)
+    return credit, reversal
+
+
+def test_money_that_left_twice_is_written_off(till: Till, served_by: Serving) -> None:
+    _, reversal = taken_twice(till, served_by)
+    decide("write_off", reversal)
+    assert (now_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
+    assert postings_of(reversal.id) == [("written_off", 150_000)]
+    act = Resolution.objects.get(subject_id=reversal.id)
+    assert (act.type, act.actor, act.note, act.created_at) == (
+        ResolutionType.WRITTEN_OFF,
+        "malee",
+        WHY,
+        reversal.resolved_at,
+    )
+    assert not ReconciliationException.objects.exists()
+
+
+def test_merchant_is_not_charged_for_a_reversal_above_its_credit(till: Till) -> None:
+    credit = till.sold()
+    reversal = till.takes_back(credit, 150_001)
+    decide("write_off", reversal)
+    assert (now_of(reversal), losses(), till.held()) == (
+        LOST,
+        -150_001,
+        {"available": 150_000, "reserved": 0},
+    )
+    assert till.shop.payment(str(credit.payment_id))["status"] == "succeeded"
+
+
+def test_write_off_is_booked_once_and_the_second_click_is_refused(till: Till, served_by: Serving) -> None:
+    _, reversal = taken_twice(till, served_by)
+    decide("write_off", reversal)
+    for deed in ("write_off", "dismiss"):
+        with pytest.raises(AlreadyResolved, match="malee has already resolved this: written off"):
+            decide(deed, reversal, actor="somsak")
+    assert losses() == -150_000
+    dismissed = till.takes_back(till.sold(), 150_001)
+    decide("dismiss", dismissed)
+    with pytest.raises(AlreadyResolved, match="malee has already resolved this: dismissed"):
+        decide("write_off", dismissed)
+
+
+def test_credits_and_completed_reversals_cannot_be_written_off(till: Till) -> None:
+    credit = till.sold()
+    for movement in (till.unmatched(), credit, till.takes_back(credit)):
+        before = now_of(movement)
+        with pytest.raises(ActionNotAllowed, match="Only a reversal that could not be covered"):
+            decide("write_off", movement)
+        assert (now_of(movement), losses()) == (before, 0)
+
+
+def test_reversal_that_can_be_covered_is_not_written_off(till: Till) -> None:
+    """The process ended after it had kept the bank's word."""
+    credit = till.sold()
+    notification = parsed(reversal_of(credit))
+    reversal = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
+    with pytest.raises(ActionNotAllowed):
+        decide("write_off", reversal)
+    assert (now_of(reversal), losses(), till.held()) == (REVERSED, 0, {"available": 0, "reserved": 0})
+
+
+# --- a loss ends -------------------------------------------------------------------------------------------
+
+
+def test_write_off_is_recovered_when_the_return_comes_back(till: Till, served_by: Serving) -> None:
+    credit, reversal = taken_twice(till, served_by)
+    decide("write_off", reversal)
+    transfers.apply_notification(
+        ReportedTransfer(return_of(credit).id, "returned"), return_completion.HANDLER, now=clock.now()
+    )
+    assert (now_of(reversal), now_of(credit)) == (REVERSED, ("unmatched", "taken_back"))
+    assert (losses(), suspense()) == (0, 0)
+    assert sorted(postings_of(reversal.id)) == [
+        ("recovered", 150_000), ("reversal", 150_000), ("written_off", 150_000),
+    ]  # fmt: skip
+
+
+def test_repeated_reversal_changes_nothing_about_a_write_off(till: Till, served_by: Serving) -> None:
+    credit, reversal = taken_twice(till, served_by)
+    decide("write_off", reversal)
+    assert till.takes_back(credit, paid_at=reversal.paid_at.astimezone(BANGKOK).isoformat()).id == reversal.id
+    assert (now_of(reversal), losses()) == (LOST, -150_000)
+
+
+def test_early_write_off_is_recovered_when_the_return_fails(till: Till, served_by: Serving) -> None:
+    served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
+    decide("send_back", credit := till.unmatched())
+    carry_back()
+    decide("write_off", reversal := till.takes_back(credit))
+    assert losses() == -150_000
+    carry_back()
+    assert (now_of(reversal), losses(), suspense()) == (REVERSED, 0, 0)
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_write_off_is_recovered_when_its_credit_is_reported(till: Till, by_line: bool) -> None:
+    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    notification = till.bank.notification(code, paid_at=paid_at)
+    till.bank.post(notification | {"type": "reversal"})
+    reversal = BankTransaction.objects.get()
+    decide("write_off", reversal)
+    told: ImportSummary | Any = (
+        import_file(bot_file(credit_line(code, paid_at))) if by_line else till.bank.post(notification)
+    )
+    assert told and (now_of(reversal), losses()) == (REVERSED, 0)
+    assert till.held() == {"available": 0, "reserved": 0}
+    assert till.shop.payment(code["payment_id"])["status"] == "refunded"
+
+
+def test_partial_write_off_leaves_the_rest_to_resolve(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    sent, accepted = till.unmatched(), till.mismatch(149_900)
+    for credit in (sent, accepted):
+        decide("write_off", till.takes_back(credit, 50_000))
+    assert losses() == -100_000
+    decide("send_back", sent)
+    decide("accept", accepted)
+    carry_back()
+    assert (now_of(sent)[1], losses(), suspense()) == ("sent_back", -50_000, 0)
+    assert till.held() == {"available": 99_900, "reserved": 0}, "what is the merchant's now, the bank took"
+
+
+# --- at the console, and at once ---------------------------------------------------------------------------
+
+
+def test_staff_write_off_in_the_console_with_a_note(till: Till, served_by: Serving) -> None:
+    _, reversal = taken_twice(till, served_by)
+    malee: Client = staff_client("malee", "resolve_exception")
+    assert "Write off" in get_page(malee, exception_url(reversal.id))
+    act = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
+    assert "1,500.00 THB left our account at sandbox a second time" in get_page(malee, act)
+    assert malee.post(act, {"note": ""}).status_code == 200
+    assert losses() == 0
+    assert malee.post(act, {"note": "The bank confirmed it."}, follow=True).status_code == 200
+    assert (losses(), Resolution.objects.latest("id").note) == (-150_000, "The bank confirmed it.")
+    assert "has already resolved this" in malee.post(act, {"note": "Again."}, follow=True).content.decode()
+    assert losses() == -150_000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_eight_concurrent_write_offs_count_once(served_by: Serving) -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    _, reversal = taken_twice(till, served_by)
+
+    def click() -> bool:
+        try:
+            decide("write_off", reversal)
+        except AlreadyResolved:
+            return False
+        return True
+
+    assert sum(run_concurrently(*[click] * 8)) == 1
+    assert (losses(), Resolution.objects.filter(subject_id=reversal.id).count()) == (-150_000, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_write_off_while_the_return_comes_back_is_recovered(served_by: Serving) -> None:
+    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    for _ in range(10):
+        credit, reversal = taken_twice(till, served_by)
+        notification = ReportedTransfer(return_of(credit).id, "returned")
+
+        def book(reversal: BankTransaction = reversal) -> None:
+            try:
+                decide("write_off", reversal)
+            except ActionNotAllowed:
+                return
+
+        def come_back(notification: ReportedTransfer = notification) -> None:
+            transfers.apply_notification(notification, return_completion.HANDLER, now=clock.now())
+
+        run_concurrently(book, come_back)
+        assert (now_of(reversal), now_of(credit)[1]) == (REVERSED, "taken_back")
+        assert (losses(), suspense()) == (0, 0)

@@ -1,0 +1,155 @@
+"""Those around an inquiry: a bank that answers as told, and the sweep at a chosen moment."""
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+from banks import InquiryFailed, InquiryRequest, InquiryResult, ReportedTransaction
+from banks.sandbox import SandboxBank
+from core import clock, ids, thaiqr
+from payments.models import Payment
+from reconciliation.inquiries import (
+    bank_calls,
+    batches,
+    scan,
+)
+from reconciliation.inquiries import services as inquiries
+from reconciliation.models import BankRateLimit, Inquiry, InquiryAnswer
+from tests.conftest import Shop
+from tests.factories import PaymentFactory
+
+NOTHING = InquiryResult(b"[]", ())
+Reply = InquiryResult | BaseException | Callable[[], InquiryResult]
+
+
+class AskedBank(SandboxBank):
+    """The sandbox bank's door, and behind it one that answers in turn as told, the last reply for ever."""
+
+    def __init__(self, *replies: Reply, per_second: float = 50) -> None:
+        super().__init__(settings.SANDBOX_BANK_SECRET)
+        self.calls_per_second = per_second
+        self.replies: list[Reply] = list(replies) or [NOTHING]
+        self.questions: list[InquiryRequest] = []
+        self.silent_about: set[str | None] = set()  # references of codes
+        self._turn = threading.Lock()
+
+    def inquire(self, question: InquiryRequest) -> InquiryResult:
+        with self._turn:
+            self.questions.append(question)
+            if question.reference1 in self.silent_about:
+                raise InquiryFailed
+            reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply if isinstance(reply, InquiryResult) else reply()
+
+    @property
+    def asked(self) -> list[str]:
+        """The references of the codes it was asked about."""
+        return [question.reference1 for question in self.questions]
+
+
+class Killed(BaseException):
+    """What `kill -9` looks like from inside: nothing may catch it."""
+
+
+def drawn(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str | None]:
+    """References of codes that live so long."""
+    codes = [shop.qr_code(expiry_minutes=minutes) for _ in range(count)]
+    return [thaiqr.parse(code["qr_data"]).reference1 for code in codes]
+
+
+def found(*told: dict[str, Any]) -> InquiryResult:
+    """An answer that tells of these movements."""
+    adapter = SandboxBank(settings.SANDBOX_BANK_SECRET)
+    notifications = [adapter.parse_notification(json.dumps(each).encode()) for each in told]
+    return InquiryResult(
+        json.dumps(told).encode(),
+        tuple(each for each in notifications if isinstance(each, ReportedTransaction)),
+    )
+
+
+def sweep(seconds: float = 6, *, since: datetime | None = None) -> int:
+    """The sweep so many seconds from now, when every bank has its turn again; returns how many it asked."""
+    at = clock.to_millisecond((since or clock.now()) + timedelta(seconds=seconds))
+    BankRateLimit.objects.update(available_at=Now())
+    return inquiries.inquire_due(now=lambda: at)
+
+
+def one_round(seconds: float = 6) -> tuple[int, float]:
+    """A round so many seconds from now, when every bank has its turn again.
+
+    Returns how many questions were put, and for how many seconds the bank is left alone after them.
+    """
+    at = clock.to_millisecond(clock.now() + timedelta(seconds=seconds))
+    BankRateLimit.objects.update(available_at=Now())
+    scan.create_inquiries(now=at)
+    batch = batches.start(at)
+    if batch is None:
+        return 0, 0.0
+    answers = [bank_calls.prepare_call(inquiry, at)() for inquiry in batch.inquiries]
+    before = database_now()
+    batches.finish(batch, answers, at)
+    assert (
+        before
+        <= BankRateLimit.objects.get(pk=batch.rate_limit.pk).available_at - batch.pause
+        <= database_now()
+    )
+    return len(answers), batch.pause.total_seconds()
+
+
+def database_now() -> datetime:
+    """By the clock of turns and leases, which no test can set."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def end_leases() -> None:
+    """As if whoever asked had been gone for a while."""
+    Inquiry.objects.update(lease_until=Now())
+    BankRateLimit.objects.update(available_at=Now())
+
+
+def end_of_code() -> datetime:
+    """When the one code there is expires, or ended."""
+    expires_at = Payment.objects.get().expires_at
+    assert expires_at is not None
+    return expires_at
+
+
+def answers() -> list[str]:
+    """What was said to each question, in order."""
+    return list(InquiryAnswer.objects.order_by("id").values_list("outcome", flat=True))
+
+
+def made(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
+    """Ids of payments whose code nobody drew."""
+    payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
+    return [payment.id for payment in Payment.objects.bulk_create(payments)]
+
+
+def copy_ten_thousand(shop: Shop, at: datetime) -> None:
+    """The factory would take minutes."""
+    (first,) = made(shop, at)
+    copies = [ids.new("pay_", at) for _ in range(9999)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO payments_payment SELECT (jsonb_populate_record(first, jsonb_build_object("
+            "'id', copy, 'qr_code_id', replace(copy, 'pay_', 'qr_')))).* "
+            "FROM payments_payment first, unnest(%s::text[]) copy WHERE first.id = %s",
+            [copies, first],
+        )
+
+
+def shared_buffers(plan: str) -> int:
+    """8 kB pages that the whole statement touched."""
+    line = next(line for line in plan.splitlines() if "Buffers:" in line)
+    return sum(int(part.split("=")[1]) for part in line.split() if part.startswith(("hit=", "read=")))

@@ -1,0 +1,43 @@
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+import banks
+from core import clock
+from reconciliation.models import ScanCursor
+from tests.reconciliation.inquiries.cast import AskedBank, Reply
+
+Answering = Callable[..., AskedBank]
+
+
+@pytest.fixture(autouse=True)
+def around_noon(noon: datetime) -> Iterator[None]:
+    """No time passes by itself, and the question at the end of the day does not come among the others."""
+    with time_machine.travel(noon, tick=False):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def searched_until_now(db: None, around_noon: None) -> None:
+    """This database has been searched before: nobody looks at the last two days."""
+    ScanCursor.objects.create(created_before=clock.now() - timedelta(minutes=1))
+
+
+@pytest.fixture
+def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    """Lets a bank, or another than the sandbox bank by its name, answer questions as told."""
+    known: dict[str, AskedBank] = {}
+
+    def get(name: str, link: Any = None) -> banks.Bank:
+        return known[name]
+
+    def serve(*replies: Reply, name: str = "sandbox", per_second: float = 50) -> AskedBank:
+        known[name] = AskedBank(*replies, per_second=per_second)
+        return known[name]
+
+    monkeypatch.setattr(banks, "get", get)
+    monkeypatch.setattr(banks, "banks_with_inquiry", lambda: known)
+    return serve

@@ -1,0 +1,320 @@
+"""A bank is asked about what nobody confirmed, and what it says is judged like any word of a bank."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from banks import InquiryFailed, InquiryResult, UnreadableMessage, parallel
+from core import clock, thaiqr
+from merchants.models import Merchant
+from payments import services as payments
+from payments.models import Payment
+from reconciliation.inquiries import (
+    schedule,
+)
+from reconciliation.inquiries import services as inquiries
+from reconciliation.models import BankNotification, BankTransaction, Inquiry, InquiryAnswer
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.inquiries.cast import (
+    NOTHING,
+    AskedBank,
+    answers,
+    end_leases,
+    end_of_code,
+    found,
+    sweep,
+)
+from webhooks.models import Event
+
+Answering = Callable[..., AskedBank]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+
+
+def expire(shop: Shop, code: dict[str, Any]) -> None:
+    assert shop.post(f"/v1/qr-codes/{code['qr_code_id']}/expire").status_code == 200
+
+
+@pytest.mark.slow
+def test_inquiry_finds_payment_with_lost_callback(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    code = shop.qr_code()
+    answer = found(bank.notification(code))
+    asked = served_by(answer)
+    assert sweep() == 1
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    movement, notification = BankTransaction.objects.get(), BankNotification.objects.get()
+    assert (movement.source, movement.match_result) == ("inquiry", "applied")
+    assert (notification.source, notification.result, notification.body) == ("inquiry", "new", answer.body)
+    assert answers() == ["found"]
+    assert sweep(10_000) == 0, "it is over"
+    assert len(asked.questions) == 1
+
+
+def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: Answering) -> None:
+    asked, code = served_by(), shop.qr_code()
+    sweep()
+    (question,), told = asked.questions, thaiqr.parse(code["qr_data"])
+    payment = Payment.objects.get()
+    assert (question.biller_id, question.reference1, question.amount) == (
+        told.biller_id,
+        told.reference1,
+        150_000,
+    )
+    assert question.starts_at < payment.created_at < clock.now() + timedelta(seconds=6) < question.ends_at
+
+
+def test_payment_confirmed_early_is_never_inquired(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    asked = served_by()
+    bank.notify(shop.qr_code())
+    assert (sweep(), asked.questions, Inquiry.objects.count()) == (0, [], 0)
+
+
+def test_payment_confirmed_between_inquiries_is_not_inquired_again(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    asked, code = served_by(), shop.qr_code()
+    assert sweep() == 1
+    bank.notify(code)
+    assert sweep(20) == 0
+    assert (len(asked.questions), Inquiry.objects.get().due_at) == (1, None)
+
+
+def test_inquiry_without_result_is_recorded_and_rescheduled(shop: Shop, served_by: Answering) -> None:
+    served_by()
+    shop.qr_code()
+    sweep()
+    inquiry, payment = Inquiry.objects.get(), Payment.objects.get()
+    assert (answers(), BankNotification.objects.count()) == (["nothing"], 0)
+    assert inquiry.due_at == payment.created_at + timedelta(seconds=15)
+    assert (inquiry.schedule_index, inquiry.lease_until) == (1, None)
+
+
+@pytest.mark.slow
+def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> None:
+    asked = served_by()
+    shop.qr_code(expiry_minutes=15)
+    plan = schedule.inquiry_times(Payment.objects.get())
+    for instant in plan:
+        assert sweep(-0.1, since=instant) == 0
+        assert sweep(0.1, since=instant) == 1
+    assert (len(asked.questions), len(plan)) == (10, 10)
+    assert sweep(90_000, since=plan[-1]) == 0
+
+
+def test_missed_inquiries_become_one_inquiry(shop: Shop, served_by: Answering) -> None:
+    served_by()
+    shop.qr_code(expiry_minutes=15)
+    assert (sweep(1000), sweep(1000)) == (1, 0)
+    assert Inquiry.objects.get().due_at == end_of_code() + timedelta(minutes=5)
+
+
+@pytest.mark.slow
+def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: Answering) -> None:
+    asked, code = served_by(), shop.qr_code(expiry_minutes=60)
+    sweep(61)
+    expire(shop, code)
+    ended = end_of_code()
+    assert Inquiry.objects.get().due_at == ended + timedelta(seconds=1)
+    for second in (1, 60, 300, 3600):
+        assert sweep(second - 0.01, since=ended) == 0
+        assert sweep(second + 0.01, since=ended) == 1
+    assert len(asked.questions) == 5
+
+
+def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = shop.qr_code(expiry_minutes=60)
+    monkeypatch.setattr(parallel, "run_all", lambda calls, default: [call() for call in calls])
+
+    def ends_it() -> InquiryResult:
+        expire(shop, code)
+        return NOTHING
+
+    served_by(ends_it)
+    sweep(0, since=Payment.objects.get().created_at + timedelta(seconds=5))
+    assert Inquiry.objects.get().due_at == end_of_code() + timedelta(seconds=60)
+
+
+def test_due_time_that_passes_during_the_call_stays_due(shop: Shop, served_by: Answering) -> None:
+    shop.qr_code()
+    plan = schedule.inquiry_times(Payment.objects.get())
+    watch = [plan[3] - timedelta(seconds=1)]
+
+    def answers_late() -> InquiryResult:
+        watch[0] += timedelta(seconds=2)
+        return NOTHING
+
+    served_by(answers_late, NOTHING, per_second=1)
+    assert inquiries.inquire_due(now=lambda: watch[0]) == 1
+    assert Inquiry.objects.get().due_at == plan[3]
+
+
+@pytest.mark.parametrize("error", [InquiryFailed(), ValueError("what the bank said")])
+def test_inquiry_without_answer_is_retried(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering, error: Exception
+) -> None:
+    code = shop.qr_code()
+    served_by(error, found(bank.notification(code)))
+    sweep(6)
+    assert (answers(), shop.payment(code["payment_id"])["status"]) == (["no_answer"], "pending")
+    assert sweep(12) == 1
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+
+
+@pytest.mark.slow
+def test_inquiries_without_answers_stop_after_a_day(shop: Shop, served_by: Answering) -> None:
+    served_by(InquiryFailed())
+    shop.qr_code()
+    last = schedule.inquiry_times(Payment.objects.get())[-1]
+    sweep(23 * 3600, since=last)
+    assert Inquiry.objects.get().due_at is not None
+    sweep(25 * 3600, since=last)
+    assert Inquiry.objects.get().due_at is None
+
+
+def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Shop, db: None) -> None:
+    Merchant.objects.update(mode="live", bank="scb")
+    shop.qr_code()
+    assert sweep() == 1
+    assert (answers(), Payment.objects.get().status) == (["no_answer"], "pending")
+
+
+def test_hanging_bank_call_times_out_as_no_answer(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
+    release = threading.Event()
+    served_by(lambda: release.wait(60) and NOTHING)
+    shop.qr_code()
+    sweep()
+    release.set()
+    assert answers() == ["no_answer"]
+
+
+def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answering) -> None:
+    served_by(UnreadableMessage("what is this", body=b"<html>"))
+    shop.qr_code()
+    sweep(6)
+    sweep(16)
+    notification = BankNotification.objects.get()
+    assert (notification.source, notification.result, notification.body) == (
+        "inquiry",
+        "unreadable",
+        b"<html>",
+    )
+    assert answers() == ["unreadable", "unreadable"]
+
+
+def test_wrong_amount_found_by_inquiry_is_stored_once_and_inquiries_continue(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    code = shop.qr_code()
+    served_by(found(bank.notification(code, satang=149_999)))
+    sweep(6)
+    sweep(16)
+    assert (BankTransaction.objects.get().match_result, BankNotification.objects.count()) == (
+        "amount_mismatch",
+        1,
+    )
+    assert answers() == ["found", "found"]
+
+
+def test_matching_amount_after_a_wrong_amount_makes_payment_succeed(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    code = shop.qr_code()
+    wrong = bank.notification(code, satang=149_999)
+    served_by(found(wrong), found(wrong, bank.notification(code)))
+    sweep(6)
+    sweep(16)
+    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == [
+        "amount_mismatch",
+        "applied",
+    ]
+    assert (Payment.objects.get().status, BankNotification.objects.count()) == ("succeeded", 2)
+
+
+def test_inquiry_of_a_code_paid_twice_finds_a_duplicate(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    code = shop.qr_code()
+    served_by(found(bank.notification(code), bank.notification(code)))
+    sweep()
+    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == ["applied", "duplicate"]
+    assert Event.objects.filter(type="payment.succeeded").count() == 1
+
+
+def test_decline_found_by_inquiry_fails_the_payment(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    code = shop.qr_code()
+    served_by(found(bank.notification(code, type="decline")))
+    sweep()
+    assert shop.payment(code["payment_id"])["status"] == "failed"
+    assert sweep(3600) == 0
+
+
+@pytest.mark.parametrize(
+    ("after", "match_result", "status"), [(-1, "applied", "succeeded"), (1, "late", "expired")]
+)
+def test_money_found_after_expiry_is_judged_by_bank_time(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering, after: int, match_result: str, status: str
+) -> None:
+    code = shop.qr_code(expiry_minutes=1)
+    ends = end_of_code()
+    served_by(found(bank.notification(code, paid_at=ends + timedelta(seconds=after))))
+    payments.expire_due(now=ends + timedelta(seconds=2))
+    assert sweep(61, since=ends) == 1
+    assert (BankTransaction.objects.get().match_result, Payment.objects.get().status) == (
+        match_result,
+        status,
+    )
+
+
+def test_callback_after_the_inquiry_is_a_repeat(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
+    notification = bank.notification(shop.qr_code())
+    served_by(found(notification))
+    sweep()
+    bank.post(notification)
+    told = BankNotification.objects.order_by("received_at").values_list("source", "result")
+    assert sorted(told) == [("callback", "repeat"), ("inquiry", "new")]
+    assert BankTransaction.objects.count() == 1
+
+
+def test_inquiry_is_repeated_if_its_answer_cannot_be_stored(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(**how: object) -> None:
+        raise ValueError("the door is shut")
+
+    code = shop.qr_code()
+    served_by(found(bank.notification(code)))
+    with monkeypatch.context() as patch:
+        patch.setattr("reconciliation.notifications.intake.receive", fails)
+        sweep()
+    assert answers() == ["no_answer"]
+    sweep(12)
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+
+
+def test_leased_inquiry_is_not_taken_by_another_worker(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = served_by()
+    shop.qr_code()
+    with monkeypatch.context() as patch:
+        patch.setattr(parallel, "run_all", lambda calls, default: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            sweep()
+    assert (sweep(), asked.questions) == (0, [])
+    end_leases()
+    assert (sweep(), len(asked.questions), InquiryAnswer.objects.count()) == (1, 1, 1)

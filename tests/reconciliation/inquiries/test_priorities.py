@@ -1,0 +1,100 @@
+"""Codes that somebody waits for come first, and the others are not forgotten."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from core import clock
+from reconciliation.inquiries import batches
+from reconciliation.models import BankRateLimit, Inquiry
+from tests.conftest import Shop
+from tests.reconciliation.inquiries.cast import (
+    AskedBank,
+    copy_ten_thousand,
+    drawn,
+    end_of_code,
+    shared_buffers,
+    sweep,
+)
+
+Answering = Callable[..., AskedBank]
+pytestmark = pytest.mark.django_db
+# When codes of a minute have expired long ago and codes of an hour have not.
+LATER = 600
+
+
+def test_urgent_inquiries_come_first(shop: Shop, served_by: Answering) -> None:
+    asked = served_by(per_second=1)
+    drawn(shop, 5, minutes=1)
+    (fresh,) = drawn(shop, 1, minutes=60)
+    sweep(LATER)
+    assert asked.asked == [fresh]
+
+
+@pytest.mark.slow
+def test_both_priorities_get_inquiries(shop: Shop, served_by: Answering) -> None:
+    asked = served_by(per_second=1)
+    old, fresh = drawn(shop, 8, minutes=1), drawn(shop, 8, minutes=60)
+    for _ in range(8):
+        assert sweep(LATER) == 1
+    assert [sum(code in lane for code in asked.asked) for lane in (fresh, old)] == [6, 2]
+
+
+def test_unused_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
+    served_by(per_second=3)
+    drawn(shop, 4, minutes=1)
+    drawn(shop, 1, minutes=60)
+    assert (sweep(LATER), sweep(LATER)) == (3, 2)
+
+
+@pytest.mark.parametrize(("after", "is_urgent"), [(1, True), (61, False)])
+def test_inquiry_is_not_urgent_two_minutes_after_expiry(
+    shop: Shop, served_by: Answering, after: int, is_urgent: bool
+) -> None:
+    """What is due next is a minute, and then five, after the end."""
+    served_by()
+    drawn(shop, 1, minutes=1)
+    assert sweep(after, since=end_of_code()) == 1
+    assert Inquiry.objects.get().is_urgent == is_urgent
+
+
+def test_inquiries_never_made_lose_urgency_too(shop: Shop, served_by: Answering) -> None:
+    served_by(per_second=1)
+    drawn(shop, 3, minutes=1)
+    sweep(LATER)
+    assert not Inquiry.objects.filter(is_urgent=True).exists()
+
+
+@pytest.mark.slow
+def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by: Answering) -> None:
+    """20,000 codes are due and nobody waits for them; 20,000 that somebody waits for are due in a minute."""
+    served_by()
+    now = clock.now()
+    for is_urgent in batches.PRIORITIES:
+        for _ in range(2):
+            copy_ten_thousand(shop, now - timedelta(hours=1))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO reconciliation_inquiry (payment_id, bank, schedule_index, due_at, is_urgent, "
+                "created_at) "
+                "SELECT id, 'sandbox', 0, %s, %s, created_at FROM payments_payment "
+                "WHERE id NOT IN (SELECT payment_id FROM reconciliation_inquiry)",
+                [
+                    now + timedelta(minutes=1 if is_urgent else -1),
+                    is_urgent,
+                ],
+            )
+    BankRateLimit.objects.create(bank="sandbox", available_at=now)
+    with connection.cursor() as cursor:
+        # Without what other tests left dead in the indexes.
+        cursor.execute("REINDEX TABLE payments_payment")
+        cursor.execute("REINDEX TABLE reconciliation_inquiry")
+        cursor.execute("ANALYZE payments_payment, reconciliation_inquiry")
+    for query in (
+        batches.available_banks(now),
+        *(batches.due_inquiries("sandbox", now, is_urgent=is_urgent)[:2] for is_urgent in batches.PRIORITIES),
+    ):
+        plan = query.explain(analyze=True, buffers=True)
+        assert shared_buffers(plan) < 20, plan

@@ -1,0 +1,376 @@
+"""What the database refuses about odd money, whoever asks: plain SQL, judged by SQLSTATE."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from banks import TransferResult
+from core import clock
+from reconciliation.models import (
+    HELD_RESULTS,
+    RESOLUTION_TRANSITIONS,
+    BankTransaction,
+    BankTransactionKind,
+    IllegalTransition,
+    MatchResult,
+    ResolutionState,
+    Return,
+    SlipCheck,
+)
+from reconciliation.notifications import intake
+from tests.reconciliation.cast import Till, carry_back, decide, parsed, return_of
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.refunds.builders import send_due_refunds
+from tests.refunds.test_database_rules import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
+from tests.transfers.builders import Bank
+
+pytestmark = pytest.mark.django_db
+Serving = Callable[..., Bank]
+DONE, REFUSED, UNDER_WAY = (
+    TransferResult("succeeded", "b-1"),
+    TransferResult("failed", "b-1"),
+    TransferResult("processing", "b-1"),
+)
+OPEN = "resolution_state = '', resolved_at = NULL"
+
+
+def decided(resolution_state: str) -> str:
+    return f"resolution_state = '{resolution_state}', resolved_at = now()"
+
+
+def change(movement: BankTransaction, assignment: str) -> str | None:
+    """How the database takes a change of a bank transaction."""
+    return sqlstate(f"UPDATE reconciliation_banktransaction SET {assignment} WHERE id = %s", movement.id)
+
+
+# --- what may become of a bank transaction
+# --------------------------------------------------------------------------
+
+OUTCOMES = {
+    BankTransactionKind.CREDIT: {MatchResult.APPLIED, *HELD_RESULTS},
+    BankTransactionKind.DECLINE: {MatchResult.DECLINED},
+    BankTransactionKind.REVERSAL: {MatchResult.REVERSED, MatchResult.ORDERED, MatchResult.UNMATCHED},
+}
+OF_REVERSALS = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF)
+ROADS: dict[ResolutionState, list[ResolutionState]] = {
+    ResolutionState.OPEN: [],
+    ResolutionState.SENT_BACK: [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK],
+}
+
+
+def movement_in(till: Till, resolution_state: ResolutionState) -> BankTransaction:
+    """A bank transaction of which that was decided. Not by the acts, so nothing else says so."""
+    if resolution_state == ResolutionState.MERGED:
+        movement = probably_same(till)
+    else:
+        movement = till.takes_back(till.sold(), 150_001) if resolution_state in OF_REVERSALS else till.late()
+    for step in ROADS.get(resolution_state, [resolution_state]):
+        movement.resolve(step, now=clock.now())
+    return movement
+
+
+def probably_same(till: Till) -> BankTransaction:
+    """A callback whose money a line of the day before has reported."""
+    code, now = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    import_file(bot_file(credit_line(code, now - timedelta(days=1))))
+    return till.told(code, paid_at=now)
+
+
+# Money is merged only where it is probably the same, and that may not become anything else.
+PAIRS = [
+    pair
+    for pair in product(ResolutionState, ResolutionState)
+    if len({*pair}) > 1 and pair != (ResolutionState.OPEN, ResolutionState.MERGED)
+]
+
+
+@pytest.mark.parametrize(("start", "target"), PAIRS)
+def test_python_and_database_allow_the_same_resolution_transitions(
+    till: Till, start: ResolutionState, target: ResolutionState
+) -> None:
+    movement = movement_in(till, start)
+    is_kind_right = (movement.kind == "reversal") == (target in OF_REVERSALS) or not target
+    is_allowed = target in RESOLUTION_TRANSITIONS.get(start, set()) and is_kind_right
+    refusal = change(movement, decided(target) if target else OPEN)
+    assert refusal == (None if is_allowed else CHECK_VIOLATION)
+    if target not in RESOLUTION_TRANSITIONS.get(start, set()):
+        with pytest.raises(IllegalTransition):
+            movement.resolve(target, now=clock.now())
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "match_result = 'unmatched'",
+        "match_result = ''",
+        "match_result = 'applied'",
+        "match_result = 'forgotten'",
+        "resolution_state = 'forgotten', resolved_at = now()",
+        decided("dismissed"),
+        decided("written_off"),
+        "resolution_state = 'accepted'",
+        "resolved_at = now()",
+        "payment_id = NULL",
+        "merchant_id = NULL",
+        "payment_id = NULL, " + decided("accepted"),
+        "payment_id = NULL, " + decided("attached"),
+        "later_bank_transaction_id = 'other'",
+    ],
+)
+def test_database_refuses_invalid_states_of_late_money(till: Till, assignment: str) -> None:
+    assert change(till.late(), assignment) == CHECK_VIOLATION
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "amount = amount + 1",
+        "bank = 'other'",
+        "bank_transaction_id = 'other'",
+        "source = 'statement'",
+        "source = 'hearsay'",
+        "kind = 'decline'",
+        "reference1 = 'other'",
+        "biller_id = '1'",
+        "paid_at = now()",
+        "payer_name = 'SOMEBODY ELSE'",
+        "payer_account_sealed = ''",
+        "received_at = now()",
+        "id = 'rcp_000000000000000000000000000'",
+    ],
+)
+def test_database_refuses_changes_of_reported_fields(till: Till, assignment: str) -> None:
+    assert change(till.late(), assignment) in (NOT_ALLOWED, CHECK_VIOLATION)
+
+
+@pytest.mark.parametrize("kind", BankTransactionKind)
+@pytest.mark.parametrize("match_result", [match_result for match_result in MatchResult if match_result])
+def test_match_result_must_fit_the_kind(
+    till: Till, kind: BankTransactionKind, match_result: MatchResult
+) -> None:
+    code = till.shop.qr_code()
+    notification = parsed(till.bank.notification(code, type=kind.value))
+    movement = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
+    judged = f"match_result = '{match_result}', matched_at = now()"
+    is_right = match_result in OUTCOMES[kind]
+    needs_payment = match_result == MatchResult.APPLIED
+    assert change(movement, judged) == (None if is_right and not needs_payment else CHECK_VIOLATION)
+    if is_right and needs_payment:
+        whose = f"payment_id = '{code['payment_id']}', merchant_id = '{till.shop.merchant.id}'"
+        assert change(movement, f"{judged}, {whose}") is None
+
+
+@pytest.mark.parametrize("resolution_state", ["accepted", "sent_back", "taken_back", "dismissed"])
+def test_applied_bank_transaction_cannot_be_resolved(till: Till, resolution_state: str) -> None:
+    assert change(till.sold(), decided(resolution_state)) == CHECK_VIOLATION
+
+
+def test_payment_is_credited_by_one_bank_transaction_only(till: Till) -> None:
+    paid, odd = till.sold(), till.unmatched()
+    attach = f"payment_id = '{paid.payment_id}', merchant_id = '{paid.merchant_id}', " + decided("attached")
+    assert change(odd, attach) == UNIQUE_VIOLATION
+    assert change(till.told(till.shop.qr_code(), satang=1), decided("accepted")) is None
+
+
+def test_bank_transaction_ids_are_unique_across_both_columns(till: Till) -> None:
+    one, two = (till.shop.qr_code() for _ in range(2))
+    import_file(bot_file(credit_line(one, clock.now()), credit_line(two, clock.now())))
+    first, second = BankTransaction.objects.order_by("id")
+    assert change(first, "later_bank_transaction_id = 'THEBANKSID'") is None
+    assert change(second, "later_bank_transaction_id = 'THEBANKSID'") == UNIQUE_VIOLATION
+    assert change(first, "later_bank_transaction_id = 'ANOTHER'") == CHECK_VIOLATION
+    assert change(first, "later_bank_transaction_id = ''") == CHECK_VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("match_result", "refusal"),
+    [("reversed", None), ("ordered", None), ("applied", CHECK_VIOLATION), ("", CHECK_VIOLATION)],
+)
+def test_unmatched_reversal_may_become_reversed(till: Till, match_result: str, refusal: str | None) -> None:
+    reversal = till.takes_back(till.sold(), 150_001)
+    assert change(reversal, f"match_result = '{match_result}'") == refusal
+
+
+@pytest.mark.parametrize("match_result", [*HELD_RESULTS, "ordered", ""])
+def test_applied_reversal_cannot_change(till: Till, match_result: str) -> None:
+    assert change(till.takes_back(till.sold()), f"match_result = '{match_result}'") == CHECK_VIOLATION
+
+
+@pytest.mark.parametrize("deed", ["dismiss", "write_off"])
+def test_resolved_reversal_cannot_be_applied(till: Till, deed: str) -> None:
+    reversal = till.takes_back(till.sold(), 150_001)
+    decide(deed, reversal)
+    assert change(reversal, f"match_result = 'reversed', {OPEN}") == CHECK_VIOLATION
+
+
+# --- returns -----------------------------------------------------------------------------------------------
+
+INSERT = """INSERT INTO reconciliation_return
+    (id, movement_id, amount, route, status, is_manual, bank_reference, failure_code, created_at)
+    VALUES ('rtn_000000000000000000000000000', %s, %s, 'bank:sandbox', 'pending', false, '', '', now())"""
+
+
+@pytest.mark.slow
+def test_only_held_money_is_returned_and_only_in_full(till: Till) -> None:
+    late, reversal = till.late(), till.takes_back(till.sold(), 150_001)
+    accepted = till.late()
+    decide("accept", accepted)
+    for movement in (till.sold(), accepted, reversal):
+        assert sqlstate(INSERT, movement.id, movement.amount) == CHECK_VIOLATION
+    for amount in (1, late.amount + 1, 0, -1):
+        assert sqlstate(INSERT, late.id, amount) == CHECK_VIOLATION
+    assert sqlstate(INSERT, late.id, late.amount) is None
+
+
+def test_one_return_at_a_time_per_bank_transaction(till: Till) -> None:
+    movement = till.late()
+    assert sqlstate(INSERT, movement.id, movement.amount) is None
+    again = INSERT.replace("rtn_0", "rtn_1")
+    assert sqlstate(again, movement.id, movement.amount) == UNIQUE_VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("assignment", "refusal"),
+    [
+        ("amount = amount - 1", NOT_ALLOWED),
+        ("route = 'bank:other'", NOT_ALLOWED),
+        ("is_manual = true", NOT_ALLOWED),
+        ("created_at = now()", NOT_ALLOWED),
+        ("id = 'rtn_000000000000000000000000000'", NOT_ALLOWED),
+        ("status = 'lost'", CHECK_VIOLATION),
+        ("status = 'completed'", CHECK_VIOLATION),
+        ("completed_at = now()", CHECK_VIOLATION),
+        ("status = 'failed'", CHECK_VIOLATION),
+        ("failure_code = 'x'", CHECK_VIOLATION),
+        ("returned_at = now()", CHECK_VIOLATION),
+    ],
+)
+def test_database_refuses_invalid_returns(
+    till: Till, served_by: Serving, assignment: str, refusal: str
+) -> None:
+    served_by()
+    decide("send_back", till.late())
+    assert sqlstate(f"UPDATE reconciliation_return SET {assignment}") == refusal
+
+
+@pytest.mark.parametrize("ends", [DONE, REFUSED])
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "status = 'pending', completed_at = NULL, failure_code = ''",
+        "status = 'canceled', completed_at = NULL, failure_code = ''",
+        "completed_at = coalesce(completed_at, now()) + interval '1 day'",
+    ],
+)
+def test_final_return_never_changes(
+    till: Till, served_by: Serving, ends: TransferResult, assignment: str
+) -> None:
+    served_by(sends=[ends])
+    decide("send_back", movement := till.late())
+    carry_back()
+    assert return_of(movement).status in ("completed", "failed")
+    assert sqlstate(f"UPDATE reconciliation_return SET {assignment}") == CHECK_VIOLATION
+
+
+@pytest.mark.slow
+def test_returned_at_of_a_return_is_set_once(till: Till, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    decide("send_back", till.late())
+    carry_back()
+    assert sqlstate("UPDATE reconciliation_return SET returned_at = now()") is None
+    for other in ("NULL", "now() + interval '1 day'"):
+        assert sqlstate(f"UPDATE reconciliation_return SET returned_at = {other}") == CHECK_VIOLATION
+
+
+# --- acts and what else is kept ----------------------------------------------------------------------------
+
+ACT = """INSERT INTO reconciliation_resolution (subject_id, type, actor, note, request_id, created_at)
+    VALUES ('{subject_id}', '{type}', '{actor}', '{note}', '', now())"""
+
+
+def acted(**changes: str) -> str:
+    return ACT.format(**{"subject_id": "ntc_x", "type": "dismissed", "actor": "malee", "note": "x"} | changes)
+
+
+def test_resolution_needs_actor_and_note_and_is_unique(db: None) -> None:
+    for change_of in ({"actor": ""}, {"note": ""}, {"type": "forgotten"}):
+        assert sqlstate(acted(**change_of)) == CHECK_VIOLATION
+    for resolution in ("dismissed", "kept", "written_off"):
+        assert sqlstate(acted(type=resolution, subject_id=resolution)) is None
+        assert sqlstate(acted(type=resolution, subject_id=resolution)) == UNIQUE_VIOLATION
+
+
+def everything(till: Till, served_by: Serving) -> None:
+    """A row in each table that is kept."""
+    served_by(sends=[DONE])
+    decide("send_back", till.late())
+    import_file(bot_file(credit_line(till.shop.qr_code(), clock.now())))
+    SlipCheck.objects.create(sending_bank="014", transaction_id="x", actor="malee", checked_at=clock.now())
+    till.takes_back(till.sold())
+    till.refund(till.paid())
+    send_due_refunds()
+
+
+KEPT = [
+    ("reconciliation_banktransaction", "amount = amount + 1"),
+    ("reconciliation_banknotification", "result = 'repeat'"),
+    ("reconciliation_resolution", "actor = 'somsak'"),
+    ("reconciliation_resolution", "note = 'other'"),
+    ("reconciliation_resolution", "type = 'accepted'"),
+    ("reconciliation_return", "amount = amount + 1"),
+    ("reconciliation_statement", "file_name = 'other'"),
+    ("reconciliation_statement", "line_count = 7"),
+    ("reconciliation_statementline", "amount = 7"),
+    ("reconciliation_statementline", "movement_id = NULL, result = 'unreadable'"),
+    ("reconciliation_slipcheck", "actor = 'somsak'"),
+    ("transfers_transfer", "merchant_id = 'mch_x'"),
+    ("transfers_transfer", "charge_id = 'x'"),
+    ("refunds_refund", "reversal_id = 'rcp_x' WHERE reversal_id IS NULL"),
+    ("refunds_refund", "reversal_id = NULL WHERE reversal_id IS NOT NULL"),
+    ("refunds_refund", "returned_at = now() WHERE reversal_id IS NOT NULL"),
+    ("refunds_refundreversal", "amount = amount + 1"),
+    ("refunds_refundreversal", "refunded_amount = refunded_amount - 1"),
+    ("refunds_refundreversal", "refunded_amount = amount + 1"),
+    ("refunds_refund", "status = 'failed', failure_code = 'x', completed_at = NULL"),
+]
+
+
+def test_stored_rows_are_never_updated_deleted_or_truncated(
+    till: Till, served_by: Serving, subtests: pytest.Subtests
+) -> None:
+    everything(till, served_by)
+    for table, assignment in KEPT:
+        with subtests.test(table, assignment=assignment):
+            assert sqlstate(f"UPDATE {table} SET {assignment}") in (NOT_ALLOWED, CHECK_VIOLATION)
+            assert sqlstate(f"DELETE FROM {table}") == NOT_ALLOWED
+            assert sqlstate(f"TRUNCATE {table} CASCADE") == NOT_ALLOWED
+
+
+def test_refund_is_created_completed_only_for_a_reversal(till: Till) -> None:
+    till.takes_back(till.sold(), 50_000)
+    born = """INSERT INTO refunds_refund (
+            id, merchant_id, payment_id, transaction_id, amount, currency, status, route,
+            created_at, updated_at, completed_at, reversal_id, actor, request_id, cancel_actor,
+            cancel_request_id)
+        SELECT 'ref_x', merchant_id, payment_id, transaction_id, amount, currency, {}, route, created_at,
+            updated_at, completed_at, {}, '', '', '', '' FROM refunds_refund"""
+    assert sqlstate(born.format("status", "NULL")) == CHECK_VIOLATION
+    assert sqlstate(born.format("'pending'", "'rcp_x'")) == CHECK_VIOLATION
+
+
+@pytest.mark.parametrize("purpose", ["return", "refund", "withdrawal"])
+def test_void_needs_the_id_of_a_received_payment(till: Till, served_by: Serving, purpose: str) -> None:
+    served_by()
+    decide("send_back", till.late())
+    copy = """INSERT INTO transfers_transfer (
+            id, purpose, merchant_id, route, amount, bank_code, account_sealed, account_name, charge_id,
+            state, due_at, inquiries, bank_reference, failure_code, created_at, completed_by)
+        SELECT 'rtn_x', %s, merchant_id, route, amount, {}, {}, account_name, {}, state, due_at, inquiries,
+            bank_reference, failure_code, created_at, completed_by FROM transfers_transfer"""
+    by_id = copy.format("''", "''", "'TX1'")
+    assert sqlstate(by_id, purpose) == (CHECK_VIOLATION if purpose == "withdrawal" else None)
+    for neither_nor in (copy.format("''", "''", "''"), copy.format("bank_code", "account_sealed", "'TX1'")):
+        assert sqlstate(neither_nor.replace("rtn_x", "rtn_y"), purpose) == CHECK_VIOLATION
+    assert Return.objects.count() == 1

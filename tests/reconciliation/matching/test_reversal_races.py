@@ -1,0 +1,102 @@
+"""Reversals beside other money movements of the same merchant: real threads, each with its own connection."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from banks import TransferResult
+from core import clock
+from ledger import services as ledger
+from reconciliation.matching import services as movements
+from reconciliation.notifications import intake
+from refunds.models import Refund
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.examples import examples
+from tests.reconciliation.cast import Till, parsed, reversal_of
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import ACCOUNT, PATH, send_due_withdrawals, withdrawn
+from transfers.models import Transfer
+from withdrawals import services as withdrawals
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
+REVERSALS, WITHDRAWALS, THREADS, ROUNDS = 20, 240, 8, examples(200)
+
+
+@pytest.fixture
+def till(settings: Any) -> Till:
+    settings.RATE_LIMIT = 0
+    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+
+
+def in_turn(actions: list[Callable[[], object]]) -> Callable[[], int]:
+    """Run the actions one after the other and return how many there were."""
+    return lambda: len([action() for action in actions])
+
+
+@pytest.mark.slow
+def test_reversals_refunds_and_withdrawals_never_deadlock(till: Till) -> None:
+    credits = [till.sold(10_000) for _ in range(REVERSALS)]
+    for credit in credits:
+        till.refund(str(credit.payment_id), amount=6_000)
+    reversals = [_stored(reversal_of(credit)) for credit in credits]
+    till.sold(WITHDRAWALS * 100 + REVERSALS * 10_000)
+
+    def reverse(movement_id: str) -> None:
+        movements.apply(movement_id=movement_id, now=clock.now())
+
+    def withdraw() -> None:
+        withdrawals.create(
+            merchant=till.shop.merchant,
+            now=clock.now(),
+            amount=100,
+            bank_code="014",
+            bank_account=ACCOUNT,
+            account_name="Somchai",
+        )
+
+    players = [
+        in_turn([partial(reverse, each) for each in reversals[start::THREADS]]) for start in range(THREADS)
+    ]
+    players += [in_turn([withdraw] * (WITHDRAWALS // THREADS)) for _ in range(THREADS)]
+    assert sum(run_concurrently(*players)) == REVERSALS + WITHDRAWALS
+    assert not Refund.objects.filter(status="pending").exists()
+    held = ledger.balance(till.shop.merchant.id)
+    assert (held.available, held.reserved, held.debt) == (REVERSALS * 10_000, WITHDRAWALS * 100, 0)
+
+
+def _stored(notification: dict[str, Any]) -> str:
+    """Store what the bank tells, as the first commit of its request does; the reversal is not applied yet."""
+    return str(
+        intake.receive(bank="sandbox", body=b"{}", notification=parsed(notification), now=clock.now()).id
+    )
+
+
+@pytest.mark.slow
+def test_no_withdrawal_is_submitted_after_reversal_of_its_money(
+    till: Till, served_by: Callable[..., Bank]
+) -> None:
+    bank = served_by(sends=[TransferResult("processing", "b-1")])
+    outcomes: Counter[bool] = Counter()
+    for number in range(ROUNDS):
+        shop = open_shop(f"Round {number}")
+        credit = Till(shop, till.bank).sold(10_000)
+        made = withdrawn(shop, amount=10_000)
+        movement_id = _stored(reversal_of(credit))
+        run_concurrently(
+            partial(movements.apply, movement_id=movement_id, now=clock.now()), send_due_withdrawals
+        )
+        owes = ledger.balance(shop.merchant.id).debt
+        was_sent = made["withdrawal_id"] in bank.sent
+        # Both are possible. But whatever is not submitted now never is: the reversal is committed.
+        ours = Transfer.objects.filter(pk=made["withdrawal_id"], state="queued")
+        assert ours.update(due_at=clock.now(), lease_until=None) == (not was_sent)
+        send_due_withdrawals()
+        assert (owes, made["withdrawal_id"] in bank.sent) == (10_000, was_sent)
+        canceled = shop.post(f"{PATH}/{made['withdrawal_id']}/cancel")
+        assert canceled.status_code == (400 if was_sent else 200)
+        outcomes[was_sent] += 1
+    assert min(outcomes[True], outcomes[False]) > 0

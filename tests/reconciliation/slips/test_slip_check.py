@@ -1,0 +1,271 @@
+"""A payer shows a slip: staff see whether its money came, for what it was used, and who showed it before."""
+
+import io
+import random
+import struct
+import zlib
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import DatabaseError, transaction
+from django.test import Client
+from PIL import Image
+
+from core import ids
+from core.slips import Slip, WalletSlip, slip_payload
+from qrcodes import images
+from reconciliation.models import BankTransaction, SlipCheck
+from reconciliation.slips import decode_picture, pictures
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.console import ExceptionBuilder, exception_url, staff_client
+
+PAGE = "/admin/reconciliation/slipcheck/check/"
+UNHEARD = "No bank has reported this transfer"
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pictures_may_take_long")]
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction")
+
+
+def slip_id() -> str:
+    """What a bank calls a transfer on its slips."""
+    return ids.random_text(20, "0123456789ABCDEF")
+
+
+def told(shop: Shop, bank: SandboxBankClient, slip: str, **changes: Any) -> BankTransaction:
+    """Money whose slip the bank told."""
+    return ExceptionBuilder(shop, bank).told(
+        changes.pop("code", None) or shop.qr_code(), slip_reference=slip, **changes
+    )
+
+
+def check(client: Client, text: str, **fields: Any) -> str:
+    """The page after somebody pasted a text."""
+    answer = client.post(PAGE, {"text": text} | fields)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def mini_qr(slip: str, bank: str = "014") -> str:
+    return slip_payload(Slip(bank, slip))
+
+
+def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    code, slip = shop.qr_code(), slip_id()
+    movement = told(shop, bank, slip, code=code)
+    page = check(malee, mini_qr(slip), claimed_payment_id=code["payment_id"])
+    assert "1,500.00 THB arrived" in page
+    assert f"It paid payment {code['payment_id']} of Somtam House." in page
+    assert exception_url(movement.id) in page
+    assert "was used already" not in page
+    shown = SlipCheck.objects.get()
+    assert (shown.sending_bank, shown.transaction_id, shown.actor) == ("014", slip, "malee")
+    assert (shown.movement, shown.claimed_payment_id) == (movement, code["payment_id"])
+
+
+def test_slip_check_stores_the_request_id(shop: Shop, malee: Client) -> None:
+    code = shop.qr_code()
+    answer = malee.post(PAGE, {"text": mini_qr(slip_id()), "claimed_payment_id": code["payment_id"]})
+    told = shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()["timeline"]
+    (shown,) = [entry for entry in told if entry["type"] == "staff.slip_checked"]
+    assert shown["request_id"] == SlipCheck.objects.get().request_id == answer["X-Request-Id"]
+
+
+def test_slip_that_no_bank_reported_is_no_proof(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    told(shop, bank, slip_id())
+    slip = slip_id()
+    page = check(malee, mini_qr(slip, "004"))
+    assert f"{UNHEARD}: 004 Kasikorn Bank, id {slip}." in page
+    assert "no proof of payment" in page
+    assert SlipCheck.objects.get().movement is None
+
+
+def test_a_slip_of_another_bank_with_the_same_id_is_another_transfer(
+    shop: Shop, bank: SandboxBankClient, malee: Client
+) -> None:
+    slip = slip_id()
+    told(shop, bank, slip)
+    assert UNHEARD in check(malee, mini_qr(slip, "004"))
+
+
+def test_slip_finds_money_by_the_bank_transaction_id(
+    shop: Shop, bank: SandboxBankClient, malee: Client
+) -> None:
+    slip = slip_id()
+    bank.notify(shop.qr_code(), transaction_id=slip)
+    assert "It paid payment" in check(malee, mini_qr(slip))
+
+
+def test_slip_shown_twice_shows_earlier_checks(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    code, other, slip = shop.qr_code(), shop.qr_code(), slip_id()
+    told(shop, bank, slip, code=code)
+    check(malee, mini_qr(slip), claimed_payment_id=code["payment_id"])
+    page = check(
+        staff_client("somsak", "resolve_exception"), mini_qr(slip), claimed_payment_id=other["payment_id"]
+    )
+    assert "This slip was shown before" in page
+    assert f"to malee for payment {code['payment_id']}" in page
+    assert f"used already for payment {code['payment_id']}, not for {other['payment_id']}" in page
+    assert SlipCheck.objects.count() == 2
+
+
+@pytest.mark.slow
+def test_slip_check_shows_the_latest_twenty_earlier_checks(malee: Client) -> None:
+    for _ in range(25):
+        page = check(malee, mini_qr("A1"))
+    assert page.count("This slip was shown before") == 20
+    assert SlipCheck.objects.count() == 25
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_concurrent_checks_of_one_slip_see_each_other() -> None:
+    clients = [staff_client(name, "view_banktransaction") for name in ("malee", "somsak")]
+    for number in range(10):
+        asked = [partial(check, client, mini_qr(f"A{number}")) for client in clients]
+        assert "This slip was shown before" in "".join(run_concurrently(*asked))
+
+
+def test_slip_of_an_open_exception_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    slip = slip_id()
+    told(shop, bank, slip, satang=100)
+    assert "It has paid nothing yet: it is an open exception." in check(malee, mini_qr(slip))
+
+
+@pytest.mark.slow
+def test_slip_of_reversed_money_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    code, slip = shop.qr_code(), slip_id()
+    credit = told(shop, bank, slip, code=code)
+    told(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)
+    assert "The bank reversed this money" in check(malee, mini_qr(slip))
+
+
+def test_wallet_slip_is_parsed(malee: Client) -> None:
+    slip = WalletSlip("P2P", "50001234567890", date(2026, 11, 21))
+    assert f"{UNHEARD}: TrueMoney, id 50001234567890." in check(malee, slip_payload(slip))
+    assert SlipCheck.objects.get().sending_bank == "truemoney"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda text: text.replace("014", "004", 1), "The checksum is wrong"),
+        (lambda text: text[:-1] + ("0" if text[-1] != "0" else "1"), "The checksum is wrong"),
+        (lambda text: "hello", "not the mini-QR of a Thai slip"),
+        (lambda text: "<script>alert(1)</script>", "not the mini-QR of a Thai slip"),
+        (lambda text: " ", "Paste the text, or choose a picture."),
+    ],
+)
+def test_invalid_slip_is_refused_and_not_stored(
+    malee: Client, spoil: Callable[[str], str], words: str
+) -> None:
+    page = check(malee, spoil(mini_qr("0141A2B3C4D5E6F7")))
+    assert words in page
+    assert "<script>alert" not in page
+    assert not SlipCheck.objects.exists()
+
+
+def test_payment_qr_code_is_not_a_slip(shop: Shop, malee: Client) -> None:
+    assert "This is a code to pay with" in check(malee, shop.qr_code()["qr_data"])
+
+
+@pytest.mark.parametrize("given", ["pay_1", "<script>", "qr_" + "0" * 27])
+def test_claimed_payment_id_must_be_a_payment_id(malee: Client, given: str) -> None:
+    assert "begins with pay_" in check(malee, mini_qr(slip_id()), claimed_payment_id=given)
+    assert not SlipCheck.objects.exists()
+
+
+def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
+    """A picture of a slip: the code in the middle of a screen."""
+    screen = Image.new("RGB", (1080, 1920), "white")
+    screen.paste(Image.open(io.BytesIO(images.png(text))).convert("RGB"), (200, 900))
+    file = io.BytesIO()
+    screen.save(file, form)
+    return SimpleUploadedFile("slip", file.getvalue())
+
+
+@pytest.mark.parametrize("form", decode_picture.FORMATS)
+@pytest.mark.slow
+def test_picture_of_a_slip_is_read(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
+    slip = slip_id()
+    told(shop, bank, slip)
+    page = malee.post(PAGE, {"picture": pictured(mini_qr(slip), form)}).content.decode()
+    assert "1,500.00 THB arrived" in page
+
+
+def claiming(width: int, height: int) -> bytes:
+    """A PNG that says in its header how large it is, and holds nothing."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"not a picture", "or it is broken"),
+        (b"GIF89a" + bytes(50), "or it is broken"),
+        (images.png("A")[:200], "or it is broken"),
+        (images.status_png("PAID"), "no QR code on this picture"),
+        (claiming(5001, 5000), "too many pixels"),
+        (claiming(60_000, 60_000), "too many pixels"),
+        (images.png("hello"), "not the mini-QR of a Thai slip"),
+    ],
+)
+def test_invalid_picture_is_refused_with_a_message(malee: Client, content: bytes, words: str) -> None:
+    posted = {"picture": SimpleUploadedFile("slip.png", content)}
+    assert words in malee.post(PAGE, posted).content.decode()
+    assert not SlipCheck.objects.exists()
+
+
+@pytest.mark.slow
+def test_photograph_of_several_megabytes_is_read(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+    slip = slip_id()
+    told(shop, bank, slip)
+    grain = Image.frombytes("L", (1500, 2000), random.Random(1).randbytes(3_000_000))
+    grain.paste(Image.open(io.BytesIO(images.png(mini_qr(slip)))).convert("L"), (400, 900))
+    file = io.BytesIO()
+    grain.save(file, "PNG")
+    assert 1_000_000 < len(file.getvalue()) < pictures.MAX_BYTES
+    posted = {"picture": SimpleUploadedFile("slip.png", file.getvalue())}
+    assert "1,500.00 THB arrived" in malee.post(PAGE, posted).content.decode()
+
+
+def test_picture_above_the_size_limit_is_refused_first(malee: Client) -> None:
+    posted = {"picture": SimpleUploadedFile("slip.png", bytes(pictures.MAX_BYTES + 1))}
+    assert "more than 5 MB" in malee.post(PAGE, posted).content.decode()
+
+
+def test_slip_check_needs_permission(client: Client) -> None:
+    assert client.get(PAGE).status_code == 302
+    nobody = staff_client("nobody")
+    assert nobody.get(PAGE).status_code == 403
+    assert nobody.post(PAGE, {"text": mini_qr(slip_id())}).status_code == 403
+    assert not SlipCheck.objects.exists()
+
+
+def test_slip_check_needs_a_csrf_token(malee: Client) -> None:
+    guarded = Client(enforce_csrf_checks=True)
+    guarded.force_login(User.objects.get(username="malee"))
+    assert guarded.post(PAGE, {"text": mini_qr(slip_id())}).status_code == 403
+
+
+def test_slip_checks_cannot_be_deleted(malee: Client) -> None:
+    check(malee, mini_qr(slip_id()))
+    with pytest.raises(DatabaseError), transaction.atomic():
+        SlipCheck.objects.all().delete()
+
+
+def test_link_prefills_the_claimed_payment(malee: Client) -> None:
+    assert "pay_x" in malee.get(PAGE, {"claimed_payment_id": "pay_x"}).content.decode()

@@ -1,0 +1,142 @@
+"""Statement files byte by byte, as the published layout says, and how they are imported."""
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from core import clock, rows, thaiqr
+from core.clock import BANGKOK
+from reconciliation.exceptions import resolutions
+from reconciliation.models import BankTransaction
+from reconciliation.statements import importing, statement_file
+from reconciliation.statements.importing import ImportSummary, LineOutcome
+from tests.conftest import Shop, open_shop
+
+BILLER = "099400016550100"
+HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
+
+# Payments, their codes and what was told of them: copies, numbered from 1, of what the API made.
+COPY_PAYMENTS = [
+    """
+INSERT INTO payments_payment SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'pay_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0'),
+    'qr_code_id', 'qr_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0')
+))).* FROM payments_payment AS old, generate_series(1, %(count)s) AS n WHERE old.id = %(payment)s
+""",
+    """
+INSERT INTO qrcodes_qrcode SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'qr_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
+    'payment_id', 'pay_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
+    'reference1', 'LOST' || lpad(n::text, 16, '0')
+))).* FROM qrcodes_qrcode AS old, generate_series(1, %(count)s) AS n WHERE old.payment_id = %(payment)s
+""",
+    """
+INSERT INTO webhooks_event SELECT (jsonb_populate_record(old, jsonb_build_object(
+    'id', 'evt_' || substr(old.id, 5, 8) || lpad(n::text, 19, '0'),
+    'subject_id', 'pay_' || substr(old.subject_id, 5, 8) || lpad(n::text, 19, '0')
+))).* FROM webhooks_event AS old, generate_series(1, %(count)s) AS n WHERE old.subject_id = %(payment)s
+""",
+]
+
+
+def open_shop_with_biller(name: str) -> Shop:
+    """A shop whose biller id the lines tell."""
+    shop = open_shop(name)
+    shop.merchant.biller_id = BILLER
+    shop.merchant.save()
+    return shop
+
+
+def detail(**changes: Any) -> bytes:
+    """A credit of 1,500.00 THB at noon, every field at the offset of the layout."""
+    told = {
+        "type": "D", "seq": "000002", "bank": "998", "account": "0016550100", "date": "21112026",
+        "time": "120000", "name": "สมชาย ใจดี", "ref1": "NOBODYKNOWSTHIS00000", "ref2": "", "ref3": "",
+        "branch": "0000", "teller": "0000", "sign": "C", "code": "TRF", "cheque": "0000000",
+        "amount": 150_000, "biller": BILLER, "payer_bank": "014",
+    } | changes  # fmt: skip
+    line = bytearray(b" " * 256)
+    for start, end, value in (
+        (0, 1, told["type"]), (1, 7, told["seq"]), (7, 10, told["bank"]), (10, 20, told["account"]),
+        (20, 28, told["date"]), (28, 34, told["time"]), (34, 84, told["name"]), (84, 104, told["ref1"]),
+        (104, 124, told["ref2"]), (124, 144, told["ref3"]), (144, 148, told["branch"]),
+        (148, 152, told["teller"]), (152, 153, told["sign"]), (153, 156, told["code"]),
+        (156, 163, told["cheque"]), (163, 176, f"{told['amount']:0>13}"), (196, 211, told["biller"]),
+        (243, 246, told["payer_bank"]),
+    ):  # fmt: skip
+        line[start:end] = str(value).encode("cp874").ljust(end - start)
+    assert len(line) == 256
+    return bytes(line)
+
+
+def header() -> bytes:
+    start = "H0000019980016550100" + f"{'SOMTAM HOUSE':<40}" + "21112026" + "BILLPAY "
+    return start.ljust(256).encode("cp874")
+
+
+def trailer(*, debit: int = 0, debits: int = 0, credit: int = 0, credits: int = 0) -> bytes:
+    totals = f"{debit:013d}{debits:06d}{credit:013d}{credits:06d}"
+    return f"T9999999980016550100{totals}".ljust(256).encode("cp874")
+
+
+def bot_file(*details: bytes, end: bytes | None = None) -> bytes:
+    """A file whose trailer is right, unless another is given."""
+    amounts = [(line[152:153], int(line[163:176])) for line in details if line[163:176].isdigit()]
+    debits = [amount for sign, amount in amounts if sign == b"D"]
+    credits = [amount for sign, amount in amounts if sign == b"C"]
+    right = trailer(debit=sum(debits), debits=len(debits), credit=sum(credits), credits=len(credits))
+    return b"\r\n".join([header(), *details, right if end is None else end, b""])
+
+
+def csv_file(*lines: str, header: str = HEADER) -> bytes:
+    return "\r\n".join([header, *lines, ""]).encode()
+
+
+def credit_line(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> bytes:
+    """The credit that pays a code."""
+    code, at = thaiqr.parse(qr_code["qr_data"]), paid_at.astimezone(BANGKOK)
+    told = {
+        "date": f"{at:%d%m%Y}", "time": f"{at:%H%M%S}", "ref1": code.reference1,
+        "ref2": code.reference2 or "", "ref3": code.reference3 or "", "biller": code.biller_id,
+        "account": str(code.biller_id)[-10:], "amount": qr_code["amount"],
+    }  # fmt: skip
+    return detail(**told | changes)
+
+
+def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:
+    """The lines of so many pending payments, all paid in the next quarter of an hour."""
+    payment_id, at = shop.qr_code(expiry_minutes=60)["payment_id"], clock.now().astimezone(BANGKOK)
+    for sql in COPY_PAYMENTS:
+        rows.run(sql, {"payment": payment_id, "count": count})
+    for number in range(1, count + 1):
+        paid = at + timedelta(seconds=900 * number // count)
+        yield detail(date=f"{paid:%d%m%Y}", time=f"{paid:%H%M%S}", ref1=f"LOST{number:016d}")
+
+
+def import_file(
+    body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] | None = None
+) -> ImportSummary:
+    """Import a file of these bytes."""
+    file = statement_file.open_file(io.BytesIO(body), "day.txt")
+    statement, occurrences = importing.begin(file, bank=bank, actor="malee", now=clock.now())
+    return importing.run(
+        file, statement, occurrences, clock=clock.now, on_batch=on_batch or (lambda results: None)
+    )
+
+
+def confirm_all_transactions() -> None:
+    """A second person confirms all that only files report."""
+    for movement in BankTransaction.objects.unconfirmed():
+        resolutions.confirm(movement.id, actor="somsri", note="Seen in online banking.", now=clock.now())
+
+
+def import_results(body: bytes) -> list[LineOutcome]:
+    """What became of each line."""
+    results: list[LineOutcome] = []
+    import_file(body, on_batch=results.extend)
+    return results
+
+
+def minutes_ago(minutes: float) -> datetime:
+    return clock.now() - timedelta(minutes=minutes)

@@ -1,0 +1,338 @@
+"""What the files of banks say, read from bytes that were put together by hand; what else comes is told."""
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from banks.base import UnreadableMessage
+from reconciliation.statements import bot_format, csv_format, statement_file
+from reconciliation.statements.lines import (
+    MAX_LINE_BYTES,
+    FileLine,
+    FileProblems,
+    InvalidStatementFile,
+    ParsedLine,
+)
+from reconciliation.statements.statement_file import OccurrenceCounter, StatementFormat
+from tests.reconciliation.statements import statement_files
+from tests.reconciliation.statements.statement_files import BILLER, HEADER, detail, header, trailer
+
+NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+# Written out once in full, so that nothing here hangs on the function that fills in the others.
+WRITTEN = (
+    "D0000020140016550100"
+    "21112026"
+    "120000" + f"{'สมชาย ใจดี':<50}" + f"{'REF1':<20}" + f"{'REF2':<20}" + f"{'REF3':<20}"
+    "0111"
+    "0222"
+    "C"
+    "TRF"
+    "0000000"
+    "0000000150050" + " " * 20 + "099400016550100" + " " * 32 + "004" + " " * 10
+).encode("cp874")
+READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
+CSV_READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
+FOUND = "1 credits of 1,500.00 THB and 0 debits of 0.00 THB"
+DIFFER = f"The trailer in line 3 tells of {{}}, but the lines are {FOUND}."
+CSV_LINE = f"2026-11-21,12:00:00,{BILLER},REF1,REF2,REF3,1500.50,credit,สมชาย ใจดี,004"
+
+
+def read(body: bytes, form: StatementFormat | None = None) -> tuple[list[FileLine], list[str]]:
+    """The lines of a file, and what is wrong with it."""
+    problems = FileProblems()
+    rows = list(statement_file.open_file(io.BytesIO(body), "day.txt", form).read_lines(problems))
+    return rows, list(problems)
+
+
+def why(line: bytes) -> str:
+    (row,), _ = read(statement_files.bot_file(line))
+    assert row.parsed is None
+    return row.error
+
+
+def csv_why(line: str) -> str:
+    (row,), _ = read(statement_files.csv_file(line))
+    assert row.parsed is None
+    return row.error
+
+
+def test_bot_detail_is_parsed_at_the_layout_offsets() -> None:
+    assert len(WRITTEN) == bot_format.LINE_WIDTH
+    assert bot_format.parse_detail(WRITTEN) == READ
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"amount": "0"}, "the amount is zero"),
+        ({"amount": "1500.00"}, "the amount cannot be '0000001500.00'"),
+        ({"amount": "-0000000150000"[:13]}, "the amount cannot be '-000000015000'"),
+        ({"amount": " " * 13}, "the amount cannot be ''"),
+        ({"date": "31022026"}, "there is no time '31022026120000'"),
+        ({"date": "21112569"}, "the year cannot be 2569"),
+        ({"time": "250000"}, "there is no time '21112026250000'"),
+        ({"time": "12:00"}, "date and time cannot be '2111202612:00'"),
+        ({"sign": "X"}, "credit or debit cannot be 'X'"),
+        ({"biller": "12345"}, "the biller id cannot be '12345'"),
+        ({"payer_bank": "XX1"}, "the payer's bank cannot be 'XX1'"),
+        ({"ref1": "A\x00B"}, "reference 1 holds control characters"),
+        ({"name": "A\rB"}, "the payer's name holds control characters"),
+        ({"type": "X"}, "no line begins like this one"),
+    ],
+)
+def test_invalid_bot_detail_has_an_error(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnreadableMessage, match=f"^{reason}$".replace("(", r"\(")):
+        bot_format.parse_detail(detail(**changes))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (detail()[:-1], "a line has 256 characters, this one 255"),
+        (detail() + b" ", "a line has 256 characters, this one 257"),
+        (detail()[:100], "a line has 256 characters, this one 100"),
+        (detail() * 100, "a line has 256 characters, this one far more"),
+        (detail().replace("ส".encode("cp874"), b"\xff", 1), "it holds bytes that are no character of CP874"),
+        (b"=HYPERLINK(1)", "a line has 256 characters, this one 13"),
+    ],
+    ids=["short", "long", "broken off", "endless", "no CP874", "formula"],
+)
+def test_malformed_bot_line_has_an_error(line: bytes, reason: str) -> None:
+    assert why(line) == reason
+
+
+@pytest.mark.parametrize(
+    ("body", "problems"),
+    [
+        (statement_files.bot_file(detail()), []),
+        (statement_files.bot_file(), []),
+        (statement_files.bot_file(detail(), detail(sign="D", amount=7)), []),
+        (statement_files.bot_file(detail()) + statement_files.bot_file(detail(seq="9")), []),
+        (
+            statement_files.bot_file(detail(), end=b""),
+            ["The file ends without a trailer: it may have been cut off."],
+        ),
+        (header(), ["The file ends without a trailer: it may have been cut off."]),
+        (detail() + b"\r\n" + trailer(credit=150_000, credits=1), ["Line 1 has no header before it."]),
+        (statement_files.bot_file(detail()) + trailer(), ["Line 4 is a trailer without a header."]),
+        (
+            statement_files.bot_file(detail(), end=trailer()[:100]),
+            ["Line 3 is a trailer that cannot be read."],
+        ),
+        (
+            header() + b"\n" + statement_files.bot_file(detail()),
+            ["Line 2 is a header where a trailer is missing."],
+        ),
+        (
+            statement_files.bot_file(detail(), end=trailer(credit=150_001, credits=1)),
+            [DIFFER.format("1 credits of 1,500.01 THB and 0 debits of 0.00 THB")],
+        ),
+        (
+            statement_files.bot_file(detail(), end=trailer(debit=150_000, debits=1)),
+            [DIFFER.format("0 credits of 0.00 THB and 1 debits of 1,500.00 THB")],
+        ),
+    ],
+)
+def test_headers_and_trailer_totals_are_checked(body: bytes, problems: list[str]) -> None:
+    assert read(body)[1] == problems
+
+
+def test_only_the_first_file_problems_are_kept() -> None:
+    _, problems = read(b"\n".join([header()] * 1_000))
+    assert len(problems) == 21
+    assert problems[-1] == "And 980 more of the kind."
+
+
+def test_blank_lines_byte_order_mark_and_ctrl_z_are_ignored() -> None:
+    body = (
+        b"\xef\xbb\xbf" + header() + b"\r\n\r\n  \n" + detail() + b"\n" + trailer(credit=150_000, credits=1)
+    )
+    rows, problems = read(body + b"\r\n\x1a")
+    assert ([row.number for row in rows], problems) == ([4], [])
+
+
+def test_line_digest_depends_only_on_the_reported_movement() -> None:
+    rows, _ = read(
+        statement_files.bot_file(
+            detail(seq="000002"), detail(seq="000999", teller="0001"), detail(name="S. Jaidee")
+        )
+    )
+    assert len({row.sha256 for row in rows}) == 1
+    others, _ = read(
+        statement_files.bot_file(detail(), detail(ref1="OTHER"), detail(time="235959"), detail(amount="1"))
+    )
+    assert len({row.sha256 for row in others}) == 4
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp874"])
+def test_a_csv_file_is_read_in_any_encoding(encoding: str) -> None:
+    rows, _ = read(f"{HEADER}\n{CSV_LINE}\n".encode(encoding))
+    assert [row.parsed for row in rows] == [CSV_READ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CSV_LINE.replace("2026-11-21", "21/11/2026"),
+        CSV_LINE.replace("credit", " CREDIT "),
+        CSV_LINE.replace("REF1", '"REF1"'),
+        CSV_LINE + ",more,cells",
+    ],
+)
+def test_equivalent_csv_lines_are_parsed_alike(line: str) -> None:
+    rows, _ = read(statement_files.csv_file(line))
+    assert rows[0].parsed == CSV_READ
+
+
+def test_csv_columns_may_be_in_any_order() -> None:
+    names, cells = HEADER.split(","), CSV_LINE.split(",")
+    turned = statement_files.csv_file(
+        ",".join(["x", *cells[::-1]]), header=",".join(["Branch", *names[::-1]]).upper()
+    )
+    rows, _ = read(turned)
+    assert rows[0].parsed == CSV_READ
+    assert rows[0].sha256 == read(statement_files.csv_file(CSV_LINE))[0][0].sha256
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("1500.50", "1,500.50", "the type cannot be '500.50'"),
+        ("1500.50", '"1,500.50"', "an amount in baht is digits with two decimals or none"),
+        ("1500.50", "=1500.50", "an amount in baht is digits with two decimals or none"),
+        ("1500.50", "๑๕๐๐", "an amount in baht is digits with two decimals or none"),
+        ("1500.50", "0.00", "the amount is zero or beyond all measure"),
+        ("1500.50", "9" * 30, "the amount is zero or beyond all measure"),
+        ("2026-11-21", "2569-11-21", "the year cannot be 2569"),
+        ("2026-11-21", "11/21/2026", "there is no time '11/21/2026 12:00:00'"),
+        ("2026-11-21", "21 Nov", "the date cannot be '21 Nov'"),
+        ("12:00:00", "noon", "the time cannot be 'noon'"),
+        ("12:00:00", "๑๒:00:00", "the time cannot be '๑๒:00:00'"),
+        ("credit", "wire", "the type cannot be 'wire'"),
+        (BILLER, '=CMD("calc")', """the biller id cannot be '=CMD("calc")'"""),
+        (BILLER, "1E+14", "the biller id cannot be '1E+14'"),
+        ("REF1", "R" * 36, "reference 1 is longer than 35 characters"),
+        ("REF1", '"RE', "it is no well-formed CSV"),
+        (",REF3,1500.50,credit,สมชาย ใจดี,004", "", "it has only 5 cells"),
+        ("004", "4", "the payer's bank cannot be '4'"),
+        ("สมชาย", "x" * 5_000, f"it is longer than {MAX_LINE_BYTES} bytes"),
+    ],
+)
+def test_invalid_csv_line_has_an_error(old: str, new: str, reason: str) -> None:
+    assert csv_why(CSV_LINE.replace(old, new, 1)) == reason
+
+
+def test_formula_in_a_csv_cell_is_plain_text() -> None:
+    rows, _ = read(statement_files.csv_file(CSV_LINE.replace("สมชาย ใจดี", "=1+1")))
+    assert rows[0].parsed is not None
+    assert rows[0].parsed.payer_name == "=1+1"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "The file is empty."),
+        (b"\r\n \n\x1a", "The file is empty."),
+        (b"%PDF-1.7", "It is neither"),
+        ("date,time".encode("utf-16"), "It is neither"),
+        (b"\x00" * 10_000, "It is neither"),
+        (HEADER.replace(",", ";").encode(), "Its columns are not separated by commas."),
+        (b"date,biller_id,amount\n", "Columns are missing: time, reference1, reference2, reference3, type,"),
+        (HEADER.encode() + b",amount\n", "Columns are there twice: amount."),
+        (HEADER.encode() + b',"\n', "The line with the names of the columns cannot be read: it is no"),
+        (b"biller_id" + b"x" * 5_000, "The line with the names of the columns cannot be read: it is longer"),
+    ],
+)
+def test_invalid_statement_file_is_refused_with_a_reason(body: bytes, reason: str) -> None:
+    with pytest.raises(InvalidStatementFile, match=reason):
+        read(body)
+
+
+def test_bot_file_saved_as_utf_8_is_the_same_file() -> None:
+    body = statement_files.bot_file(statement_files.detail(), statement_files.detail(name="SOMCHAI"))
+    rows, problems = read(body)
+    again, more = read(body.decode("cp874").encode())
+    assert [(row.parsed, row.sha256) for row in again] == [(row.parsed, row.sha256) for row in rows]
+    assert rows[0].parsed
+    assert list(problems) == list(more) == []
+
+
+@pytest.mark.parametrize("form", statement_file.FORMATS)
+def test_empty_file_is_refused_in_any_format(form: StatementFormat) -> None:
+    with pytest.raises(InvalidStatementFile, match="file is empty"):
+        read(b"\n", form)
+
+
+def test_file_in_another_format_than_requested_is_unreadable() -> None:
+    rows, problems = read(statement_files.csv_file(CSV_LINE), "bot")
+    assert [row.parsed for row in rows] == [None, None]
+    assert problems
+
+
+@pytest.mark.slow
+def test_very_long_line_is_cut(tmp_path: Any) -> None:
+    path = tmp_path / "day.txt"
+    with path.open("wb") as file:
+        file.write(header() + b"\r\n")
+        for _ in range(100):
+            file.write(b"D" * 1_000_000)
+        file.write(b"\r\n" + detail() + b"\r\n")
+    with path.open("rb") as stream:
+        rows = list(statement_file.open_file(stream, path.name).read_lines(FileProblems()))
+    assert [(row.number, len(row.raw), row.parsed is None) for row in rows] == [
+        (2, MAX_LINE_BYTES + 1, True),
+        (3, 256, False),
+    ]
+
+
+@given(st.binary(max_size=600) | st.binary(min_size=256, max_size=256).map(lambda tail: b"D" + tail[1:]))
+@example(b"D" + b" " * 255)
+def test_parsing_a_bot_detail_survives_any_bytes(raw: bytes) -> None:
+    try:
+        assert bot_format.parse_detail(raw).amount > 0
+    except UnreadableMessage as unreadable:
+        assert str(unreadable)
+
+
+@given(st.integers(0, 255), st.binary(min_size=1, max_size=20))
+def test_damaged_bot_detail_is_parsed_or_unreadable(place: int, damage: bytes) -> None:
+    raw = (detail()[:place] + damage + detail())[:256]
+    try:
+        bot_format.parse_detail(raw)
+    except UnreadableMessage as unreadable:
+        assert str(unreadable)
+
+
+@given(st.lists(st.text(max_size=30), min_size=10, max_size=10))
+def test_parsing_a_csv_line_survives_any_cells(cells: list[str]) -> None:
+    try:
+        assert csv_format.parse_cells(cells).amount > 0
+    except UnreadableMessage as unreadable:
+        assert str(unreadable)
+
+
+@given(st.binary(max_size=2_000))
+@example(b"H000001")
+@example(b"T000001")
+def test_reading_survives_any_file(body: bytes) -> None:
+    for start in (b"", header() + b"\n", HEADER.encode() + b"\n"):
+        try:
+            rows, _ = read(start + body)
+        except InvalidStatementFile as refused:
+            assert str(refused)
+        else:
+            assert all(row.parsed or row.error for row in rows)
+
+
+@given(st.lists(st.sampled_from([f"{number:064x}" for number in range(5)] + ["0" * 7 + "8" + "0" * 56])))
+def test_occurrences_of_equal_lines_are_counted(digests: list[str]) -> None:
+    occurrences, seen = OccurrenceCounter(), dict[str, int]()
+    for digest in digests:
+        occurrences.scan(digest)
+    for digest in digests:
+        seen[digest] = seen.get(digest, 0) + 1
+        assert occurrences.count(digest) == seen[digest]

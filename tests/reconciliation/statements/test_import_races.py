@@ -1,0 +1,145 @@
+"""The same money told three ways at once, and files imported beside each other: one bank transaction each."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+import banks
+from banks.sandbox import SandboxBank
+from core import clock
+from ledger.models import Journal
+from reconciliation.matching import services as matching
+from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
+from reconciliation.notifications import intake
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, new_client
+from tests.examples import examples
+from tests.reconciliation.statements.statement_files import (
+    bot_file,
+    credit_line,
+    detail,
+    import_file,
+    import_results,
+    open_shop_with_biller,
+)
+from tests.reconciliation.statements.test_large_files import detail_of, write
+from tests.stack import ROOT, wait_until
+from transactions.models import Transaction
+from webhooks.models import Event
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
+ROUNDS = examples(30)
+
+
+def asking(body: bytes) -> Callable[[], None]:
+    """The bank's answer to our question, as it is stored and applied."""
+
+    def hear() -> None:
+        notification, now = SandboxBank("x").parse_notification(body), clock.now()
+        assert isinstance(notification, banks.ReportedTransaction)
+        movement = intake.receive(
+            bank="sandbox", body=body, notification=notification, now=now, source=ReportSource.INQUIRY
+        )
+        matching.try_apply(movement_id=movement.id, now=clock.now())
+
+    return hear
+
+
+def test_concurrent_callback_inquiry_and_statement_line_are_one_payment() -> None:
+    shop, caller = open_shop_with_biller("Race"), SandboxBankClient(new_client())
+    for _ in range(ROUNDS):
+        code, paid_at = shop.qr_code(), clock.now()
+        told = caller.notification(code, paid_at=paid_at)
+        body = json.dumps(told).encode()
+        tell = partial(SandboxBankClient(new_client()).post, body)
+        run_concurrently(tell, asking(body), partial(import_file, bot_file(credit_line(code, paid_at))))
+        matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
+        movement = BankTransaction.objects.get(payment_id=code["payment_id"])
+        assert movement.current_bank_transaction_id == told["transaction_id"]
+        assert movement.statement_line.result in ("attached", "new")
+        assert Event.objects.filter(subject_id=code["payment_id"], type="payment.succeeded").count() == 1
+        assert Transaction.objects.filter(payment_id=code["payment_id"]).count() == 1
+    assert BankTransaction.objects.count() == StatementLine.objects.count() == ROUNDS
+    assert set(BankNotification.objects.values_list("result", flat=True)) <= {"new", "repeat"}
+
+
+def test_hundred_copies_of_a_callback_and_its_line_make_one_bank_transaction() -> None:
+    shop, caller = open_shop_with_biller("Race"), SandboxBankClient(new_client())
+    code, paid_at = shop.qr_code(), clock.now()
+    told = caller.notification(code, paid_at=paid_at)
+    copies = [partial(SandboxBankClient(new_client()).post, told) for _ in range(100)]
+    answers = run_concurrently(*copies, partial(import_file, bot_file(credit_line(code, paid_at))))
+    assert {answer.status_code for answer in answers[:-1]} == {200}
+    assert (BankTransaction.objects.count(), Transaction.objects.count()) == (1, 1)
+    assert BankNotification.objects.count() == 100
+
+
+def test_same_file_imported_concurrently_is_stored_once() -> None:
+    shop = open_shop_with_biller("Race")
+    codes = [credit_line(shop.qr_code(), clock.now()) for _ in range(10)]
+    body = bot_file(
+        *codes, *[detail_of(number) for number in range(600)], detail(), detail(), detail(amount="?")
+    )
+    results: list[Any] = run_concurrently(*[partial(import_results, body) for _ in range(3)])
+    counts = sum((Counter(result.result for result in told) for told in results), Counter[str]())
+    assert (counts["new"], counts["known"], counts["unreadable"]) == (612, 2 * 612, 3)
+    assert (BankTransaction.objects.count(), StatementLine.objects.count()) == (612, 613)
+    assert BankNotification.objects.count() == 1
+    matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
+    assert not BankTransaction.objects.not_matched().exists()
+
+
+def test_concurrent_overlapping_files_do_not_deadlock() -> None:
+    open_shop_with_biller("Race")
+    lines = [*map(detail_of, range(500)), *(detail(amount="?", name=str(number)) for number in range(20))]
+    bodies = [bot_file(*lines), bot_file(*lines[::-1]), bot_file(*lines[250:])]
+    run_concurrently(*[partial(import_file, body) for body in bodies])
+    assert (BankTransaction.objects.count(), BankNotification.objects.count()) == (500, 20)
+
+
+def test_killed_import_resumes_where_it_stopped(tmp_path: Path) -> None:
+    open_shop_with_biller("Killed")
+    count = 4_000
+    path = write(tmp_path / "day.txt", count)
+    for stored in (500, 2_000):
+        importer = start(path)
+        wait_until(partial(is_stored, stored), 60)
+        importer.send_signal(signal.SIGKILL)
+        importer.wait()
+    assert StatementLine.objects.count() < count
+    ended = start(path)
+    assert ended.wait(120) == 0
+    matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
+    assert (
+        BankTransaction.objects.count() == StatementLine.objects.count() == Journal.objects.count() == count
+    )
+    assert set(BankTransaction.objects.values_list("match_result", flat=True)) == {"unmatched"}
+
+
+def start(path: Path) -> "subprocess.Popen[bytes]":
+    """The command, in a process of its own on this test's database, which is quick and not durable."""
+    given, ours = os.environ["DATABASE_URL"], connection.settings_dict["NAME"]
+    environ = os.environ | {"DATABASE_URL": f"{given.rsplit('/', 1)[0]}/{ours}"}
+    environ["FIELD_ENCRYPTION_KEYS"] = ",".join(settings.FIELD_ENCRYPTION_KEYS)
+    command = [sys.executable, "manage.py", "import_statement", str(path), "--bank", "sandbox", "--quiet"]
+    command.append("--skip-checks")
+    return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
+
+
+def is_stored(count: int) -> bool:
+    return StatementLine.objects.count() >= count

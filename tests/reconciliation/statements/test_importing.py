@@ -1,0 +1,327 @@
+"""A statement is a witness of its own: what others told it joins, what nobody told it makes known."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from banks.base import UnknownBank
+from core import clock, thaiqr
+from core.clock import BANGKOK
+from ledger.models import Journal
+from reconciliation.matching import services as matching
+from reconciliation.models import BankNotification, BankTransaction, Statement, StatementLine
+from reconciliation.statements import batch_application, importing
+from reconciliation.statements.line_storage import ALREADY_STORED
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.statements.statement_files import (
+    BILLER,
+    bot_file,
+    credit_line,
+    csv_file,
+    detail,
+    import_file,
+    import_results,
+    trailer,
+)
+from transactions.models import Transaction
+from webhooks.models import Event
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+
+
+def shown(body: bytes) -> list[tuple[str, str]]:
+    return [(result.result, result.match_result) for result in import_results(body)]
+
+
+def now_to_the_second() -> datetime:
+    return clock.now().replace(microsecond=0)
+
+
+def test_unreported_line_pays_its_code(shop: Shop) -> None:
+    code = shop.qr_code()
+    assert shown(bot_file(credit_line(code, clock.now()))) == [("new", "applied")]
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    movement = BankTransaction.objects.get()
+    assert (movement.source, movement.payer_name, movement.payer_bank_code) == (
+        "statement",
+        "สมชาย ใจดี",
+        "014",
+    )
+    assert movement.bank_transaction_id.startswith("statement-")
+    assert movement.bank_transaction_id.endswith("-1")
+    assert Event.objects.filter(type="payment.succeeded").count() == 1
+
+
+def test_line_joins_the_bank_transaction_of_a_callback(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code()
+    paid_at = now_to_the_second() + timedelta(milliseconds=321)
+    bank.notify(code, paid_at=paid_at)
+    assert shown(bot_file(credit_line(code, paid_at))) == [("attached", "applied")]
+    assert StatementLine.objects.get().movement == BankTransaction.objects.get()
+    assert Transaction.objects.count() == 1
+
+
+def test_callback_and_its_repeats_join_the_bank_transaction_of_a_line(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    code = shop.qr_code()
+    paid_at = now_to_the_second()
+    import_file(bot_file(credit_line(code, paid_at)))
+    told = bank.notification(code, paid_at=paid_at + timedelta(milliseconds=999))
+    for _ in range(2):
+        assert bank.post(told).json() == {"status": "received"}
+    movement = BankTransaction.objects.get()
+    assert (
+        movement.current_bank_transaction_id == movement.later_bank_transaction_id == told["transaction_id"]
+    )
+    assert [notification.result for notification in movement.notifications.all()] == ["repeat", "repeat"]
+    bank.post(told | {"amount": "1.00"})
+    assert BankNotification.objects.filter(result="conflict").count() == 1
+    assert (BankTransaction.objects.count(), Transaction.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "change", [{"satang": 149_999}, {"reference1": "ANOTHERREFERENCE0000"}, {"later": 86_400}]
+)
+def test_callback_about_other_money_does_not_join_a_line(
+    shop: Shop, bank: SandboxBankClient, change: dict[str, Any]
+) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    import_file(bot_file(credit_line(code, paid_at)))
+    bank.notify(code, paid_at=paid_at + timedelta(seconds=change.pop("later", 0)), **change)
+    assert BankTransaction.objects.count() == 2
+    assert not BankTransaction.objects.exclude(later_bank_transaction_id="").exists()
+
+
+def test_repeated_callback_never_joins_a_line(shop: Shop, bank: SandboxBankClient) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    told = bank.notification(code, paid_at=paid_at - timedelta(days=1))
+    bank.post(told)
+    import_file(bot_file(credit_line(code, paid_at)))
+    moved = told | {"paid_at": bank.notification(code, paid_at=paid_at)["paid_at"]}
+    bank.post(moved)
+    assert BankNotification.objects.filter(result="conflict").count() == 1
+    assert BankTransaction.objects.get(source="statement").later_bank_transaction_id == ""
+
+
+def test_two_payments_in_one_second_are_two_lines_and_two_bank_transactions(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    bank.notify(code, paid_at=paid_at)
+    line = credit_line(code, paid_at)
+    assert shown(bot_file(line, line)) == [("attached", "applied"), ("new", "duplicate")]
+    assert list(StatementLine.objects.order_by("line_number").values_list("occurrence", flat=True)) == [1, 2]
+    bank.notify(code, paid_at=paid_at)
+    assert BankTransaction.objects.count() == 2
+
+
+def test_importing_a_file_again_changes_nothing(shop: Shop) -> None:
+    body = bot_file(credit_line(shop.qr_code(), clock.now()), detail(), detail(), detail(sign="D"))
+    assert [kind for kind, _ in shown(body)] == ["new"] * 4
+    before = list(BankTransaction.objects.order_by("id").values())
+    assert [kind for kind, _ in shown(body)] == [ALREADY_STORED] * 4
+    assert list(BankTransaction.objects.order_by("id").values()) == before
+    assert (StatementLine.objects.count(), Statement.objects.count()) == (4, 2)
+    again = Statement.objects.order_by("-created_at", "-id").first()
+    assert again is not None
+    assert (again.line_count, again.stored_count, again.duplicate_count) == (4, 4, 4)
+
+
+def test_line_is_recognized_when_its_number_changes(shop: Shop) -> None:
+    import_file(bot_file(detail(seq="000002")))
+    whole_day = bot_file(detail(time="080000"), detail(seq="000003"))
+    assert [kind for kind, _ in shown(whole_day)] == ["new", ALREADY_STORED]
+
+
+def test_overlapping_file_adds_only_new_lines(shop: Shop) -> None:
+    morning = [detail(), detail(), detail(time="130000")]
+    import_file(bot_file(*morning))
+    assert [kind for kind, _ in shown(bot_file(*morning, detail()))] == [ALREADY_STORED] * 3 + ["new"]
+
+
+def test_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    import_file(bot_file(credit_line(code, paid_at), credit_line(code, paid_at)))
+    at, parsed = paid_at.astimezone(BANGKOK), thaiqr.parse(code["qr_data"])
+    line = (
+        f"{at:%Y-%m-%d},{at:%H:%M:%S},{parsed.biller_id},{parsed.reference1},,,1500.00,credit,S. Jaidee,014"
+    )
+    assert sorted(shown(csv_file(line, line))) == [(ALREADY_STORED, "applied"), (ALREADY_STORED, "duplicate")]
+    assert (StatementLine.objects.count(), BankTransaction.objects.count()) == (2, 2)
+
+
+def test_csv_file_with_reordered_columns_is_the_same_file(shop: Shop) -> None:
+    import_file(csv_file(f"2026-11-21,12:00:00,{BILLER},R1,,,1500.00,credit,สมชาย,014"))
+    turned = csv_file(
+        f"x,014,สมชาย,credit,1500.00,,,R1,{BILLER},12:00:00,2026-11-21",
+        header="branch,payer_bank_code,payer_name,type,amount,reference3,reference2,reference1,biller_id,time,date",
+    )
+    assert shown(turned) == [(ALREADY_STORED, "unmatched")]
+
+
+def test_unmatched_line_is_held_like_an_unmatched_callback(shop: Shop, bank: SandboxBankClient) -> None:
+    bank.notify(shop.qr_code(), reference1="ONEUNKNOWN0000000000")
+    assert shown(bot_file(detail(ref1="ANOTHERUNKNOWN000000"))) == [("new", "unmatched")]
+    one, other = BankTransaction.objects.order_by("received_at", "id")
+    for name in ("match_result", "merchant_id", "payment_id", "resolution_state", "resolved_at"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert [shape(one), shape(other)] == [shape(one)] * 2
+
+
+def shape(movement: BankTransaction) -> list[tuple[str, int, list[tuple[str, int]]]]:
+    """What the ledger says of it."""
+    return [
+        (journal.type, journal.amount, sorted(journal.entries.values_list("account_id", "amount")))
+        for journal in Journal.objects.filter(subject_id=movement.id)
+    ]
+
+
+def test_debit_line_reverses_the_only_matching_credit(shop: Shop) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    credit = credit_line(code, paid_at)
+    debit = credit_line(code, paid_at + timedelta(minutes=5), sign="D")
+    assert shown(bot_file(credit, debit)) == [("new", "applied"), ("new", "reversed")]
+    first, second = BankTransaction.objects.order_by("kind")
+    assert (first.kind, second.kind) == ("credit", "reversal")
+    assert first.bank_transaction_id == second.bank_transaction_id
+
+
+def test_debit_line_with_two_matching_credits_is_an_exception(shop: Shop) -> None:
+    credits = [detail(time="120000"), detail(time="120001")]
+    assert shown(bot_file(*credits, detail(sign="D", time="130000")))[-1] == ("new", "unmatched")
+
+
+def test_debit_line_without_a_credit_is_an_exception(shop: Shop) -> None:
+    assert shown(bot_file(detail(sign="D"))) == [("new", "unmatched")]
+
+
+def test_debit_line_joins_a_reported_reversal(shop: Shop, bank: SandboxBankClient) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    told = bank.notification(code, paid_at=paid_at)
+    bank.post(told)
+    bank.post(told | {"type": "reversal"})
+    lines = [credit_line(code, paid_at), credit_line(code, paid_at + timedelta(seconds=3), sign="D")]
+    assert shown(bot_file(*lines)) == [("attached", "applied"), ("attached", "reversed")]
+
+
+def test_reversal_reported_after_its_line_joins_it(shop: Shop, bank: SandboxBankClient) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    import_file(
+        bot_file(credit_line(code, paid_at), credit_line(code, paid_at + timedelta(seconds=3), sign="D"))
+    )
+    bank.notify(code, type="reversal", paid_at=paid_at + timedelta(seconds=3))
+    assert BankTransaction.objects.count() == 2
+
+
+def test_reported_reversal_reverses_a_credit_known_only_from_a_line(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    import_file(bot_file(credit_line(code, paid_at)))
+    bank.notify(code, type="reversal", transaction_id="T1", paid_at=paid_at + timedelta(seconds=3))
+    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == ["applied", "reversed"]
+    bank.notify(code, transaction_id="T1", paid_at=paid_at)
+    assert BankTransaction.objects.count() == 2
+
+
+def test_credit_line_is_reversed_by_an_earlier_reversal(shop: Shop, bank: SandboxBankClient) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    bank.notify(code, type="reversal", transaction_id="T1", paid_at=paid_at + timedelta(seconds=3))
+    assert BankTransaction.objects.get().match_result == "unmatched"
+    import_results(
+        bot_file(credit_line(code, paid_at), credit_line(code, paid_at + timedelta(seconds=3), sign="D"))
+    )
+    assert sorted(BankTransaction.objects.values_list("kind", "match_result")) == [
+        ("credit", "applied"),
+        ("reversal", "reversed"),
+    ]
+
+
+def test_reversal_between_storing_and_matching_a_line_reverses_it(
+    shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, paid_at, unknown = shop.qr_code(), now_to_the_second(), "NOBODYKNOWSTHIS00000"
+    told = bank.notification(
+        code, type="reversal", reference1=unknown, paid_at=paid_at + timedelta(seconds=3)
+    )
+
+    def tell_and_judge(*stored: Any, now: datetime) -> None:
+        assert bank.post(told).status_code == 200
+        batch_application.apply_transactions(*stored, now=now)
+
+    monkeypatch.setattr(importing, "apply_transactions", tell_and_judge)
+    import_file(bot_file(credit_line(code, paid_at, ref1=unknown)))
+    credit, reversal = BankTransaction.objects.order_by("kind")
+    assert (credit.match_result, credit.resolution_state) == ("unmatched", "taken_back")
+    assert (reversal.match_result, reversal.resolution_state) == ("reversed", "")
+
+
+def test_unreadable_line_is_one_exception(shop: Shop) -> None:
+    broken = detail(amount="12,500.00")
+    for _ in range(2):
+        (result,) = import_results(bot_file(broken))
+        assert (result.result, result.error) == ("unreadable", "the amount cannot be '000012,500.00'")
+    notification = BankNotification.objects.get()
+    assert (notification.source, notification.result, notification.body) == (
+        "statement",
+        "unreadable",
+        broken,
+    )
+    assert StatementLine.objects.get().line == broken
+    assert not BankTransaction.objects.exists()
+
+
+def test_different_totals_are_a_problem_and_all_lines_are_kept(shop: Shop) -> None:
+    summary = import_file(bot_file(detail(), end=trailer(credit=300_000, credits=2)))
+    assert not summary.is_clean
+    assert "tells of 2 credits of 3,000.00 THB" in summary.statement.problems
+    assert BankTransaction.objects.count() == 1
+
+
+def test_next_import_matches_what_a_crash_left_unmatched(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = bot_file(credit_line(shop.qr_code(), clock.now()), detail())
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(importing, "apply_transactions", interrupted)
+        import_file(body)
+    assert set(BankTransaction.objects.values_list("match_result", flat=True)) == {""}
+    assert Statement.objects.get().completed_at is None
+    assert shown(body) == [(ALREADY_STORED, "applied"), (ALREADY_STORED, "unmatched")]
+    assert matching.apply_unapplied(now=clock.now() + timedelta(minutes=1)) == 0
+
+
+def interrupted(*args: Any, **kwargs: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_import_for_an_unknown_bank_is_refused(shop: Shop) -> None:
+    with pytest.raises(UnknownBank):
+        import_file(bot_file(detail()), bank="nobody")
+    assert not Statement.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE reconciliation_statementline SET result = 'attached'",
+        "UPDATE reconciliation_statementline SET amount = 1",
+        "UPDATE reconciliation_statement SET problems = ''",
+        "UPDATE reconciliation_statement SET file_name = 'other'",
+        "DELETE FROM reconciliation_statementline",
+        "DELETE FROM reconciliation_statement",
+    ],
+)
+def test_statements_are_append_only(shop: Shop, attack: str) -> None:
+    import_file(bot_file(detail()))
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+
+
+def test_a_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
+    code, paid_at = shop.qr_code(), now_to_the_second()
+    import_file(bot_file(credit_line(code, paid_at)))
+    line = StatementLine.objects.get()
+    assert str(thaiqr.parse(code["qr_data"]).reference1) not in line.line_sealed
+    assert line.line == credit_line(code, paid_at)

@@ -1,0 +1,287 @@
+"""Money that only an uploaded statement reports is credited, and cannot leave until it is confirmed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+
+from banks import TransferResult
+from core import clock, ids, rows
+from ledger import accounts, postings
+from ledger import services as ledger
+from ledger.models import JournalType
+from reconciliation.exceptions import resolutions
+from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import WHY, decide, reversal_of
+from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.statements.statement_files import (
+    bot_file,
+    credit_line,
+    detail,
+    import_file,
+    minutes_ago,
+)
+from tests.transfers.builders import Bank
+from tests.transfers.conftest import served_by
+from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_request, withdrawn
+
+__all__ = ["served_by"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+MOST = 200_000_000
+AMOUNT = 150_000
+
+
+def balance_of(shop: Shop) -> dict[str, Any]:
+    told: dict[str, Any] = shop.get("/v1/balance").json()
+    del told["currency"]
+    return told
+
+
+def uploaded(shop: Shop, satang: int = AMOUNT) -> BankTransaction:
+    """A credit that only a file reports, uploaded by malee."""
+    code = shop.qr_code(amount=satang)
+    import_file(bot_file(credit_line(code, minutes_ago(0))))
+    found: BankTransaction = BankTransaction.objects.get(payment_id=code["payment_id"])
+    return found
+
+
+def confirm(movement: BankTransaction, actor: str = "somsri") -> Resolution:
+    return resolutions.confirm(movement.id, actor=actor, note=WHY, now=clock.now())
+
+
+def test_unconfirmed_line_is_credited_and_cannot_be_withdrawn(shop: Shop) -> None:
+    movement = uploaded(shop, MOST)
+    assert shop.payment(movement.payment_id)["status"] == "succeeded"
+    refused = shop.post(PATH, withdrawal_request(amount=MOST))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (402, "insufficient_funds")
+    assert balance_of(shop) == {"available": 0, "reserved": 0, "unconfirmed": MOST}
+
+
+def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    movement = uploaded(shop)
+    asked = {"payment_id": movement.payment_id, "reason": "duplicate"}
+    refused = shop.post("/v1/refunds", asked)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (402, "insufficient_funds")
+    bank.notify(shop.qr_code())
+    assert shop.post("/v1/refunds", asked).status_code == 200
+    assert balance_of(shop) == {"available": 0, "reserved": AMOUNT, "unconfirmed": AMOUNT}
+
+
+def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
+    movement = uploaded(shop)
+    act = confirm(movement)
+    assert (act.actor, act.note, act.type) == ("somsri", WHY, ResolutionType.CONFIRMED)
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+    withdrawn(shop, amount=AMOUNT)
+    with pytest.raises(resolutions.AlreadyResolved, match="somsri"):
+        confirm(movement, "anong")
+
+
+def test_uploader_cannot_confirm_own_statement(shop: Shop) -> None:
+    movement = uploaded(shop)
+    with pytest.raises(resolutions.ActionNotAllowed, match="another person"):
+        confirm(movement, "malee")
+    assert balance_of(shop)["unconfirmed"] == AMOUNT
+
+
+def test_callback_confirms_an_unconfirmed_credit(shop: Shop, bank: SandboxBankClient) -> None:
+    code, paid_at = shop.qr_code(), minutes_ago(0).replace(microsecond=0)
+    import_file(bot_file(credit_line(code, paid_at)))
+    notification = bank.notification(code, paid_at=paid_at)
+    for _ in range(2):
+        assert bank.post(notification).status_code == 200
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+    assert BankTransaction.objects.get().is_confirmed
+
+
+def test_credit_that_a_callback_reported_first_needs_no_confirmation(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    code, paid_at = shop.qr_code(), minutes_ago(0).replace(microsecond=0)
+    bank.notify(code, paid_at=paid_at)
+    import_file(bot_file(credit_line(code, paid_at)))
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+    with pytest.raises(resolutions.ActionNotAllowed, match="the bank itself reported it"):
+        confirm(BankTransaction.objects.get())
+
+
+def test_reversed_unconfirmed_credit_leaves_nothing_to_confirm(shop: Shop, bank: SandboxBankClient) -> None:
+    bank.notify(shop.qr_code())
+    movement = uploaded(shop)
+    assert bank.post(reversal_of(movement, transaction_id="T1")).status_code == 200
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+    movement.refresh_from_db()
+    assert (movement.later_bank_transaction_id, movement.is_confirmed) == ("T1", False)
+    confirm(movement)
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+
+
+def test_unconfirmed_money_does_not_repay_merchant_debt(
+    shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Bank]
+) -> None:
+    code = shop.qr_code()
+    bank.notify(code)
+    served_by(sends=[TransferResult("succeeded", "b-1")])
+    withdrawn(shop, amount=AMOUNT)
+    send_due_withdrawals()
+    credit = BankTransaction.objects.get(payment_id=code["payment_id"])
+    bank.post(reversal_of(credit))
+    movement = uploaded(shop)
+    ledger.roll_up_due(now=clock.now())
+    assert balance_of(shop) == {"available": 0, "reserved": 0, "owed": AMOUNT, "unconfirmed": AMOUNT}
+    confirm(movement)
+    assert balance_of(shop) == {"available": 0, "reserved": 0}
+
+
+def test_unconfirmed_money_in_suspense_cannot_be_sent_back(shop: Shop) -> None:
+    shop.merchant.biller_id = "099400016550100"
+    shop.merchant.save()
+    import_file(bot_file(detail()))
+    movement = BankTransaction.objects.get()
+    to = resolutions.ReturnDestination("014", "4051234567", "MALEE")
+    with pytest.raises(resolutions.ActionNotAllowed, match="second person"):
+        decide("send_back", movement, destination=to)
+    with pytest.raises(resolutions.ActionNotAllowed, match="second person"):
+        decide("record_manual_return", movement, bank_reference="1")
+    assert resolutions.allowed_types(movement) == {ResolutionType.ATTACHED, ResolutionType.CONFIRMED}
+    confirm(movement)
+    movement.refresh_from_db()
+    assert ResolutionType.SENT_BACK in resolutions.allowed_types(movement)
+    decide("send_back", movement, destination=to)
+
+
+def test_attached_unconfirmed_money_stays_unconfirmed(shop: Shop) -> None:
+    shop.merchant.biller_id = "099400016550100"
+    shop.merchant.save()
+    import_file(bot_file(detail()))
+    movement, payment_id = BankTransaction.objects.get(), shop.qr_code()["payment_id"]
+    resolutions.attach(movement.id, payment_id=payment_id, actor="malee", note=WHY, now=clock.now())
+    assert balance_of(shop) == {"available": 0, "reserved": 0, "unconfirmed": AMOUNT}
+    confirm(movement)
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+
+
+def test_lines_credited_in_a_batch_are_unconfirmed(shop: Shop) -> None:
+    codes = [shop.qr_code() for _ in range(3)]
+    import_file(bot_file(*(credit_line(code, minutes_ago(0)) for code in codes)))
+    assert balance_of(shop)["unconfirmed"] == 3 * AMOUNT
+    for movement in BankTransaction.objects.all():
+        confirm(movement)
+    assert balance_of(shop) == {"available": 3 * AMOUNT, "reserved": 0}
+
+
+@pytest.mark.slow
+def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: Shop) -> None:
+    movement = uploaded(shop)
+    uploader = staff_client("malee", "view_banktransaction", "confirm_banktransaction")
+    reader = staff_client("anong", "view_banktransaction", "resolve_exception")
+    second = staff_client("somsri", "view_banktransaction", "confirm_banktransaction")
+    listed = get_page(second, "/admin/reconciliation/banktransaction/", is_confirmed__exact=0)
+    assert movement.id in listed
+    act = f"{EXCEPTIONS_URL}{movement.id}/act/confirm/"
+    assert "only a statement reports it, uploaded by malee" in get_page(second, exception_url(movement.id))
+    assert "Confirm this transaction" not in get_page(reader, exception_url(movement.id))
+    assert reader.post(act, {"note": WHY}).status_code == 403
+    refused = uploader.post(act, {"note": WHY}, follow=True).content.decode()
+    assert "You uploaded this statement" in refused
+    done = second.post(act, {"note": WHY}, follow=True).content.decode()
+    assert "Confirmed" in done
+    assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
+    found = Resolution.objects.get()
+    assert (found.actor, found.note, found.subject_id) == ("somsri", WHY, movement.id)
+
+
+@pytest.mark.slow
+def test_timeline_shows_unconfirmed_money_and_who_confirmed_it(shop: Shop) -> None:
+    movement = uploaded(shop)
+    path = f"/v1/payments/{movement.payment_id}/timeline"
+    entries = shop.get(path).json()["timeline"]
+    assert any("the money cannot be paid out" in entry["summary"] for entry in entries)
+    confirm(movement)
+    entries = shop.get(path).json()["timeline"]
+    assert [entry["actor"] for entry in entries if entry["type"] == "staff.confirmed"] == ["staff"]
+    assert not any("the money cannot be paid out" in entry["summary"] for entry in entries)
+
+
+def pay_out(movement: BankTransaction) -> None:
+    merchant = movement.merchant_id
+    lines = {accounts.unconfirmed(merchant): -AMOUNT, accounts.reserved(merchant): AMOUNT}
+    ledger.roll_up_due(now=clock.now())
+    postings.post(JournalType.WITHDRAWAL_RESERVED, ids.new("wd_", clock.now()), lines, clock.now())
+
+
+def post_confirmation(movement: BankTransaction) -> None:
+    ledger.confirm(merchant_id=movement.merchant_id, subject_id=movement.id, amount=AMOUNT, now=clock.now())
+
+
+def say_it_is_confirmed(movement: BankTransaction) -> None:
+    BankTransaction.objects.filter(pk=movement.id).update(is_confirmed=True)
+
+
+def confirm_as_uploader(movement: BankTransaction) -> None:
+    Resolution.objects.create(
+        subject_id=movement.id, type=ResolutionType.CONFIRMED, actor="malee", note=WHY, created_at=clock.now()
+    )
+
+
+def confirm_without_moving_the_money(movement: BankTransaction) -> None:
+    Resolution.objects.create(
+        subject_id=movement.id,
+        type=ResolutionType.CONFIRMED,
+        actor="somsri",
+        note=WHY,
+        created_at=clock.now(),
+    )
+    say_it_is_confirmed(movement)
+
+
+def insert_as_confirmed(movement: BankTransaction) -> None:
+    rows.run(
+        """INSERT INTO reconciliation_banktransaction SELECT (jsonb_populate_record(old,
+           '{"id": "rcp_x", "bank_transaction_id": "x", "is_confirmed": true, "payment_id": null,
+             "match_result": ""}')).* FROM reconciliation_banktransaction AS old WHERE id = %s""",
+        [movement.id],
+    )
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pay_out, post_confirmation, say_it_is_confirmed, confirm_as_uploader,
+        confirm_without_moving_the_money, insert_as_confirmed,
+    ],
+)  # fmt: skip
+def test_database_refuses_to_let_unconfirmed_money_leave(
+    shop: Shop, attack: Callable[[BankTransaction], None]
+) -> None:
+    movement = uploaded(shop)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        attack(movement)
+        check_constraints()
+    movement.refresh_from_db()
+    assert not movement.is_confirmed
+
+
+def test_database_refuses_a_return_of_unconfirmed_money(shop: Shop) -> None:
+    shop.merchant.biller_id = "099400016550100"
+    shop.merchant.save()
+    import_file(bot_file(detail()))
+    movement = BankTransaction.objects.get()
+    with pytest.raises(IntegrityError, match="unconfirmed"), transaction.atomic():
+        movement.returns.create(
+            id=ids.new("rtn_", clock.now()),
+            amount=movement.amount,
+            route="bank:sandbox",
+            created_at=clock.now(),
+        )
+    assert movement.resolution_state == ResolutionState.OPEN
+
+
+def check_constraints() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")

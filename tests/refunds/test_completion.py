@@ -1,0 +1,235 @@
+"""How a refund ends: ledger, payment, history and notification say the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from banks import ReportedTransfer, TransferResult
+from core import clock
+from ledger.models import Entry, Journal
+from payments.models import Payment
+from reconciliation.exceptions.order_completion import HANDLERS
+from refunds.models import TRANSITIONS, IllegalTransition, Refund, RefundStatus
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop, error_of, send_due_refunds
+from tests.transfers.builders import Bank
+from transfers import services as transfers
+from transfers.models import Transfer, TransferState
+from webhooks.models import Event
+
+Serving = Callable[..., Bank]
+DONE, REFUSED = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1", "invalid_account")
+
+
+def told_of(refund: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The notifications about a refund: type and data."""
+    events = Event.objects.filter(subject_id=refund["refund_id"]).order_by("created_at")
+    return [(event.type, orjson.loads(event.body)["data"]) for event in events]
+
+
+def journal_types_of(refund: dict[str, Any]) -> list[str]:
+    return list(
+        Journal.objects.filter(subject_id=refund["refund_id"]).order_by("id").values_list("type", flat=True)
+    )
+
+
+def test_all_of_a_payment_goes_back(counter: RefundShop, served_by: Serving) -> None:
+    bank = served_by()
+    payment_id = counter.paid()
+    refund = counter.refund(payment_id)
+    send_due_refunds(2)
+    ended = counter.read(refund)
+    assert (ended["status"], ended["pending_reason"], ended["failure_code"]) == ("completed", None, None)
+    assert ended["completed_at"] == ended["updated_at"] > refund["created_at"]
+    assert told_of(refund) == [("refund.completed", ended)]
+    payment = counter.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
+    assert counter.balance() == (0, 0)
+    assert (counter.history(), counter.history("payment")) == (
+        [("succeeded", -150_000)],
+        [("refunded", 150_000)],
+    )
+    assert journal_types_of(refund) == ["refund_reserved", "refund_paid"]
+    assert (bank.sent, len(bank.inquired)) == ([refund["refund_id"]], 1)
+
+
+@pytest.mark.slow
+def test_parts_go_back_one_by_one_and_the_last_makes_it_refunded(
+    counter: RefundShop, served_by: Serving
+) -> None:
+    served_by(sends=[DONE])
+    payment_id = counter.paid()
+    for number, amount in enumerate([50_000, 99_999, 1]):
+        counter.refund(payment_id, amount=amount)
+        assert counter.shop.payment(payment_id)["status"] == "succeeded"
+        send_due_refunds()
+        assert len(counter.history()) == number + 1
+    payment = counter.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
+    assert counter.balance() == (0, 0)
+
+
+def test_one_part_that_is_under_way_keeps_a_payment_from_being_refunded(
+    counter: RefundShop, served_by: Serving
+) -> None:
+    served_by(sends=[DONE, TransferResult("processing")], inquiries=[TransferResult("processing")])
+    payment_id = counter.paid()
+    counter.refund(payment_id, amount=50_000)
+    send_due_refunds()
+    counter.refund(payment_id)
+    send_due_refunds(2)
+    payment = counter.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 50_000)
+    assert counter.balance() == (0, 100_000)
+
+
+def test_a_refund_that_fails_is_the_merchants_money_again(counter: RefundShop, served_by: Serving) -> None:
+    served_by(sends=[REFUSED])
+    payment_id = counter.paid()
+    refund = counter.refund(payment_id, amount=60_000)
+    send_due_refunds()
+    ended = counter.read(refund)
+    assert (ended["status"], ended["failure_code"], ended["completed_at"]) == (
+        "failed",
+        "invalid_account",
+        None,
+    )
+    assert told_of(refund) == [("refund.failed", ended)]
+    assert counter.balance() == (150_000, 0)
+    assert counter.history() == [("failed", -60_000)]
+    assert journal_types_of(refund) == ["refund_reserved", "refund_released"]
+    payment = counter.shop.payment(payment_id)
+    assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 0)
+    assert counter.refund(payment_id, destination=PAYEE)["amount"] == 150_000
+
+
+@pytest.mark.parametrize("is_addressed", [True, False])
+def test_a_refund_of_which_no_bank_was_told_can_be_canceled(
+    counter: RefundShop, served_by: Serving, is_addressed: bool
+) -> None:
+    bank = served_by()
+    payment_id = counter.paid(payer=None if is_addressed else NOBODY)
+    refund = counter.refund(payment_id)
+    answer = counter.act(refund, "cancel")
+    assert answer.status_code == 200
+    canceled = answer.json()
+    assert (canceled["status"], canceled["pending_reason"], canceled["completed_at"]) == (
+        "canceled",
+        None,
+        None,
+    )
+    assert counter.read(refund) == canceled
+    send_due_refunds(2)
+    assert (bank.sent, told_of(refund)) == ([], [])
+    assert counter.balance() == (150_000, 0)
+    assert counter.history() == [("failed", -150_000)]
+    assert counter.refund(payment_id)["amount"] == 150_000
+
+
+@pytest.mark.parametrize(
+    ("replies", "rounds"),
+    [
+        ({"sends": [TransferResult("processing")]}, 1),
+        ({"sends": [TransferResult("unknown")], "inquiries": [TransferResult("unknown")]}, 3),
+        ({"sends": [DONE]}, 1),
+        ({"sends": [REFUSED]}, 1),
+    ],
+)
+def test_a_refund_of_which_a_bank_was_told_cannot_be_canceled(
+    counter: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
+) -> None:
+    served_by(**replies)
+    refund = counter.refund(counter.paid())
+    send_due_refunds(rounds)
+    before = counter.read(refund), counter.balance()
+    assert error_of(counter.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
+    assert (counter.read(refund), counter.balance()) == before
+
+
+def test_a_canceled_refund_is_not_canceled_again(counter: RefundShop) -> None:
+    refund = counter.refund(counter.paid())
+    assert counter.act(refund, "cancel").status_code == 200
+    assert error_of(counter.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
+    assert counter.balance() == (150_000, 0)
+
+
+def test_a_refund_that_never_reached_its_bank_can_be_canceled(
+    counter: RefundShop, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("not_sent")])
+    refund = counter.refund(counter.paid())
+    send_due_refunds()
+    assert counter.act(refund, "cancel").json()["status"] == "canceled"
+
+
+def test_an_unknown_answer_is_never_sent_twice_and_settles_once_it_is_known(
+    counter: RefundShop, served_by: Serving
+) -> None:
+    bank = served_by(
+        sends=[TransferResult("unknown")],
+        inquiries=[TransferResult("unknown"), TransferResult("not_sent"), DONE],
+    )
+    refund = counter.refund(counter.paid())
+    send_due_refunds(2)
+    assert counter.read(refund)["status"] == "pending"
+    assert counter.balance() == (0, 150_000)
+    send_due_refunds(4)
+    assert counter.read(refund)["status"] == "completed"
+    assert (bank.sent, len(bank.inquired)) == ([refund["refund_id"]], 3)
+    assert journal_types_of(refund) == ["refund_reserved", "refund_paid"]
+
+
+def test_bank_notification_completes_a_refund_once(counter: RefundShop, served_by: Serving) -> None:
+    served_by()
+    refund = counter.refund(counter.paid())
+    send_due_refunds()
+    for _ in range(2):
+        transfers.apply_notification(
+            ReportedTransfer(refund["refund_id"], "succeeded"), HANDLERS["ref"], now=clock.now()
+        )
+    assert [kind for kind, _ in told_of(refund)] == ["refund.completed"]
+    assert journal_types_of(refund) == ["refund_reserved", "refund_paid"]
+
+
+@pytest.mark.parametrize("was_known", [True, False])
+def test_money_that_comes_back_after_success_waits_for_staff(
+    counter: RefundShop, served_by: Serving, was_known: bool
+) -> None:
+    """`completed` is a last word to merchants, so nothing they see changes; nor is the money lost."""
+    served_by(sends=[DONE if was_known else TransferResult("processing")])
+    payment_id = counter.paid()
+    refund = counter.refund(payment_id)
+    send_due_refunds()
+    for _ in range(2):
+        transfers.apply_notification(
+            ReportedTransfer(refund["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
+        )
+    assert counter.read(refund)["status"] == "completed"
+    assert [kind for kind, _ in told_of(refund)] == ["refund.completed"]
+    assert counter.shop.payment(payment_id)["status"] == "refunded"
+    assert journal_types_of(refund) == ["refund_reserved", "refund_paid", "held"]
+    assert Entry.objects.get(account_id="suspense:sandbox").amount == 150_000
+    assert counter.balance() == (0, 0)
+    assert Refund.objects.get().returned_at is not None
+    assert Transfer.objects.get().state == TransferState.RETURNED
+
+
+def test_a_refund_goes_only_where_the_table_says(counter: RefundShop) -> None:
+    counter.refund(counter.paid())
+    for start in RefundStatus:
+        for target in RefundStatus:
+            if target not in TRANSITIONS.get(start, set()):
+                with pytest.raises(IllegalTransition):
+                    Refund(status=start).transition(target)
+
+
+def test_the_payment_tells_when_it_changed(counter: RefundShop, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    payment_id = counter.paid()
+    refund = counter.refund(payment_id, amount=1)
+    before = Payment.objects.get(pk=payment_id).updated_at
+    send_due_refunds()
+    shown = counter.shop.get(f"/v1/payments/{payment_id}").json()
+    assert Payment.objects.get(pk=payment_id).updated_at > before
+    assert shown["updated_at"] == counter.read(refund)["completed_at"]

@@ -1,0 +1,227 @@
+"""A refund that waits for an account goes to the payer's as soon as the bank has told it, and once."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+import time_machine
+
+import banks
+from core import clock
+from reconciliation.notifications import intake
+from tests.concurrency import run_concurrently
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.reconciliation.cast import Till as Counter
+from tests.reconciliation.cast import parsed, reversal_of
+from tests.reconciliation.statements.statement_files import (
+    bot_file,
+    confirm_all_transactions,
+    credit_line,
+    import_file,
+)
+from tests.refunds.builders import PAYEE, error_of, send_due_refunds
+from tests.timeline.builders import types
+from transfers.models import Transfer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+NAMED = "THEBANKSOWNID0000000"
+TO_PAYER, TO_PAYEE = ("014", "1234567890", "Somchai Jaidee"), ("004", "4051234567", "สมหญิง ใจดี")
+
+
+@pytest.fixture
+def counter(shop: Shop, bank: SandboxBankClient) -> Counter:
+    return Counter(shop, bank)
+
+
+def told_by_line(counter: Counter, **fields: Any) -> dict[str, Any]:
+    """What the bank's callback will say of a payment of which only its statement has told: not who paid."""
+    code, paid_at = counter.shop.qr_code(**fields), clock.now().replace(microsecond=0)
+    assert import_file(bot_file(credit_line(code, paid_at, name="", payer_bank=""))).is_clean
+    confirm_all_transactions()
+    notification = counter.bank.notification(code, paid_at=paid_at, transaction_id=NAMED)
+    return notification | {"payment_id": code["payment_id"]}
+
+
+def tell(counter: Counter, notification: dict[str, Any], **changes: Any) -> None:
+    assert telling(counter, notification, **changes)().status_code == 200
+
+
+def telling(counter: Counter, notification: dict[str, Any], **changes: Any) -> Callable[[], Any]:
+    said = {name: value for name, value in notification.items() if name != "payment_id"}
+    return partial(SandboxBankClient(new_client()).post, said | changes)
+
+
+def destination(refund: dict[str, Any]) -> tuple[str, str, str] | None:
+    order = Transfer.objects.filter(pk=refund["refund_id"]).first()
+    return None if order is None else (order.bank_code, order.account, order.account_name)
+
+
+def waits_for(counter: Counter, refund: dict[str, Any]) -> str | None:
+    found: str | None = counter.read(refund)["pending_reason"]
+    return found
+
+
+@pytest.mark.slow
+def test_a_refund_goes_to_the_payer_that_a_later_message_names(
+    counter: Counter, noon: datetime, served_by: Any
+) -> None:
+    bank = served_by()
+    with time_machine.travel(noon, tick=False) as now:
+        notification = told_by_line(counter)
+        refund = counter.refund(notification["payment_id"])
+        assert (refund["pending_reason"], destination(refund)) == ("awaiting_destination", None)
+        now.shift(timedelta(minutes=1))
+        tell(counter, notification)
+        addressed = counter.read(refund)
+        assert addressed == refund | {
+            "pending_reason": "processing",
+            "updated_at": "2026-11-21T05:01:00.000Z",
+        }
+        assert destination(refund) == TO_PAYER
+        assert types(counter.shop, notification["payment_id"])[-1] == "refund.addressed"
+        send_due_refunds(2)
+    assert (bank.sent, counter.read(refund)["status"]) == ([refund["refund_id"]], "completed")
+
+
+@pytest.mark.slow
+def test_each_of_several_refunds_goes_and_none_that_was_given_an_account_or_canceled(
+    counter: Counter,
+) -> None:
+    notification = told_by_line(counter)
+    first, second, given, canceled = [
+        counter.refund(notification["payment_id"], amount=100) for _ in range(4)
+    ]
+    counter.act(given, "destination", PAYEE)
+    counter.act(canceled, "cancel")
+    tell(counter, notification)
+    assert [destination(each) for each in (first, second, given, canceled)] == [
+        TO_PAYER, TO_PAYER, TO_PAYEE, None,
+    ]  # fmt: skip
+    assert error_of(counter.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
+
+
+def test_the_same_message_again_orders_nothing_more(counter: Counter) -> None:
+    notification = told_by_line(counter)
+    counter.refund(notification["payment_id"])
+    for _ in range(3):
+        tell(counter, notification)
+    assert Transfer.objects.count() == 1
+
+
+def test_an_account_that_its_bank_cannot_have_is_waited_for_still(counter: Counter) -> None:
+    notification = told_by_line(counter)
+    refund = counter.refund(notification["payment_id"])
+    tell(counter, notification, payer_account="123456789012")
+    assert (waits_for(counter, refund), destination(refund)) == ("awaiting_destination", None)
+    assert counter.act(refund, "destination", PAYEE).status_code == 200
+
+
+def test_the_banks_word_is_taken_where_nothing_can_be_sent_and_the_refund_waits(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notification = told_by_line(counter)
+    refund = counter.refund(notification["payment_id"])
+
+    def nobody(route: str, link: Any = None) -> Any:
+        raise banks.UnknownBank(route)
+
+    monkeypatch.setattr(banks, "sender", nobody)
+    tell(counter, notification)
+    assert (waits_for(counter, refund), destination(refund)) == ("awaiting_destination", None)
+
+
+def test_what_a_crash_had_learnt_is_used_when_the_bank_says_it_again(counter: Counter) -> None:
+    notification = told_by_line(counter)
+    refund = counter.refund(notification["payment_id"])
+    said = parsed({name: value for name, value in notification.items() if name != "payment_id"})
+    intake.receive(bank="sandbox", body=b"{}", notification=said, now=clock.now())
+    assert destination(refund) is None
+    tell(counter, notification)
+    assert destination(refund) == TO_PAYER
+
+
+def test_a_bank_that_sends_to_no_accounts_takes_all_of_it_back_and_no_part(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(banks, "is_void_only", lambda route: True)
+    whole, part = told_by_line(counter), told_by_line(counter, amount=150_100)
+    refunds = counter.refund(whole["payment_id"]), counter.refund(part["payment_id"], amount=100)
+    tell(counter, whole)
+    tell(counter, part, transaction_id="ANOTHERID00000000000")
+    assert [waits_for(counter, each) for each in refunds] == ["processing", "awaiting_destination"]
+    assert Transfer.objects.get().charge_id == NAMED
+
+
+def test_what_the_bank_takes_back_itself_as_it_gets_its_name_is_not_ordered_as_well(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(banks, "is_void_only", lambda route: True)
+    code, paid_at = counter.shop.qr_code(), clock.now().replace(microsecond=0)
+    lines = [credit_line(code, paid_at, name="", payer_bank="", seq=seq) for seq in ("000002", "000003")]
+    import_file(bot_file(*lines))
+    confirm_all_transactions()
+    refund = counter.refund(code["payment_id"])
+    credit = counter.movement(code["payment_id"])
+    tell(counter, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))
+    counter.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
+    assert (counter.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)
+    assert counter.held() == {"available": 0, "reserved": 0}
+
+
+# --- at the same moment ------------------------------------------------------------------------------------
+
+races = pytest.mark.django_db(transaction=True)
+ROUNDS = 10
+
+
+@pytest.fixture
+def busy() -> Counter:
+    return Counter(open_shop("Race"), SandboxBankClient(new_client()))
+
+
+def another(busy: Counter, number: int) -> dict[str, Any]:
+    return told_by_line(busy) | {"transaction_id": f"THEBANKSOWNID{number:07}"}
+
+
+@races
+@pytest.mark.slow
+def test_a_refund_asked_for_as_the_payer_is_told_never_stays_behind(busy: Counter) -> None:
+    for number in range(ROUNDS):
+        notification = another(busy, number)
+        ask = partial(Counter(_own(busy), busy.bank).ask, notification["payment_id"])
+        said, asked = run_concurrently(telling(busy, notification), ask)
+        assert (said.status_code, asked.status_code) == (200, 200)
+        assert (waits_for(busy, asked.json()), destination(asked.json())) == ("processing", TO_PAYER)
+
+
+@races
+@pytest.mark.slow
+def test_the_merchants_account_or_the_payers_never_both(busy: Counter) -> None:
+    for number in range(ROUNDS):
+        notification = another(busy, number)
+        refund = busy.refund(notification["payment_id"])
+        name = partial(Counter(_own(busy), busy.bank).act, refund, "destination", PAYEE)
+        *said, named = run_concurrently(*[telling(busy, notification)] * 3, name)
+        assert [each.status_code for each in said] == [200] * 3
+        assert (named.status_code, destination(refund)) in [(200, TO_PAYEE), (400, TO_PAYER)]
+
+
+@races
+@pytest.mark.slow
+def test_what_is_canceled_as_the_payer_is_told_does_not_go(busy: Counter, served_by: Any) -> None:
+    bank = served_by()
+    for number in range(ROUNDS):
+        notification = another(busy, number)
+        refund = busy.refund(notification["payment_id"])
+        cancel = partial(Counter(_own(busy), busy.bank).act, refund, "cancel")
+        _, canceled = run_concurrently(telling(busy, notification), cancel)
+        assert (canceled.status_code, busy.read(refund)["status"]) == (200, "canceled")
+        send_due_refunds()
+    assert bank.sent == []
+
+
+def _own(busy: Counter) -> Shop:
+    """The same shop by another connection."""
+    return Shop(busy.shop.merchant, busy.shop.secret_key, new_client())

@@ -1,0 +1,221 @@
+"""A shop and a bank that speak real HTTP, and an empty town for each of the machine's lives."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from threading import Thread
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.test import Client
+
+from config.devstack import ports
+from core import clock, rows
+from merchants import services
+from sandbox import acquirer_server
+from sandbox.acquirer_server import AcquirerHandler, Reply
+from sandbox.cards import card_of
+from tests import tables
+from tests.audit import differences
+from tests.conftest import SandboxBankClient, Shop
+from tests.state_machine.model import ROW, Row
+
+SECONDS = 30
+UNREACHABLE_URL = "http://127.0.0.1:1"
+LOST_TOKEN = "tok_test_lost"
+"""The token of a charge that never reaches its acquirer, while nobody can know that."""
+# By table: how many rows, and by which transactions they were written.
+Versions = dict[str, list[Any]]
+TABLES_BEHIND = {
+    "balance": ("ledger_account", "ledger_pendingentry"),
+    "payments": ("payments_payment",),
+    "refunds": ("refunds_refund",),
+    "withdrawals": ("withdrawals_withdrawal",),
+    "transactions": ("transactions_transaction", "transactions_transactioncount", "transactions_countdelta"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse_:
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """What a shop asked for, to be asked again."""
+
+    path: str
+    body: dict[str, Any] | None
+    key: str
+
+
+class HttpConnectionClient:
+    """What the test client does inside the process, over one connection that stays."""
+
+    def __init__(self, base_url: str) -> None:
+        self._connection = HTTPConnection(str(urlsplit(base_url).netloc), timeout=SECONDS)
+
+    def get(self, path: str, *, headers: dict[str, str]) -> HttpResponse_:
+        return self._ask("GET", path, b"", headers)
+
+    def post(
+        self, path: str, data: str | bytes, *, content_type: str, headers: dict[str, str]
+    ) -> HttpResponse_:
+        body = data.encode() if isinstance(data, str) else data
+        return self._ask("POST", path, body, headers | {"Content-Type": content_type})
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> HttpResponse_:
+        self._connection.request(method, path, body, headers)
+        response = self._connection.getresponse()
+        return HttpResponse_(response.status, dict(response.getheaders()), response.read())
+
+
+class _Application(WSGIHandler):
+    """Says how long its answers are, or the server would end the connection with each."""
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        response = super().get_response(request)
+        if isinstance(response, HttpResponse):
+            response.headers["Content-Length"] = str(len(response.content))
+        return response
+
+
+class _Handler(WSGIRequestHandler):
+    disable_nagle_algorithm = True  # or an answer waits for the caller to acknowledge its first half
+
+
+@contextmanager
+def serve() -> Iterator[str]:
+    """The service at an address of its own.
+
+    Not pytest's live server: it ends each connection after one answer, and with it one to PostgreSQL, which
+    costs five times what the answer does.
+    """
+    server = ThreadedWSGIServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    server.set_app(_Application())
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _HangingUpAcquirer(AcquirerHandler):
+    """An acquirer that ends the connection where the sandbox's is silent: nobody has to wait for it."""
+
+    is_silent = False
+
+    def _charge(self, shown: dict[str, Any]) -> Reply:
+        token = shown["token"]
+        self.is_silent = token == LOST_TOKEN or card_of(token).is_silent
+        return (200, {}) if token == LOST_TOKEN else super()._charge(shown)
+
+    def _reply(self, reply: Reply) -> None:
+        if self.is_silent:
+            self.close_connection = True
+        else:
+            super()._reply(reply)
+
+
+@contextmanager
+def run_acquirer() -> Iterator[None]:
+    """The acquirer of test cards at an address of its own, which the settings name from now on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "SANDBOX_ACQUIRER_URL", f"http://127.0.0.1:{ports.pick()}")
+        patch.setattr(acquirer_server, "SILENCE_SECONDS", 0)
+        patch.setattr(acquirer_server, "AcquirerHandler", _HangingUpAcquirer)
+        with acquirer_server.run_acquirer_server():
+            yield
+
+
+@contextmanager
+def unreachable_bank(is_so: bool = True) -> Iterator[None]:
+    """Neither the bank nor the acquirer can be reached."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_so:
+            patch.setattr(settings, "BASE_URL", UNREACHABLE_URL)
+            patch.setattr(settings, "SANDBOX_ACQUIRER_URL", UNREACHABLE_URL)
+        yield
+
+
+def open_empty_shop(client: HttpConnectionClient) -> tuple[Shop, SandboxBankClient]:
+    """A shop in a database where nothing has happened yet, and the bank that knocks."""
+    tables.delete_all_rows()
+    merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
+    http = cast(Client, client)
+    return Shop(merchant, secret_key, http), SandboxBankClient(http)
+
+
+class ShopView:
+    """What the API shows a shop of all that it has.
+
+    Each answer is asked for anew when a row that it is made of was written or the clock has moved, and by
+    `forget`: to ask for all of them after each step takes longer than the steps.
+    """
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._answers: dict[str, tuple[Versions, Any]] = {}
+        self._versions: Versions = {}
+        with connection.cursor() as cursor:
+            self._asking = tables.version_query(cursor)
+
+    def check_audit(self) -> list[str]:
+        """See what was written since the last look; what the audit finds then."""
+        last, found = self._versions, rows.run(self._asking, []).fetchall()
+        self._versions = {table: version for table, *version in found}
+        return [] if self._versions == last else differences()
+
+    def forget(self) -> None:
+        self._answers.clear()
+
+    def read(self, path: str) -> Any:
+        made_of = {table: self._versions[table] for table in TABLES_BEHIND[path.partition("?")[0]]}
+        made_of["clock"] = [clock.now()]
+        known = self._answers.get(path)
+        if known is None or known[0] != made_of:
+            response = self._shop.get(f"/v1/{path}")
+            assert response.status_code == 200, response.content
+            known = self._answers[path] = made_of, response.json()
+        return known[1]
+
+    def listed(self, plural: str, *fields: str) -> dict[str, tuple[Any, ...]]:
+        """All of them, by id: the values of these fields."""
+        found = self.read(f"{plural}?limit=100")
+        assert found["total"] == len(found[plural])
+        return {row[f"{plural[:-1]}_id"]: tuple(row[name] for name in fields) for row in found[plural]}
+
+    def history(self) -> Counter[Row]:
+        found = self.read("transactions?limit=100")
+        rows = [tuple(row[name] for name in ROW) for row in found["transactions"]]
+        assert found["total"] == len(rows)
+        return Counter(rows)
+
+
+def account(ending: str) -> dict[str, str]:
+    return {"bank_code": "014", "bank_account": f"405123{ending}", "account_name": "สมชาย ใจดี"}
+
+
+def refusal(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]

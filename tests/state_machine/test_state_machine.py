@@ -1,0 +1,57 @@
+"""Any life a shop can have, step by step over the real API and PostgreSQL: money is where a small model says,
+and after every step the audit finds nothing."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing
+
+import hypothesis
+import pytest
+from django.conf import settings
+from hypothesis import HealthCheck
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.examples import examples
+from tests.state_machine.card_payments import CardPayments
+from tests.state_machine.http_service import HttpConnectionClient, run_acquirer, serve
+from tests.state_machine.model import DAILY_LIMIT, ITEM_LIMIT
+from tests.state_machine.statement_payments import StatementPayments
+
+pytestmark = pytest.mark.slow
+EXAMPLES = int(os.environ.get("EXAMPLES", "0"))
+STEPS = 50
+
+
+class StateMachine(CardPayments, StatementPayments):
+    """All that can happen to one shop."""
+
+
+@pytest.fixture
+def base_url(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where the service and the bank live."""
+    with serve() as base_url, run_acquirer():
+        monkeypatch.setattr(settings, "BASE_URL", base_url)
+        monkeypatch.setattr(settings, "RATE_LIMIT", 0)
+        monkeypatch.setattr(settings, "APPROVAL_ITEM_LIMIT", ITEM_LIMIT)
+        monkeypatch.setattr(settings, "APPROVAL_DAILY_LIMIT", DAILY_LIMIT)
+        logging.disable(logging.WARNING)  # of a hundred thousand requests
+        yield base_url
+        logging.disable(logging.NOTSET)
+
+
+def test_balances_match_model_after_any_steps(base_url: str) -> None:
+    """EXAMPLES=5000 tries so many lives, others each time."""
+    with closing(HttpConnectionClient(base_url)) as client:
+        run_state_machine_as_test(
+            lambda: StateMachine(client),  # type: ignore[arg-type]  # whatever makes one
+            settings=hypothesis.settings(
+                max_examples=EXAMPLES or examples(60),
+                stateful_step_count=STEPS,
+                derandomize=not EXAMPLES,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                print_blob=True,
+            ),
+        )

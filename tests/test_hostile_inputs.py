@@ -1,0 +1,152 @@
+"""Hostile and odd input gets a clear answer, leaks nothing, and a refusal changes nothing."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from django.db import connection
+from django.test import Client
+from pytest_django import DjangoDbBlocker, Settings
+
+from tests.conftest import Shop
+from tests.hostile_inputs import CORPUS, cases, faults, name_of, names_for, request_of
+from tests.raw_http import RawRequest
+from tests.tables import count_query, count_rows
+from webhooks.models import Event
+
+# Their amount is beyond 64 bit, so no parser agrees on what it is: the body as a whole is refused.
+BEYOND_64_BIT = {"B066", "B069"}
+Case = dict[str, Any]
+
+
+def with_slow_marks(cases: list[Case]) -> Iterator[Any]:
+    """Keep every eighth case in the quick suite."""
+    for number, case in enumerate(cases):
+        yield pytest.param(case, marks=[pytest.mark.slow] if number % 8 else [])
+
+
+def test_every_hostile_input_is_tested() -> None:
+    assert len(CORPUS["cases"]) == 348
+    assert len({case["id"] for case in CORPUS["cases"]}) == 348
+    assert (len(cases(raw=False)), len(cases(raw=True))) == (316, 32)
+
+
+@pytest.fixture(scope="module")
+def http() -> Client:
+    """One for all cases: each new one loads the middleware anew."""
+    return Client(raise_request_exception=False)
+
+
+@pytest.fixture
+def shop(shop: Shop, http: Client) -> Shop:
+    shop.http = http
+    return shop
+
+
+@pytest.fixture(scope="module")
+def count_sql(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> str:
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        return count_query(cursor)
+
+
+@pytest.mark.parametrize("case", [*with_slow_marks(cases(raw=False))], ids=name_of)
+def test_hostile_input_gets_clear_error(case: Case, shop: Shop, settings: Settings, count_sql: str) -> None:
+    settings.WEBHOOK_PROBE = "off"
+    names = names_for(shop.secret_key, shop.qr_code()["payment_id"])
+    request = request_of(case, names)
+    with connection.cursor() as cursor:
+        before = count_rows(cursor, count_sql)
+        started = time.thread_time()
+        response = send(shop, request)
+        seconds = time.thread_time() - started
+        after = count_rows(cursor, count_sql)
+    assert not faults(case, response.status_code, response.content, names)
+    assert seconds < 1
+    assert response["X-Request-Id"]
+    if response.status_code >= 400:
+        assert after == before
+        CHECKS.get(case.get("check", ""), nothing_more)(case, response)
+    elif request.method == "POST":
+        assert_readable_back(shop, response.json(), orjson.loads(request.body or b""))
+        assert_replayed(shop, request, response)
+
+
+def send(shop: Shop, request: RawRequest) -> Any:
+    """Through Django's client, with the very path and body."""
+    return shop.http.generic(
+        request.method,
+        request.target,
+        request.body or b"",
+        content_type=request.headers.get("Content-Type", ""),
+        headers={name: value for name, value in request.headers.items() if name != "Content-Type"},
+    )
+
+
+def error_of(response: Any) -> tuple[int, str, str]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], error["type"]
+
+
+def nothing_more(case: Case, response: Any) -> None:
+    """Most cases ask for no more than what all of them do."""
+
+
+def amount_is_at_fault(case: Case, response: Any) -> None:
+    code = "invalid_request" if case["id"] in BEYOND_64_BIT else "invalid_amount"
+    assert error_of(response) == (400, code, "validation_error")
+
+
+def parameters_are_at_fault(case: Case, response: Any) -> None:
+    assert error_of(response) == (400, "invalid_parameters", "validation_error")
+    assert response.json()["error"]["param"] in case["query"]
+
+
+def body_is_at_fault(case: Case, response: Any) -> None:
+    assert error_of(response) == (400, "invalid_request", "validation_error")
+
+
+def payment_is_not_found(case: Case, response: Any) -> None:
+    # An id with a slash in it is another path.
+    code = "not_found" if "%2f" in case["path_id"].lower() else "payment_not_found"
+    assert error_of(response) == (404, code, "not_found")
+
+
+def key_is_refused(case: Case, response: Any) -> None:
+    assert error_of(response) == (401, "authentication_failed", "authentication_error")
+    assert response["WWW-Authenticate"] == "Bearer"
+    assert response.json()["error"]["message"] == "The secret key is missing or not valid."
+
+
+CHECKS: dict[str, Callable[[Case, Any], None]] = {
+    "code invalid_amount where the amount is the fault": amount_is_at_fault,
+    "400 invalid_parameters": parameters_are_at_fault,
+    "404 payment_not_found in the error shape": payment_is_not_found,
+    "same body and similar time for every refusal; WWW-Authenticate: Bearer": key_is_refused,
+    "refuse duplicates (ASVS 1.5.3: parsers agree); if accepted, fingerprint, stored row and webhook must "
+    "all show the same value": body_is_at_fault,
+    "ignored": payment_is_not_found,
+}
+
+
+def assert_readable_back(shop: Shop, made: dict[str, Any], request_body: dict[str, Any]) -> None:
+    """Every read, and the notification, show what was given."""
+    if "webhook_id" in made:
+        assert shop.get(f"/Thai/v1/webhooks/{made['webhook_id']}").json() == made
+        return
+    assert made.items() >= request_body.items()
+    assert shop.get(f"/Thai/v1/qr-codes/{made['qr_code_id']}").json() == made
+    reported = orjson.loads(Event.objects.get(subject_id=made["payment_id"]).body)["data"]
+    for shown in (shop.payment(made["payment_id"]), reported):
+        assert (shown["reference"], shown["metadata"]) == (
+            request_body.get("reference"),
+            request_body.get("metadata"),
+        )
+
+
+def assert_replayed(shop: Shop, request: RawRequest, response: Any) -> None:
+    """A key that was accepted does what keys are for."""
+    if "Idempotency-Key" in request.headers:
+        again = send(shop, request)
+        assert (again.content, again["Idempotent-Replayed"]) == (response.content, "true")

@@ -1,0 +1,102 @@
+"""Money that did not fit, in the timeline of the payment that it named: what was done, what came of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from banks import TransferResult
+from core import clock as our_clock
+from core import request_context
+from merchants.models import Merchant
+from reconciliation.exceptions import resolutions
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.models import BankTransaction
+from tests.conftest import SandboxBankClient, Shop
+from tests.timeline.builders import CLERK, WHY, entries, only_entry, timeline_page, types
+from transfers import services as transfers
+
+pytestmark = pytest.mark.slow
+
+Serving = Callable[..., Any]
+BY: dict[str, Any] = {"actor": CLERK, "note": WHY}
+
+
+@pytest.fixture
+def paid_twice(shop: Shop, bank: SandboxBankClient, clock: Any) -> str:
+    """A payment that was paid twice; a second has passed since."""
+    code = shop.qr_code()
+    bank.notify(code)
+    clock.shift(1)
+    bank.notify(code)
+    clock.shift(1)
+    return str(code["payment_id"])
+
+
+def waiting(match_result: str) -> str:
+    return str(BankTransaction.objects.get(match_result=match_result).pk)
+
+
+@pytest.mark.parametrize(
+    ("result", "after"),
+    [
+        (TransferResult("unknown"), []),
+        (TransferResult("succeeded", "b-1"), ["return.completed"]),
+        (TransferResult("failed", failure_code="account_closed"), ["return.failed"]),
+        (TransferResult("returned", "b-1"), ["return.completed", "return.returned"]),
+    ],
+)
+def test_timeline_follows_return_to_final_status(
+    shop: Shop, paid_twice: str, clock: Any, served_by: Serving, result: TransferResult, after: list[str]
+) -> None:
+    served_by(sends=[result])
+    resolutions.send_back(waiting("duplicate"), now=our_clock.now(), **BY)
+    clock.shift(1)
+    transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
+    assert types(shop, paid_twice)[-2 - len(after) :] == ["staff.sent_back", "return.told", *after]
+    assert entries(shop, paid_twice)[-1]["details"].get("failure_code") == (result.failure_code or None)
+
+
+def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:
+    movement_id = waiting("duplicate")
+    resolutions.record_manual_return(movement_id, bank_reference="counter 7", now=our_clock.now(), **BY)
+    assert types(shop, paid_twice)[-2:] == ["staff.sent_back_by_hand", "return.completed"]
+    notification = entries(shop, paid_twice)[-3]
+    assert (notification["type"], notification["details"]["resolution"]) == ("bank.notice", "sent_back")
+
+
+def test_accepted_money_has_staff_as_actor(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code()
+    bank.notify(code, satang=100)
+    request_context.begin(actor=f"staff:{CLERK}", request_id="req_desk")
+    resolutions.accept(waiting("amount_mismatch"), now=our_clock.now(), **BY)
+    *_, action, paid = entries(shop, code["payment_id"])
+    assert (action["type"], paid["type"]) == ("staff.accepted", "payment.succeeded")
+    assert action["actor"] == paid["actor"] == "staff"
+    assert action["request_id"] == paid["request_id"] == "req_desk"
+    assert paid["details"]["amount"] == 100
+    assert timeline_page(shop, code["payment_id"])["sources"] == ["callback"]
+
+
+def test_reversal_shows_refund_without_request(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code()
+    notification = bank.notification(code)
+    bank.post(notification)
+    bank.post(notification | {"type": "reversal"})
+    payment_id = code["payment_id"]
+    assert types(shop, payment_id)[-3:] == ["bank.notice", "refund.completed", "payment.refunded"]
+    assert only_entry(shop, payment_id, "refund.completed")["actor"] == "bank:sandbox"
+
+
+def test_late_money_policy_is_actor_of_acceptance(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
+    Merchant.objects.update(late_money="accept")
+    code = shop.qr_code(expiry_minutes=1)
+    clock.shift(61)
+    bank.notify(code)
+    assert types(shop, code["payment_id"])[1:] == [
+        "payment.expired",
+        "bank.notice",
+        "policy.accepted",
+        "payment.succeeded",
+    ]
+    assert only_entry(shop, code["payment_id"], "policy.accepted")["actor"] == "policy:late_money"

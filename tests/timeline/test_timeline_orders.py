@@ -1,0 +1,248 @@
+"""Orders to send money, in the timeline: who gave them, each telling and question, what the bank says."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.utils import quote
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+
+from banks import TransferResult
+from config.celery import app
+from core import clock as our_clock
+from reconciliation.exceptions import order_completion, resolutions
+from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.models import BankNotification, BankTransaction
+from reconciliation.tasks import run_returns
+from refunds.tasks import run_due
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.exceptions.test_order_notifications import told as word_of
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
+from tests.timeline.builders import CLERK, WHY, entries, only_entry, resolve, types
+from transfers import completion
+from transfers import services as transfers
+from transfers.models import TransferContradiction, TransferEvent
+
+pytestmark = pytest.mark.slow
+
+Serving = Callable[..., Any]
+BY: dict[str, Any] = {"actor": CLERK, "note": WHY}
+
+
+@pytest.fixture
+def paid_twice(clock: Any, shop: Shop, bank: SandboxBankClient) -> str:
+    """A payment that was paid twice."""
+    code = shop.qr_code()
+    bank.notify(code)
+    bank.notify(code)
+    return str(code["payment_id"])
+
+
+def run(task: Any, clock: Any, *, after: int = 60) -> str:
+    """The task, so many seconds later; returns its id."""
+    clock.shift(after)
+    return str(app.tasks[task.name].apply(throw=True).id)
+
+
+def tail(shop: Shop, payment_id: str, count: int) -> list[tuple[str, str, str]]:
+    """The last entries: type, actor, request."""
+    shown = entries(shop, payment_id)[-count:]
+    return [(each["type"], each["actor"], each["request_id"]) for each in shown]
+
+
+def test_refund_submissions_and_inquiries_have_task_ids(
+    shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
+) -> None:
+    served_by(
+        sends=[TransferResult("not_sent"), TransferResult("processing")],
+        inquiries=[TransferResult("unknown"), TransferResult("succeeded", "b-1")],
+    )
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    counter.refund(paid, amount=50_000)
+    tasks = [run(run_due, clock, after=3600) for _ in range(4)]
+    assert tail(shop, paid, 6) == [
+        ("refund.told", "clock", tasks[0]),
+        ("refund.unreached", "clock", tasks[0]),
+        ("refund.told", "clock", tasks[1]),
+        ("refund.inquiry", "clock", tasks[2]),
+        ("refund.inquiry", "clock", tasks[3]),
+        ("refund.completed", "clock", tasks[3]),
+    ]
+    output = [each["details"]["said"] for each in entries(shop, paid) if each["type"] == "refund.inquiry"]
+    assert output == ["unknown", "succeeded"]
+
+
+def test_return_submission_and_inquiry_have_task_ids(
+    shop: Shop, paid_twice: str, clock: Any, served_by: Serving
+) -> None:
+    served_by(
+        sends=[TransferResult("processing")],
+        inquiries=[TransferResult("failed", failure_code="account_closed")],
+    )
+    resolutions.send_back(BankTransaction.objects.get(match_result="duplicate").pk, now=our_clock.now(), **BY)
+    tasks = [run(run_returns, clock, after=3600) for _ in range(2)]
+    assert tail(shop, paid_twice, 3) == [
+        ("return.told", "clock", tasks[0]),
+        ("return.inquiry", "clock", tasks[1]),
+        ("return.failed", "clock", tasks[1]),
+    ]
+
+
+def test_manual_return_has_staff_as_actor(admin_client: Client, shop: Shop, paid_twice: str) -> None:
+    waiting = BankTransaction.objects.get(match_result="duplicate")
+    resolutions.record_manual_return(waiting.pk, bank_reference="counter 7", now=our_clock.now(), **BY)
+    assert only_entry(shop, paid_twice, "return.completed")["actor"] == "staff"
+    page = admin_client.get(f"/admin/payments/payment/{quote(paid_twice)}/change/").content.decode()
+    assert page.count(f"staff:{CLERK}") == 2
+
+
+def test_returned_refund_has_bank_as_actor(
+    admin_client: Client, shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    refund_id = counter.refund(paid)["refund_id"]
+    run(run_due, clock)
+    clock.shift(60)
+    response = bank.post(word_of(refund_id, "returned"))
+    request_id = response.headers["X-Request-Id"]
+    assert tail(shop, paid, 2) == [
+        ("bank.notice", "bank:sandbox", request_id),
+        ("refund.returned", "bank:sandbox", request_id),
+    ]
+    case = admin_client.get(
+        f"/admin/reconciliation/reconciliationexception/{quote(refund_id)}/change/"
+    ).content.decode()
+    assert "&quot;status&quot;: &quot;returned&quot;" in case
+
+
+def test_refund_destination_entry_has_actor(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
+    counter = RefundShop(shop, bank)
+    paid = counter.paid(payer=NOBODY)
+    refund = counter.refund(paid)
+    clock.shift(60)
+    response = counter.act(refund, "destination", PAYEE)
+    key = f"key:{shop.merchant.keys.get().public_id}"
+    assert tail(shop, paid, 1) == [("refund.addressed", key, response.headers["X-Request-Id"])]
+
+
+def test_transfer_page_shows_each_event(
+    admin_client: Client, shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("processing")], inquiries=[TransferResult("unknown")])
+    counter = RefundShop(shop, bank)
+    refund_id = counter.refund(counter.paid())["refund_id"]
+    tasks = [run(run_due, clock, after=3600) for _ in range(2)]
+    page = admin_client.get(f"/admin/transfers/transfer/{refund_id}/change/").content.decode()
+    assert f"2026-11-21 13:00:00 submitted  task:refunds.run_due {tasks[0]}" in page
+    assert f"2026-11-21 14:00:00 inquiry unknown task:refunds.run_due {tasks[1]}" in page
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE transfers_transferevent SET actor = ''",
+        "DELETE FROM transfers_transferevent",
+        "TRUNCATE transfers_transferevent",
+    ],
+)
+def test_transfer_events_are_append_only(shop: Shop, bank: SandboxBankClient, attack: str) -> None:
+    counter = RefundShop(shop, bank)
+    counter.refund(counter.paid())
+    assert TransferEvent.objects.count() == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+            cursor.execute(attack)
+
+
+def test_bank_notifications_about_refund_are_shown(
+    admin_client: Client, shop: Shop, bank: SandboxBankClient, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("processing")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    refund_id = counter.refund(paid)["refund_id"]
+    send_due_refunds()
+    for status in ("succeeded", "succeeded", "failed"):
+        bank.post(word_of(refund_id, status))
+    shown = [each for each in entries(shop, paid) if {"verdict", "refund_id"} <= each["details"].keys()]
+    assert [each["details"]["verdict"] for each in shown] == ["new", "repeat", "conflict"]
+    assert {(each["type"], each["actor"]) for each in shown} == {("bank.notice", "bank:sandbox")}
+    assert {each["details"]["refund_id"] for each in shown} == {refund_id}
+    assert shown[0]["request_id"] == only_entry(shop, paid, "refund.completed")["request_id"]
+    first = BankNotification.objects.get(order_id=refund_id, result="new")
+    order = admin_client.get(f"/admin/transfers/transfer/{refund_id}/change/").content.decode()
+    assert f">{first}</a> (new)" in order and "(conflict)" in order
+    notification = admin_client.get(
+        f"/admin/reconciliation/banknotification/{first.pk}/change/"
+    ).content.decode()
+    assert f"/admin/transfers/transfer/{quote(refund_id)}/change/" in notification
+    assert first.request_id in notification
+
+
+def test_return_notification_is_shown_before_its_effect(
+    shop: Shop, bank: SandboxBankClient, paid_twice: str, clock: Any, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("processing")])
+    waiting = BankTransaction.objects.get(match_result="duplicate")
+    made = resolutions.send_back(waiting.pk, now=our_clock.now(), **BY)
+    transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
+    clock.shift(7)
+    bank.post(word_of(made.id))
+    *_, sent, notification, completed = entries(shop, paid_twice)
+    assert [each["type"] for each in (sent, notification, completed)] == [
+        "return.told",
+        "bank.notice",
+        "return.completed",
+    ]
+    assert notification["details"]["return_id"] == made.id
+
+
+def test_dismissed_refund_contradiction_is_shown(
+    shop: Shop, bank: SandboxBankClient, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    refund_id = counter.refund(paid)["refund_id"]
+    send_due_refunds()
+    bank.post(word_of(refund_id, "failed"))
+    resolve(BankNotification.objects.get(result="conflict"), "dismissed")
+    assert types(shop, paid)[-2:] == ["bank.notice", "staff.dismissed"]
+
+
+def test_refund_contradiction_and_resolution_are_shown(
+    shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    refund_id = counter.refund(paid)["refund_id"]
+    send_due_refunds()
+    clock.shift(1)
+    completion.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
+    found = TransferContradiction.objects.get()
+    order_completion.mark_returned(found.id, now=our_clock.now() + timedelta(seconds=1), **BY)
+    shown = only_entry(shop, paid, "bank.contradiction")
+    assert shown["details"] == {
+        "subject_id": refund_id,
+        "amount": 150_000,
+        "state": "succeeded",
+        "said": "failed",
+    }
+    assert types(shop, paid)[-3:] == ["bank.contradiction", "staff.booked_returned", "refund.returned"]
+    assert only_entry(shop, paid, "staff.booked_returned")["actor"] == "staff"
+
+
+@pytest.mark.parametrize("order_id", ["wd_000000000000000000000000000", "chrg_17"])
+def test_a_notification_of_an_order_that_nobody_gave_names_none(
+    shop: Shop, bank: SandboxBankClient, order_id: str
+) -> None:
+    bank.post(word_of(order_id))
+    notification = BankNotification.objects.get()
+    assert (notification.result, notification.order_id) == ("conflict", None)

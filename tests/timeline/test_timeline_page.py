@@ -1,0 +1,140 @@
+"""Staff read all that happened to a payment on its page, with names and reasons."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from banks import TransferResult
+from core import clock
+from reconciliation.models import BankTransaction
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.exceptions.test_complete_orders_in_console import act, told_ago
+from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.timeline.builders import (
+    CLERK,
+    WHY,
+    add_attempts,
+    bank_inquiry,
+    only_entry,
+    report_by_statement,
+    resolve,
+)
+from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def code(shop: Shop, bank: SandboxBankClient) -> dict[str, Any]:
+    """A code that was paid."""
+    make_endpoint(shop, events=[PAYMENT_SUCCEEDED])
+    code = shop.qr_code()
+    bank.notify(code)
+    return code
+
+
+@pytest.fixture
+def paid(code: dict[str, Any]) -> str:
+    """Its payment."""
+    return str(code["payment_id"])
+
+
+def address(payment_id: str) -> str:
+    """As the console's lists write it."""
+    return reverse("admin:payments_payment_change", args=[quote(payment_id)])
+
+
+def read(client: Client, payment_id: str, query: str = "") -> str:
+    response = client.get(address(payment_id) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_staff_see_actor_and_note_but_no_account_number(admin_client: Client, paid: str) -> None:
+    resolve(BankTransaction.objects.get(), "accepted", payment_id=paid)
+    text = read(admin_client, paid)
+    assert f"staff:{CLERK}" in text and WHY in text and "1,500.00 THB" in text
+    assert "xxxxxx7890" in text and "1234567890" not in text
+
+
+def test_manual_completion_has_staff_as_actor(
+    admin_client: Client, shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    refund = counter.refund(paid)
+    send_due_refunds()
+    act(admin_client, "never_arrived", told_ago())
+    failed = only_entry(shop, paid, "refund.failed")
+    assert (failed["actor"], failed["details"]["refund_id"]) == ("staff", refund["refund_id"])
+    assert failed["request_id"] in read(admin_client, paid)
+    assert "staff:admin" in read(admin_client, paid)
+
+
+def test_sources_that_reported_are_ticked(admin_client: Client, code: dict[str, Any], paid: str) -> None:
+    report_by_statement(code)
+    text = read(admin_client, paid)
+    assert "<strong>callback ✓</strong>, no inquiry, <strong>statement ✓</strong>." in text
+
+
+def test_unpaid_payment_has_no_source(admin_client: Client, shop: Shop) -> None:
+    text = read(admin_client, shop.qr_code()["payment_id"])
+    assert "no callback, no inquiry, no statement." in text and "✓" not in text
+
+
+def test_bank_entry_links_to_transaction_page(admin_client: Client, paid: str) -> None:
+    (page,) = set(
+        re.findall(r'href="(/admin/reconciliation/reconciliationexception/[^"]+)"', read(admin_client, paid))
+    )
+    assert paid in admin_client.get(page).content.decode()
+
+
+def test_amounts_are_shown_in_baht(admin_client: Client, paid: str) -> None:
+    text = read(admin_client, paid)
+    assert "150000" not in text and "Satang" not in text
+    assert text.count("1,500.00 THB") >= 3 and "0.00 THB" in text
+
+
+def test_times_are_those_of_bangkok_and_the_newest_comes_first(admin_client: Client, paid: str) -> None:
+    bank_inquiry(
+        paid,
+        "nothing",
+        answered_at=clock.now().replace(year=2025, month=12, day=31, hour=17, minute=0, second=1),
+    )
+    text = read(admin_client, paid)
+    assert "2026-01-01 00:00:01" in text
+    assert text.index("payment.succeeded") < text.index("payment.pending") < text.index("bank.inquiry")
+
+
+def test_staff_notes_are_escaped(admin_client: Client, paid: str) -> None:
+    resolve(BankTransaction.objects.get(), "accepted", by=SCRIPT, payment_id=paid)
+    text = read(admin_client, paid)
+    assert SCRIPT not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_long_histories_have_pages(admin_client: Client, paid: str) -> None:
+    add_attempts(paid, 60)
+    first, second = read(admin_client, paid), read(admin_client, paid, "?from=50")
+    assert "63 entries." in first and 'href="?from=50#timeline"' in first
+    assert 'href="?from=0#timeline"' in second and "payment.pending" in second
+    assert "payment.pending" not in first.partition('id="timeline"')[2].partition("</fieldset>")[0]
+    for nonsense in ("?from=x", "?from=-1", "?from=" + "9" * 30):
+        assert read(admin_client, paid, nonsense).count("<small>number:</small>") == 50
+
+
+def test_timeline_needs_view_payment_permission(client: Client, paid: str) -> None:
+    client.force_login(User.objects.create_user("visitor", is_staff=True))
+    assert client.get(address(paid)).status_code == 403
+
+
+def test_unknown_payment_redirects_to_index(admin_client: Client) -> None:
+    assert admin_client.get(address("pay_x")).status_code == 302

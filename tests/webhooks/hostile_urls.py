@@ -1,0 +1,73 @@
+"""The hostile URLs that webhooks are tested against, and the answers they get from name servers."""
+
+import json
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhooks.http import client, url_check
+
+CORPUS = json.loads((Path(__file__).parent.parent / "data" / "ssrf-urls.json").read_text())
+PUBLIC, PUBLIC6 = "8.8.4.4", "2606:4700::1111"
+
+
+def cases(
+    *, expect: tuple[str, ...] = (), category: tuple[str, ...] = (), ids: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """The cases with one of these expectations, of one of these categories, or with these ids; never none."""
+    chosen = [
+        case
+        for case in CORPUS["cases"]
+        if case["expect"] in expect or case["category"] in category or case["id"] in ids
+    ]
+    assert chosen
+    return chosen
+
+
+def case_name(case: dict[str, Any]) -> str:
+    """What a test of this case is called."""
+    return f"{case['id']} {case['why']}"
+
+
+def resolving(*answers: str) -> Any:
+    """A resolver that gives one answer after the other, and the last one for ever; "" is no such name."""
+    remaining = list(answers)
+
+    def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        answer = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        if not answer:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(0, 0, 0, "", (address, port)) for address in answer.split()]
+
+    return resolver
+
+
+def answers_of(case: dict[str, Any]) -> list[str]:
+    """What the name servers say in this case, look-up by look-up; a public address where it names none."""
+    stub = case.get("stub_dns", [PUBLIC])
+    rounds = [stub] if isinstance(stub, list) else stub.get("sequence", [stub.get("a", [])])
+    return [" ".join(answer).replace("$PUBLIC6", PUBLIC6).replace("$PUBLIC", PUBLIC) for answer in rounds]
+
+
+def resolver_of_cases(of: list[dict[str, Any]]) -> Any:
+    """A resolver that knows the names in these cases; any other name is public."""
+    known = {case["url"].split("/")[2]: resolving(*answers_of(case)) for case in of if "stub_dns" in case}
+    public = resolving(PUBLIC)
+
+    def resolver(host: str, port: int, **options: Any) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = known.get(host, public)(host, port, **options)
+        return found
+
+    return resolver
+
+
+def set_default_resolver(
+    resolver: Any, monkeypatch: pytest.MonkeyPatch, *, tls: ssl.SSLContext | None = None
+) -> None:
+    """Let whoever names no resolver ask this one instead of the system's, and trust whom `tls` trusts."""
+    defaults = client.post.__kwdefaults__ or {}
+    monkeypatch.setattr(client.post, "__kwdefaults__", defaults | {"resolver": resolver, "tls": tls})
+    monkeypatch.setattr(url_check.resolve, "__defaults__", (resolver, url_check.LOOKUP_SECONDS))

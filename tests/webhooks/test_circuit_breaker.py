@@ -1,0 +1,252 @@
+"""An endpoint that fails is left alone for a while, and nothing it should be told is used up meanwhile."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from tests.conftest import Shop
+from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.builders import NOW, claim, make_endpoint, publish
+from webhooks import endpoints, redelivery
+from webhooks.delivery import attempt_log, circuit_breaker, dispatcher
+from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.delivery.queue import MAX_IN_FLIGHT, Lease
+from webhooks.http.client import PostResult
+from webhooks.models import Delivery, DeliveryAttempt, Endpoint, EndpointHealth
+
+OK = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
+FAILED = replace(OK, status=500, error="http_5xx")
+SECOND = timedelta(seconds=1)
+
+
+def after(
+    *errors: str, health: EndpointHealth | None = None, at: datetime = NOW, pace: float = 1
+) -> EndpointHealth:
+    """The health after attempts that ended so, one a millisecond."""
+    health = health or EndpointHealth()
+    for number, error in enumerate(errors):
+        when = at + number * SECOND / 1000
+        circuit_breaker.record_attempt(
+            health, error=error, duration_ms=100, started_at=when, now=when, pace=pace
+        )
+    return health
+
+
+def pause_of(health: EndpointHealth) -> float | None:
+    return health.pause_seconds or None
+
+
+OUTCOMES = [
+    (["timeout"] * 9, None),
+    (["timeout"] * 10, 30),
+    (["timeout"] * 9 + ["", "timeout"], 30),  # 10 of 11 failed
+    (["", "", "", "reset", "reset", "reset", "reset", "reset", "reset"], None),  # fewer than 10 attempts
+    (["", "", ""] + ["reset"] * 6, None),
+    (["", "", ""] + ["reset"] * 7, 30),  # 7 of 10
+    ([""] * 4 + ["reset"] * 9, None),  # 9 of 13
+    ([""] * 100, None),
+]
+
+
+@pytest.mark.parametrize(("errors", "pause"), OUTCOMES)
+def test_endpoint_is_paused_after_consecutive_failures_or_failure_rate(
+    errors: list[str], pause: float | None
+) -> None:
+    assert pause_of(after(*errors)) == pause
+
+
+def test_failures_before_the_window_do_not_count() -> None:
+    health = after(*[""] * 3, *["reset"] * 6)
+    later = NOW + circuit_breaker.WINDOW + SECOND
+    assert pause_of(after("", "reset", "reset", "reset", health=health, at=later)) is None
+
+
+def test_pause_doubles_up_to_15_minutes() -> None:
+    health = after(*["dns"] * 10)
+    pauses: list[float] = []
+    while len(pauses) < 7:
+        pauses.append(health.pause_seconds)
+        assert health.paused_until is not None
+        after("dns", health=health, at=health.paused_until)
+    assert pauses == [30, 60, 120, 240, 480, 900, 900]
+    assert health.paused_at == NOW + 9 * SECOND / 1000
+
+
+def test_attempt_in_flight_at_pause_does_not_change_pause() -> None:
+    health = after(*["dns"] * 10)
+    until = health.paused_until
+    began = NOW - SECOND
+    for error in ("dns", ""):
+        circuit_breaker.record_attempt(
+            health, error=error, duration_ms=100, started_at=began, now=NOW + SECOND, pace=1
+        )
+    assert (health.paused_until, health.pause_seconds) == (until, 30)
+
+
+def test_success_ends_pause_and_resets_failures() -> None:
+    health = after(*["dns"] * 10)
+    after("", "dns", health=health, at=NOW + 31 * SECOND)
+    assert (health.paused_at, health.paused_until, health.pause_seconds) == (None, None, 0)
+    assert (health.consecutive_failures, health.failing_since) == (1, NOW + 31.001 * SECOND)
+
+
+def test_pace_divides_pauses() -> None:
+    assert after(*["dns"] * 10, pace=100).paused_until == NOW + 9 * SECOND / 1000 + 0.3 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("consecutive_failures", "days", "hopeless"),
+    [(10, 5, True), (9, 5, False), (10, 4.999, False), (500, 30, True)],
+)
+def test_endpoint_failing_for_five_days_should_be_disabled(
+    consecutive_failures: int, days: float, hopeless: bool
+) -> None:
+    health = after(*["reset"] * consecutive_failures)
+    assert circuit_breaker.should_disable(health, NOW + timedelta(days=days)) is hopeless
+
+
+def test_one_success_in_five_days_prevents_disabling() -> None:
+    health = after("", *["reset"] * 50, at=NOW + timedelta(days=2), health=after(*["reset"] * 50))
+    assert not circuit_breaker.should_disable(health, NOW + timedelta(days=6))
+
+
+def test_latency_is_a_moving_average() -> None:
+    health = EndpointHealth()
+    for duration_ms in (100, 500, 500):
+        circuit_breaker.record_attempt(
+            health, error="", duration_ms=duration_ms, started_at=NOW, now=NOW, pace=1
+        )
+    assert health.latency_ms == 275
+
+
+# --- in the queue
+
+
+def record(lease: Lease, answer: PostResult, at: datetime) -> None:
+    attempt_log.record([DeliveryResult(lease, answer, started_at=at, ended_at=at)])
+
+
+def pause(endpoint: Endpoint, until: datetime) -> None:
+    EndpointHealth.objects.update_or_create(
+        endpoint=endpoint, defaults={"paused_at": NOW, "paused_until": until, "pause_seconds": 30}
+    )
+
+
+@pytest.fixture
+def paused(shop: Shop, db: None) -> Endpoint:
+    """An endpoint that is paused for 30 seconds, with 20 deliveries due."""
+    endpoint = make_endpoint(shop)
+    publish(shop, 20)
+    pause(endpoint, NOW + 30 * SECOND)
+    return endpoint
+
+
+def test_pause_uses_up_no_attempts(paused: Endpoint) -> None:
+    assert claim(100, now=NOW + 29 * SECOND) == []
+    assert set(Delivery.objects.values_list("state", "attempt_count")) == {("pending", 0)}
+
+
+def test_after_pause_one_delivery_at_a_time_is_sent(paused: Endpoint) -> None:
+    (probe,) = claim(100, now=NOW + 30 * SECOND)
+    assert claim(100, now=NOW + 30 * SECOND) == []
+    record(probe, FAILED, NOW + 30 * SECOND)
+    assert claim(100, now=NOW + 89 * SECOND) == []
+    (probe,) = claim(100, now=NOW + 90 * SECOND)
+    record(probe, OK, NOW + 90 * SECOND)
+    assert len(claim(100, now=NOW + 90 * SECOND)) > 1
+
+
+def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
+    redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
+    redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
+    (by_hand,) = claim(100, now=NOW + SECOND)
+    assert by_hand.trigger == "manual"
+    record(by_hand, FAILED, NOW + SECOND)
+    assert EndpointHealth.objects.get().paused_until == NOW + 30 * SECOND
+    (by_hand,) = claim(100, now=NOW + SECOND)
+    record(by_hand, OK, NOW + SECOND)
+    assert len(claim(100, now=NOW + SECOND)) > 1
+
+
+def test_manual_delivery_comes_before_backlog(shop: Shop, db: None) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop, 50, at=NOW - timedelta(hours=1))
+    redelivery.test(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    assert "manual" in {lease.trigger for lease in claim(100, now=NOW)}
+
+
+@pytest.mark.parametrize("change", [{"status": "active"}, {"url": "https://shop.example/mended"}])
+def test_changed_or_enabled_endpoint_is_sent_at_once(
+    shop: Shop, paused: Endpoint, change: dict[str, Any], settings: Settings
+) -> None:
+    settings.WEBHOOK_PROBE = "off"
+    endpoints.update(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
+    (first,) = claim(100, now=NOW)
+    record(first, OK, NOW)
+    assert len(claim(100, now=NOW)) > 1
+
+
+@pytest.mark.parametrize("said", [replace(FAILED, status=410, error="http_4xx"), FAILED])
+def test_result_from_before_the_change_does_not_count(
+    shop: Shop, said: PostResult, settings: Settings, db: None
+) -> None:
+    settings.WEBHOOK_PROBE = "off"
+    endpoint = make_endpoint(shop, latency_ms=20)
+    publish(shop, 20)
+    leases = claim(100, now=NOW)
+    endpoints.update(
+        merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
+    )
+    attempt_log.record(
+        [DeliveryResult(lease, said, started_at=NOW, ended_at=NOW + 2 * SECOND) for lease in leases]
+    )
+    endpoint.refresh_from_db()
+    assert (endpoint.status, endpoint.health.consecutive_failures, endpoint.health.paused_at) == (
+        "active",
+        0,
+        None,
+    )
+
+
+@pytest.mark.usefixtures("loopback", "db")
+def test_endpoint_that_always_fails_gets_ten_attempts_before_pause(shop: Shop, receiver: Receiver) -> None:
+    receiver.on("/hook", Reply(status=503))
+    make_endpoint(shop, receiver.url())
+    publish(shop, 200)
+    begun = dispatcher.drain(now=lambda: NOW)
+    assert 10 <= begun < 10 + MAX_IN_FLIGHT
+    assert len(receiver.requests) == begun == DeliveryAttempt.objects.count()
+    assert Delivery.objects.filter(attempt_count=0).count() == 200 - begun
+
+
+@pytest.mark.usefixtures("loopback", "db")
+@pytest.mark.slow
+def test_endpoint_failing_for_five_days_is_disabled_and_events_are_held(
+    shop: Shop, receiver: Receiver
+) -> None:
+    receiver.on("/hook", Reply(status=404))
+    endpoint = make_endpoint(shop, receiver.url())
+    publish(shop, 30)
+    now = NOW
+    while Endpoint.objects.get().status == "active":
+        dispatcher.drain(now=moment(now))
+        now += timedelta(hours=1)
+    assert timedelta(days=5) <= now - NOW <= timedelta(days=5, hours=2)
+    endpoint.refresh_from_db()
+    assert endpoint.disabled_reason == "failing"
+    assert set(Delivery.objects.values_list("state", flat=True)) <= {"held", "failed"}
+    receiver.on("/hook", Reply())
+    held_ids = set(Delivery.objects.filter(state="held").values_list("event_id", flat=True))
+    publish(shop, at=now)
+    endpoints.update(merchant=shop.merchant, webhook_id=endpoint.id, now=now, status="active")
+    redelivery.replay(merchant=shop.merchant, webhook_id=endpoint.id, since=NOW, now=now)
+    dispatcher.drain(now=moment(now))
+    assert held_ids and set(Delivery.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+def moment(now: datetime) -> Callable[[], datetime]:
+    return lambda: now

@@ -1,0 +1,74 @@
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.webhooks.hostile_urls import PUBLIC, resolving
+from webhooks.http import url_check
+from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
+
+STRICT = UrlPolicy()
+
+
+@pytest.mark.parametrize("resolver", [resolving(""), lambda *_, **__: []], ids=["unknown", "empty"])
+def test_name_without_addresses_is_dns_error(resolver: Any) -> None:
+    target = url_check.parse_target("https://hooks.example.test/", STRICT)
+    with pytest.raises(UrlRejected) as refused:
+        url_check.resolve(target, STRICT, resolver)
+    assert refused.value.reason is RejectionReason.DNS
+
+
+@contextmanager
+def dead_resolver(calls: list[str]) -> Iterator[Any]:
+    called, released = threading.Event(), threading.Event()
+    waiting: list[threading.Thread] = []
+
+    def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        calls.append(host)
+        waiting.append(threading.current_thread())
+        called.set()
+        released.wait()
+        return [(0, 0, 0, "", (PUBLIC, port))]
+
+    yield resolver
+    assert called.wait(60)
+    released.set()
+    for thread in waiting:
+        thread.join()
+
+
+def test_hanging_dns_lookup_costs_timeout_and_one_thread() -> None:
+    calls: list[str] = []
+    target = url_check.parse_target("https://slow.test/hook", STRICT)
+    with dead_resolver(calls) as resolver:
+        for _ in range(3):
+            with pytest.raises(UrlRejected) as refused:
+                url_check.resolve(target, STRICT, resolver, timeout=0.02)
+            assert refused.value.reason is RejectionReason.DNS
+    assert calls == ["slow.test"]
+
+
+def test_number_of_slow_dns_lookups_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS", 1)
+    calls: list[str] = []
+    with dead_resolver(calls) as resolver:
+        for name in ("first.test", "second.test"):
+            target = url_check.parse_target(f"https://{name}/", STRICT)
+            with pytest.raises(UrlRejected):
+                url_check.resolve(target, STRICT, resolver, timeout=0.02)
+    assert calls == ["first.test"]
+
+
+def test_dns_lookup_is_repeated_after_thread_shortage(monkeypatch: pytest.MonkeyPatch) -> None:
+    target, resolver = url_check.parse_target("https://shop.test/", STRICT), resolving(PUBLIC)
+
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        with pytest.raises(UrlRejected):
+            url_check.resolve(target, STRICT, resolver)
+    assert [str(each) for each in url_check.resolve(target, STRICT, resolver)] == [PUBLIC]

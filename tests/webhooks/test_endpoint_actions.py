@@ -1,0 +1,224 @@
+"""What happens to a webhook is written down, in the commit in which it happens, and never rewritten."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tests.conftest import Shop
+from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint, publish, set_health
+from webhooks import endpoint_actions, endpoints, redelivery
+from webhooks.delivery import attempt_log, circuit_breaker, dispatcher, inactive_endpoints
+from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.http.client import PostResult
+from webhooks.models import (
+    Delivery,
+    DisabledReason,
+    Endpoint,
+    EndpointAction,
+    EndpointActionType,
+    EndpointHealth,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
+
+OK = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
+FAILED = replace(OK, status=None, error="timeout")
+STAFF = endpoint_actions.staff_initiator("somsri")
+
+
+def path_of(endpoint: Endpoint) -> str:
+    return f"/Thai/v1/webhooks/{endpoint.id}"
+
+
+def recorded_actions() -> list[tuple[str, str, str]]:
+    """What happened, by whom, and why: in order."""
+    return list(EndpointAction.objects.order_by("id").values_list("type", "initiator", "detail"))
+
+
+def pause(endpoint: Endpoint) -> None:
+    until = NOW + timedelta(seconds=30)
+    set_health(endpoint, paused_at=NOW, paused_until=until, pause_seconds=30, consecutive_failures=10)
+
+
+def deliver(answer: PostResult, at: timedelta = timedelta()) -> None:
+    """One delivery is claimed and comes back so."""
+    (lease,) = claim(1, now=NOW + at)
+    attempt_log.record([DeliveryResult(lease, answer, started_at=NOW + at, ended_at=NOW + at)])
+
+
+def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiver: Receiver) -> None:
+    first, second = receiver.url("/first"), receiver.url("/second")
+    made = shop.post("/Thai/v1/webhooks", {"url": first, "events": [PAYMENT_SUCCEEDED]}).json()
+    path = f"/Thai/v1/webhooks/{made['webhook_id']}"
+    for change in (
+        {"url": second},
+        {"events": ["refund.failed"]},
+        {"status": "disabled"},
+        {"status": "active"},
+    ):
+        assert shop.patch(path, change).status_code == 200
+    assert shop.post(f"{path}/secret/rotate").status_code == 200
+    assert shop.delete(path).status_code == 204
+    assert recorded_actions() == [
+        ("created", "merchant", ""),
+        ("url_changed", "merchant", f"{first} → {second}"),
+        ("events_changed", "merchant", f"before: {PAYMENT_SUCCEEDED}"),
+        ("disabled", "merchant", "merchant"),
+        ("enabled", "merchant", ""),
+        ("secret_rotated", "merchant", ""),
+        ("deleted", "merchant", ""),
+    ]
+    assert set(EndpointAction.objects.values_list("endpoint", "created_at")) == {(made["webhook_id"], NOW)}
+
+
+def test_request_without_change_records_no_endpoint_action(shop: Shop, receiver: Receiver) -> None:
+    endpoint = make_endpoint(shop, receiver.url())
+    for change in (
+        {},
+        {"url": receiver.url()},
+        {"events": [PAYMENT_SUCCEEDED, PAYMENT_SUCCEEDED]},
+        {"status": "active"},
+    ):
+        assert shop.patch(path_of(endpoint), change).status_code == 200
+    shop.post(f"{path_of(endpoint)}/secret/rotate", {"secret": endpoint.secret})
+    shop.post(f"{path_of(endpoint)}/replay", {"since": "2026-01-01"})
+    assert recorded_actions() == []
+
+
+def test_refused_webhook_records_no_endpoint_action(shop: Shop) -> None:
+    asked = {"url": "https://10.0.0.1/", "events": [PAYMENT_SUCCEEDED]}
+    assert shop.post("/Thai/v1/webhooks", asked).status_code == 422
+    assert recorded_actions() == []
+
+
+def test_rolled_back_change_records_no_endpoint_action(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = make_endpoint(shop)
+    monkeypatch.setattr(inactive_endpoints, "hold_or_fail", broken)
+    assert shop.delete(path_of(endpoint)).status_code == 500
+    assert (recorded_actions(), Endpoint.objects.get().deleted_at) == ([], None)
+
+
+def broken(*_: Any) -> None:
+    raise ZeroDivisionError
+
+
+def test_prolonged_pause_is_recorded_once(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 20)
+    for _ in range(circuit_breaker.MAX_CONSECUTIVE_FAILURES):
+        deliver(FAILED)
+    deliver(FAILED, timedelta(seconds=30))
+    assert EndpointHealth.objects.get().pause_seconds == 60
+    deliver(OK, timedelta(seconds=90))
+    why = "10 failures in a row, last: timeout"
+    assert recorded_actions() == [("paused", "system", why), ("resumed", "system", "")]
+
+
+def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop, 20)
+    for number in range(circuit_breaker.MIN_WINDOW_ATTEMPTS):
+        deliver(OK if number in {2, 5, 8} else FAILED)
+    assert recorded_actions() == [
+        ("paused", "system", "7 of 10 attempts within 5 minutes failed, last: timeout")
+    ]
+
+
+def test_answer_410_disables_webhook_and_records_system(shop: Shop, receiver: Receiver) -> None:
+    receiver.on("/hook", Reply(status=410))
+    make_endpoint(shop, receiver.url())
+    publish(shop, 3)
+    dispatcher.drain(now=lambda: NOW)
+    assert recorded_actions() == [("disabled", "system", "gone")]
+
+
+def test_webhook_failing_for_days_is_disabled_by_system(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    long_ago = NOW - circuit_breaker.DISABLE_AFTER
+    set_health(endpoint, consecutive_failures=50, failing_since=long_ago)
+    deliver(FAILED)
+    assert recorded_actions()[-1] == ("disabled", "system", "failing")
+
+
+@pytest.mark.parametrize("change", [{"status": "active"}, {"url": "http://127.0.0.1:1/mended"}])
+def test_change_by_merchant_ends_pause(shop: Shop, receiver: Receiver, change: dict[str, str]) -> None:
+    endpoint = make_endpoint(shop)
+    pause(endpoint)
+    asked = change | ({"url": receiver.url()} if "url" in change else {})
+    assert shop.patch(path_of(endpoint), asked).status_code == 200
+    assert recorded_actions()[-1] == ("resumed", "merchant", "")
+
+
+def test_repeated_staff_action_is_recorded_once(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop, 2)
+    pause(endpoint)
+
+    def twice(service: Callable[..., object], **options: Any) -> None:
+        for _ in range(2):
+            service(endpoint_id=endpoint.id, initiator=STAFF, now=NOW, **options)
+
+    twice(endpoints.skip_pause)
+    twice(endpoints.disable, reason=DisabledReason.STAFF)
+    twice(endpoints.enable)
+    twice(redelivery.replay_held)
+    assert recorded_actions() == [
+        ("pause_skipped", STAFF, ""),
+        ("disabled", STAFF, "staff"),
+        ("resumed", STAFF, ""),
+        ("enabled", STAFF, ""),
+        ("replayed", STAFF, "events: 2"),
+    ]
+    assert set(Delivery.objects.values_list("state", "attempt_count")) == {("pending", 0)}
+
+
+def test_skip_pause_allows_one_delivery(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop, 5)
+    pause(endpoint)
+    assert claim(9) == []
+    endpoints.skip_pause(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    assert len(claim(9)) == 1
+
+
+def test_replay_held_sends_only_held_deliveries(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, status="disabled")
+    publish(shop, 2)
+    failed = Delivery.objects.order_by("pk")[0]
+    Delivery.objects.filter(pk=failed.pk).update(state="failed", finished_at=NOW)
+    endpoints.enable(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    assert redelivery.replay_held(
+        endpoint_id=endpoint.id, initiator=STAFF, now=NOW
+    ) == redelivery.ReplayResult(1, False)
+    failed.refresh_from_db()
+    assert failed.state == "failed"
+
+
+def test_deleted_webhook_cannot_be_enabled_or_disabled(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.STAFF, initiator=STAFF, now=NOW)
+    endpoints.enable(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    pause(endpoint)
+    endpoints.skip_pause(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    assert recorded_actions() == [("deleted", "merchant", "")]
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE webhooks_endpointaction SET initiator = 'nobody'", "DELETE FROM webhooks_endpointaction"]
+)
+def test_endpoint_actions_are_append_only_in_database(shop: Shop, sql: str) -> None:
+    endpoint_actions.record(make_endpoint(shop).id, EndpointActionType.CREATED, initiator=STAFF, now=NOW)
+    with (
+        pytest.raises(DatabaseError, match="never changed"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(sql)
+    assert recorded_actions() == [("created", STAFF, "")]

@@ -1,0 +1,161 @@
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+
+from tests.webhooks.hostile_urls import PUBLIC, PUBLIC6, answers_of, case_name, cases, resolving
+from webhooks.http import url_check
+from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
+
+STRICT = UrlPolicy()
+LOOPBACK = UrlPolicy(allowed_networks=(ip_network("127.0.0.0/8"), ip_network("::1/128")), allow_http=True)
+
+
+def accept(url: str, policy: UrlPolicy = STRICT, *answers: str) -> list[str]:
+    target = url_check.parse_target(url, policy)
+    return [str(address) for address in url_check.resolve(target, policy, resolving(" ".join(answers)))]
+
+
+def refusal(url: str, policy: UrlPolicy = STRICT, *answers: str) -> RejectionReason:
+    with pytest.raises(UrlRejected) as refused:
+        accept(url, policy, *answers)
+    assert str(refused.value) == str(UrlRejected(RejectionReason.DNS))
+    return refused.value.reason
+
+
+@pytest.mark.parametrize("case", cases(expect=("reject_registration", "reject_connect")), ids=case_name)
+def test_hostile_urls_are_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(UrlRejected):
+        url_check.resolve(url_check.parse_target(case["url"], STRICT), STRICT, resolving(*answers_of(case)))
+
+
+@pytest.mark.parametrize("case", cases(expect=("reject_registration",)), ids=case_name)
+def test_http_or_ports_without_allowed_networks_open_nothing(case: dict[str, Any]) -> None:
+    policy = UrlPolicy(ports=frozenset({443, 8443}), allow_http=True)
+    with pytest.raises(UrlRejected):
+        url_check.resolve(url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case)))
+
+
+@pytest.mark.parametrize("case", cases(expect=("accept",)), ids=case_name)
+def test_ordinary_urls_are_accepted(case: dict[str, Any]) -> None:
+    target = url_check.parse_target(case["url"], STRICT)
+    assert url_check.resolve(target, STRICT, resolving(*answers_of(case))) == [ip_address(PUBLIC)]
+
+
+@pytest.mark.parametrize("case", cases(expect=("no_header_injection", "reject_or_punycode")), ids=case_name)
+def test_unusual_urls_are_normalized_to_ascii(case: dict[str, Any]) -> None:
+    target = url_check.parse_target(case["url"], STRICT)
+    assert target.url.isascii()
+    assert not set("\r\n ") & set(target.url)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("", RejectionReason.SCHEME),
+        ("http://hooks.example.test/", RejectionReason.SCHEME),
+        ("https://@hooks.example.test/", RejectionReason.CREDENTIALS),
+        ("https://hooks.example.test/#", RejectionReason.MALFORMED),
+        ("https://hooks.example.test/\u200b", RejectionReason.MALFORMED),
+        ("https://hooks.example.test/\ud800", RejectionReason.MALFORMED),
+        ("https://hooks.example.test/\\", RejectionReason.MALFORMED),
+        ("https://hooks.example.test:8080/", RejectionReason.PORT),
+        ("https://" + "a" * 64 + ".test/", RejectionReason.HOST),
+        ("https://" + "a." * 125 + "test/", RejectionReason.HOST),
+        ("https://-hooks.example.test/", RejectionReason.HOST),
+        ("https://hooks-.example.test/", RejectionReason.HOST),
+        ("https://hooks.example.0x7f/", RejectionReason.HOST),
+        ("https://8.8.8.8./", RejectionReason.HOST),
+        ("https://010.8.8.8/", RejectionReason.HOST),
+        ("https://134744072/", RejectionReason.HOST),
+        ("https://printer.local/", RejectionReason.HOST),
+        ("https://[2606:4700::1111%eth0]/", RejectionReason.HOST),
+        ("https://127\u30020\u30020\u30021/", RejectionReason.MALFORMED),
+        ("https://10.0.0.1/", RejectionReason.ADDRESS),
+    ],
+)
+def test_rejection_reason_is_not_in_the_message(url: str, reason: RejectionReason) -> None:
+    assert refusal(url, STRICT, PUBLIC) is reason
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("https://Hooks.Example.test", "https://hooks.example.test/"),
+        ("HTTPS://hooks.example.test:443/a?b=c@d", "https://hooks.example.test/a?b=c@d"),
+        ("https://hooks.example.test:8443?x=1", "https://hooks.example.test:8443/?x=1"),
+        ("https://hooks.example.test./a/../b", "https://hooks.example.test/b"),
+        ("https://hooks.example.test//a", "https://hooks.example.test//a"),
+        ("https://hooks.example.test:/", "https://hooks.example.test/"),
+        ("https://hooks.example.test/ใบ?a=%e0", "https://hooks.example.test/%E0%B9%83%E0%B8%9A?a=%E0"),
+        ("https://bücher.example.test/", "https://xn--bcher-kva.example.test/"),
+        ("https://8.8.8.8/", "https://8.8.8.8/"),
+        ("https://[2606:4700:0::1111]:8443/", "https://[2606:4700::1111]:8443/"),
+        ("https://[::ffff:8.8.8.8]/", "https://[::ffff:808:808]/"),
+    ],
+)
+def test_a_url_has_one_normal_form_and_keeps_it(url: str, normal: str) -> None:
+    target = url_check.parse_target(url, STRICT)
+    assert target.url == normal
+    assert url_check.parse_target(normal, STRICT) == target
+
+
+def test_the_longest_url_has_2048_characters_before_and_after_encoding() -> None:
+    start = "https://hooks.example.test/"
+    url_check.parse_target(start + "a" * (2048 - len(start)), STRICT)
+    assert refusal(start + "a" * (2049 - len(start)), STRICT) is RejectionReason.MALFORMED
+    assert refusal(start + "ก" * 1000, STRICT) is RejectionReason.MALFORMED
+
+
+def test_one_bad_address_refuses_the_whole_name() -> None:
+    assert refusal("https://hooks.example.test/", STRICT, PUBLIC, "10.0.0.1") is RejectionReason.ADDRESS
+
+
+def test_resolved_addresses_are_unique_and_ordered() -> None:
+    found = accept("https://hooks.example.test/", STRICT, PUBLIC6, PUBLIC, f"::ffff:{PUBLIC}", PUBLIC6)
+    assert found == [PUBLIC6, PUBLIC]
+
+
+def test_an_address_in_the_url_is_not_looked_up() -> None:
+    assert accept("https://8.8.8.8/") == ["8.8.8.8"]
+
+
+@pytest.mark.parametrize(
+    ("url", "answers"),
+    [
+        ("http://127.0.0.1:9000/hook", []),
+        ("http://[::1]:9000/hook", []),
+        ("https://[::ffff:127.0.0.1]:22/hook", []),
+        ("http://localhost:9000/hook", ["127.0.0.1", "::1"]),
+        ("http://receiver:80/hook", ["127.0.0.1"]),
+        ("http://hooks.example.test:9000/hook", ["127.0.0.1"]),
+        ("https://hooks.example.test/hook", [PUBLIC, "127.0.0.1"]),
+    ],
+)
+def test_allowed_networks_permit_any_port_and_http(url: str, answers: list[str]) -> None:
+    assert accept(url, LOOPBACK, *answers)
+
+
+@pytest.mark.parametrize(
+    ("url", "answers"),
+    [
+        ("http://hooks.example.test/", [PUBLIC]),
+        ("http://hooks.example.test/", [PUBLIC, "127.0.0.1"]),
+        ("https://hooks.example.test:9000/", [PUBLIC]),
+        ("https://receiver/", [PUBLIC]),
+        ("https://sub.localhost/", [PUBLIC]),
+        ("https://hooks.example.test/", ["10.0.0.1"]),
+        ("http://8.8.8.8/", []),
+        ("https://8.8.8.8:9000/", []),
+        ("http://127.0.0.1:0/", []),
+        ("https://[::1%lo]/", []),
+    ],
+)
+def test_allowed_networks_permit_no_other_address(url: str, answers: list[str]) -> None:
+    assert refusal(url, LOOPBACK, *answers)
+
+
+def test_http_stays_refused_in_allowed_networks_unless_it_is_allowed() -> None:
+    policy = UrlPolicy(allowed_networks=LOOPBACK.allowed_networks)
+    assert refusal("http://127.0.0.1/", policy) is RejectionReason.SCHEME
+    assert accept("https://127.0.0.1:9000/", policy)

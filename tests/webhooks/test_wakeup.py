@@ -1,0 +1,165 @@
+"""Wakeups reach the workers soon, never block the caller, and a failed wakeup loses no delivery."""
+
+import json
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from redis import Redis
+
+from core.redis import RedisBreaker
+from tests.conftest import Shop
+from tests.stack import wait_until
+from tests.webhooks.builders import make_endpoint, publish
+from tests.webhooks.misbehaving_receivers import unused_port
+from webhooks.delivery import wakeup
+from webhooks.delivery.wakeup import QUEUE, TASK, WakeupSender
+from webhooks.models import Delivery
+
+PATIENCE_SECONDS = 60.0
+
+
+class SilenceableWakeupSender(WakeupSender):
+    """A sender that a test can silence, so that its last wakeup does not reach the next test."""
+
+    def __init__(self, broker_url: str) -> None:
+        super().__init__(broker_url)
+        self._sending, self._is_silent = threading.Lock(), False
+
+    def silence(self) -> None:
+        with self._sending:
+            self._is_silent = True
+
+    def _send(self) -> None:
+        with self._sending:
+            if not self._is_silent:
+                super()._send()
+
+
+@pytest.fixture
+def broker_url() -> str:
+    """A database of its own in the broker, apart from those that the workers of the test run clear."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) + 8
+    url: str = urlsplit(settings.REDIS_URL)._replace(path=f"/{number}").geturl()
+    return url
+
+
+@pytest.fixture
+def broker(broker_url: str) -> Iterator[Redis]:
+    """The broker, where messages wait in a list until a worker takes them."""
+    with Redis.from_url(broker_url) as client:
+        client.flushdb()
+        yield client
+
+
+@pytest.fixture
+def sender(broker_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WakeupSender]:
+    """The sender of this process."""
+    sender = SilenceableWakeupSender(broker_url)
+    monkeypatch.setattr(wakeup, "_sender", sender)
+    yield sender
+    sender.silence()
+
+
+def next_wakeup(broker: Redis) -> dict[str, Any]:
+    """Take the next message from the broker."""
+    found: Any = broker.blpop([QUEUE], timeout=PATIENCE_SECONDS)
+    assert found is not None, "no wakeup was received"
+    message: dict[str, Any] = json.loads(found[1])
+    return message
+
+
+def is_wakeup_received(broker: Redis) -> bool:
+    return bool(next_wakeup(broker)["headers"]["task"] == TASK)
+
+
+def test_wakeup_sends_the_task_without_arguments(sender: WakeupSender, broker: Redis) -> None:
+    sender.wake()
+    headers = next_wakeup(broker)["headers"]
+    assert (headers["task"], headers["argsrepr"], headers["kwargsrepr"]) == (TASK, "()", "{}")
+    assert headers["ignore_result"] is True
+    assert headers["expires"] is not None
+
+
+def test_many_wakeups_become_few_messages_and_the_last_is_sent(sender: WakeupSender, broker: Redis) -> None:
+    began = time.monotonic()
+    for _ in range(1000):
+        sender.wake()
+    assert is_wakeup_received(broker)
+    sender.wake()
+    assert is_wakeup_received(broker)
+    assert broker.llen(QUEUE) <= (time.monotonic() - began) / wakeup.MIN_INTERVAL_SECONDS
+
+
+@pytest.mark.slow
+def test_wakeup_waits_after_redis_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakeup, "RedisBreaker", partial(RedisBreaker, pause=3600))
+    with unused_port() as port:
+        sender = WakeupSender(f"redis://127.0.0.1:{port}/0")
+        sender.wake()
+        wait_until(lambda: sender.failures == 1, PATIENCE_SECONDS)
+        for _ in range(10):
+            sender.wake()
+            time.sleep(2 * wakeup.MIN_INTERVAL_SECONDS)
+        assert sender.failures == 1
+
+
+def test_dropped_redis_connection_loses_no_wakeup(
+    sender: WakeupSender, broker: Redis, broker_url: str
+) -> None:
+    sender.wake()
+    assert is_wakeup_received(broker)
+    number = urlsplit(broker_url).path.removeprefix("/")
+    others = [client for client in broker.client_list() if client["db"] == number]
+    for client in others:
+        broker.client_kill_filter(_id=client["id"], skipme=True)
+    sender.wake()
+    assert is_wakeup_received(broker)
+
+
+@pytest.mark.usefixtures("sender")
+@pytest.mark.django_db(transaction=True)
+def test_commit_wakes_workers_and_rollback_does_not(shop: Shop, broker: Redis) -> None:
+    make_endpoint(shop)
+    with transaction.atomic():
+        publish(shop)
+        transaction.set_rollback(True)
+    time.sleep(5 * wakeup.MIN_INTERVAL_SECONDS)
+    assert broker.llen(QUEUE) == 0
+    with transaction.atomic():
+        publish(shop)
+        assert broker.llen(QUEUE) == 0
+    assert is_wakeup_received(broker)
+
+
+@pytest.mark.usefixtures("sender")
+@pytest.mark.django_db(transaction=True)
+def test_event_without_subscriber_wakes_no_worker(shop: Shop, broker: Redis) -> None:
+    publish(shop)
+    time.sleep(5 * wakeup.MIN_INTERVAL_SECONDS)
+    assert broker.llen(QUEUE) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_publishing_does_not_wait_for_hanging_redis(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakeup, "CALL_TIMEOUT_SECONDS", 3600.0)
+    make_endpoint(shop)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        sender = WakeupSender(f"redis://127.0.0.1:{hung.getsockname()[1]}/0")
+        monkeypatch.setattr(wakeup, "_sender", sender)
+        publish(shop)
+        assert select.select([hung], [], [], PATIENCE_SECONDS)[0], "nobody connected"
+        publish(shop, 10)
+        assert sender.failures == 0
+    wait_until(lambda: sender.failures > 0, PATIENCE_SECONDS)
+    assert Delivery.objects.count() == 11

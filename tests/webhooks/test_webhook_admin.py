@@ -1,0 +1,188 @@
+"""Staff read everything about webhooks except secrets, and act on endpoints under their own name."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from core import ids
+from tests.conftest import Shop
+from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish, set_health
+from webhooks.admin import describe_health
+from webhooks.delivery import counters, inactive_endpoints
+from webhooks.models import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryCounter,
+    Endpoint,
+    EndpointAction,
+    EndpointHealth,
+    Event,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def staff() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("staff", password=ids.random_text(20)))
+    return client
+
+
+@pytest.fixture
+def history(shop: Shop) -> Endpoint:
+    """A delivery with an attempt."""
+    endpoint = make_endpoint(shop)
+    publish(shop, note="ส้มตำ")
+    DeliveryAttempt.objects.create(delivery=only_delivery(), number=1, started_at=NOW, error="timeout")
+    return endpoint
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "endpoint",
+        "endpointaction",
+        "endpointhealth",
+        "deliverycounter",
+        "event",
+        "delivery",
+        "deliveryattempt",
+    ],
+)
+def test_lists_open_and_can_be_searched(staff: Client, history: Endpoint, model: str) -> None:
+    page = staff.get(f"/admin/webhooks/{model}/", {"q": history.id})
+    assert page.status_code == 200
+    assert staff.get(f"/admin/webhooks/{model}/add/").status_code == 403
+
+
+def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
+    page = staff.get(f"/admin/webhooks/endpoint/{history.id}/change/").content.decode()
+    assert history.url in page
+    assert history.secret not in page
+    assert history.secret_sealed not in page
+    assert 'name="_save"' not in page
+
+
+@pytest.mark.slow
+def test_pages_of_actions_counters_and_health_open(staff: Client, history: Endpoint) -> None:
+    set_health(history, **PAUSED)
+    run_action(staff, history, "disable")
+    counters.count(DeliveryAttempt.objects.all())
+    for row in (*EndpointAction.objects.all(), *DeliveryCounter.objects.all(), *EndpointHealth.objects.all()):
+        page = staff.get(f"/admin/webhooks/{row._meta.model_name}/{row.pk}/change/")
+        assert page.status_code == 200
+        assert 'name="_save"' not in page.content.decode()
+
+
+def test_an_event_shows_its_body_as_text(staff: Client, history: Endpoint) -> None:
+    page = staff.get(f"/admin/webhooks/event/{Event.objects.get().id}/change/").content.decode()
+    assert "ส้มตำ" in page
+
+
+def test_a_delivery_shows_its_attempts(staff: Client, history: Endpoint) -> None:
+    page = staff.get(f"/admin/webhooks/delivery/{only_delivery().id}/change/").content.decode()
+    assert "timeout" in page
+
+
+PAUSED: dict[str, Any] = {
+    "verified_at": NOW,
+    "paused_at": NOW,
+    "paused_until": NOW + timedelta(seconds=120),
+    "pause_seconds": 120,
+    "consecutive_failures": 12,
+    "failing_since": NOW,
+    "last_error": "timeout",
+}
+
+
+def run_action(client: Client, endpoint: Endpoint, action: str) -> str:
+    """What the page says after the click."""
+    asked = {"action": action, "_selected_action": [endpoint.id]}
+    return client.post("/admin/webhooks/endpoint/", asked, follow=True).content.decode()
+
+
+def change_page(client: Client, endpoint: Endpoint) -> str:
+    return client.get(f"/admin/webhooks/endpoint/{endpoint.id}/change/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [
+        (None, "unverified, no requests yet"),
+        (
+            EndpointHealth(consecutive_failures=1, last_error="dns"),
+            "unverified, 1 failure in a row, last: dns",
+        ),
+        (EndpointHealth(verified_at=NOW), "no requests yet"),
+        (EndpointHealth(verified_at=NOW, latency_ms=87), "healthy, answers in about 87 ms"),
+        (
+            EndpointHealth(verified_at=NOW, consecutive_failures=1, last_error="dns"),
+            "1 failure in a row, last: dns",
+        ),
+        (EndpointHealth(**PAUSED), "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout"),
+        (
+            EndpointHealth(**PAUSED | {"paused_until": NOW, "last_error": "dns"}),
+            "sends one delivery at a time since 2026-11-21 10:04:05, after 12 failures in a row, last: dns",
+        ),
+        (EndpointHealth(**PAUSED | {"consecutive_failures": 0}), "paused until 10:06:05, 120 s"),
+    ],
+)
+def test_health_in_words(health: EndpointHealth | None, words: str) -> None:
+    assert describe_health(health, NOW) == words
+
+
+@pytest.mark.usefixtures("frozen")
+@pytest.mark.slow
+def test_endpoint_page_shows_health_history_and_failures(staff: Client, history: Endpoint) -> None:
+    set_health(history, **PAUSED)
+    run_action(staff, history, "disable")
+    page = change_page(staff, history)
+    assert "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout" in page
+    assert "2026-11-21 10:04:05 disabled by staff:staff: staff" in page
+    assert f"2026-11-21 10:04:05 {only_delivery().id} #1: timeout" in page
+
+
+def test_text_of_merchant_is_escaped(staff: Client, shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    EndpointAction.objects.create(
+        endpoint=endpoint, type="url_changed", initiator="merchant", created_at=NOW, detail="<script>"
+    )
+    page = change_page(staff, endpoint)
+    assert "by merchant: &lt;script&gt;" in page
+
+
+@pytest.mark.slow
+def test_staff_actions_are_idempotent(staff: Client, history: Endpoint) -> None:
+    set_health(history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
+    for action in ("skip_pause", "disable", "enable", "replay_held"):
+        run_action(staff, history, action)
+        run_action(staff, history, action)
+    recorded = EndpointAction.objects.order_by("id").values_list("type", "initiator")
+    expected = ["pause_skipped", "disabled", "resumed", "enabled", "replayed"]
+    assert list(recorded) == [(each, "staff:staff") for each in expected]
+    history.refresh_from_db()
+    assert (history.status, history.disabled_reason) == ("active", "")
+    assert (only_delivery().state, EndpointHealth.objects.get().paused_at) == ("pending", None)
+
+
+def test_nothing_is_replayed_to_a_disabled_endpoint(staff: Client, shop: Shop) -> None:
+    endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
+    publish(shop)
+    inactive_endpoints.sweep(now=NOW)
+    assert "This webhook is disabled" in run_action(staff, endpoint, "replay_held")
+    assert Delivery.objects.get().state == "held"
+
+
+def test_view_permission_allows_no_actions(history: Endpoint) -> None:
+    reader = User.objects.create_user("reader", password=ids.random_text(20), is_staff=True)
+    reader.user_permissions.set(Permission.objects.filter(codename="view_endpoint"))
+    client = Client()
+    client.force_login(reader)
+    assert history.url in change_page(client, history)
+    run_action(client, history, "disable")
+    history.refresh_from_db()
+    assert history.status == "active"

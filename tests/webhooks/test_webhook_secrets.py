@@ -1,0 +1,107 @@
+"""The secret of a webhook is shown in one place, and renewed without a message that cannot be verified."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from idempotency.models import IdempotencyKey
+from tests.conftest import Shop
+from tests.webhook_receiver import Receiver
+from tests.webhooks import verifiers
+from tests.webhooks.builders import NOW, SECRET, make_endpoint, publish
+from webhooks import signing
+from webhooks.delivery import dispatcher
+from webhooks.models import Endpoint
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+
+
+def path_of(endpoint: Endpoint) -> str:
+    return f"/Thai/v1/webhooks/{endpoint.id}/secret"
+
+
+def error_code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def revealed(shop: Shop, endpoint: Endpoint) -> str:
+    return str(shop.get(path_of(endpoint)).json()["secret"])
+
+
+def rotate(shop: Shop, endpoint: Endpoint, body: Any = None, *, at: datetime = NOW, **options: Any) -> Any:
+    with time_machine.travel(at, tick=False):
+        return shop.post(f"{path_of(endpoint)}/rotate", body, **options)
+
+
+def test_the_secret_is_revealed_to_its_owner(shop: Shop, other_shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    answer = shop.get(path_of(endpoint))
+    assert answer.json() == {"webhook_id": endpoint.id, "secret": SECRET}
+    assert answer["Cache-Control"] == "no-store"
+    assert error_code(other_shop.get(path_of(endpoint))) == (404, "webhook_not_found")
+
+
+def test_a_renewed_secret_is_not_part_of_the_answer(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    answer = rotate(shop, endpoint)
+    assert answer.json() == shop.get(f"/v1/webhooks/{endpoint.id}").json()
+    new = revealed(shop, endpoint)
+    assert new != SECRET
+    assert len(signing.key_bytes(new)) == 32
+    assert new not in answer.content.decode()
+
+
+def test_merchant_can_choose_secret(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    assert rotate(shop, endpoint, {"secret": "กขคงจฉชซฌญฎฏ-own"}).status_code == 200
+    assert revealed(shop, endpoint) == "กขคงจฉชซฌญฎฏ-own"
+    endpoint.refresh_from_db()
+    assert "กขคงจฉชซฌญฎฏ-own" not in endpoint.secret_sealed
+
+
+@pytest.mark.parametrize("secret", [None, "", 7, [], "whsec_", "whsec_short", "s" * 15, "ก" * 15, "s" * 256])
+def test_an_unusable_secret_changes_nothing(shop: Shop, secret: Any) -> None:
+    endpoint = make_endpoint(shop)
+    assert error_code(rotate(shop, endpoint, {"secret": secret})) == (400, "invalid_secret")
+    assert revealed(shop, endpoint) == SECRET
+
+
+@pytest.mark.parametrize("verifies", [verifiers.by_python, verifiers.by_node])
+def test_both_secrets_verify_for_24_hours(
+    shop: Shop, receiver: Receiver, verifies: verifiers.Verifier
+) -> None:
+    endpoint = make_endpoint(shop, receiver.url())
+    rotate(shop, endpoint)
+    last, over = NOW + timedelta(hours=23, minutes=59), NOW + timedelta(hours=24)
+    for at in (last, over):
+        with time_machine.travel(at, tick=False):
+            publish(shop, at=at)
+            dispatcher.drain()
+    secrets = {"old": SECRET, "new": revealed(shop, endpoint)}
+    taken = {
+        (name, at)
+        for name, secret in secrets.items()
+        for at, sent in zip((last, over), receiver.requests, strict=True)
+        if verifies(secret, sent.body, sent.headers, at)
+    }
+    assert taken == {("old", last), ("new", last), ("new", over)}
+
+
+def test_repeated_rotation_runs_once_and_stores_no_secret(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    first = rotate(shop, endpoint, {"secret": "the second secret"}, key="once")
+    again = rotate(shop, endpoint, {"secret": "the second secret"}, key="once")
+    assert (again.content, again["Idempotent-Replayed"]) == (first.content, "true")
+    stored = IdempotencyKey.objects.get()
+    assert b"the second secret" not in bytes(stored.body_sealed) + bytes(stored.fingerprint)
+
+
+def test_rotation_to_same_secret_changes_nothing(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    for _ in range(2):
+        rotate(shop, endpoint, {"secret": "the second secret"})
+    endpoint.refresh_from_db()
+    assert endpoint.signing_secrets(NOW) == ["the second secret", SECRET]
+    assert endpoint.signing_secrets(NOW + timedelta(hours=24)) == ["the second secret"]

@@ -1,0 +1,39 @@
+from rest_framework.request import Request
+
+from core import api, clock, ids
+from core.http import ApiResponse
+from core.paging import PageQuery
+from merchants.api import MerchantViewSet, merchant_of
+from merchants.models import Merchant
+from payments.errors import PaymentNotFound
+from payments.models import Payment
+from timeline import openapi as docs
+from timeline import pages
+from timeline.entries import PaymentContext, public_entry
+
+QUERY = PageQuery()
+
+
+class TimelineViewSet(MerchantViewSet):
+    """What happened to a payment, for the merchant whose it is."""
+
+    @docs.list_
+    def list(self, request: Request, payment_id: str) -> ApiResponse:
+        query = api.read_query(QUERY, request)
+        payment = _find(merchant_of(request), payment_id)
+        entries, total = pages.page(PaymentContext.of(payment, clock.now()), **query)
+        shown = {
+            "timeline": [public_entry(entry) for entry in entries],
+            "sources": pages.sources(payment),
+        }
+        return ApiResponse.of(shown | {"total": total} | query)
+
+
+def _find(merchant: Merchant, payment_id: str) -> Payment:
+    found = None
+    if ids.looks_right(payment_id, "pay_"):
+        found = Payment.objects.of(merchant).filter(pk=payment_id).first()
+    if found is None:
+        raise PaymentNotFound(id=payment_id)
+    payment: Payment = found
+    return payment

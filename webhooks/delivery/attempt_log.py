@@ -1,0 +1,216 @@
+"""Record each attempt, the new state of its delivery and the health of its endpoint. Delete old attempts."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+
+from core import rows
+from webhooks import endpoint_actions, endpoints
+from webhooks.delivery import circuit_breaker, counters, retry_schedule
+from webhooks.delivery.queue import Lease
+from webhooks.http import client
+from webhooks.models import (
+    DeliveryAttempt,
+    DeliveryState,
+    DeliveryTrigger,
+    DisabledReason,
+    EndpointActionType,
+    EndpointHealth,
+)
+
+log = logging.getLogger("webhooks.delivery.attempt_log")
+HTTP_GONE = 410
+HEALTH_FIELDS = [field.attname for field in EndpointHealth._meta.concrete_fields if not field.primary_key]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """One post that ended."""
+
+    lease: Lease
+    post_result: client.PostResult
+    started_at: datetime
+    ended_at: datetime
+    request_id: str = ""
+
+
+def record(results: Sequence[DeliveryResult]) -> set[str]:
+    """Record the results in one commit. Return the deliveries whose lease was still valid.
+
+    Of the others only the attempt is kept: somebody else has them. Disables endpoints that are gone, or have
+    failed for too long.
+    """
+    with transaction.atomic():
+        recorded_ids = _update_deliveries(results)
+        attempts = DeliveryAttempt.objects.bulk_create([_attempt(each) for each in results])
+        to_disable = _update_health(results)
+        counters.count(attempts)
+    for result, reason in to_disable:
+        _disable(result, reason)
+    return recorded_ids
+
+
+def _disable(result: DeliveryResult, reason: DisabledReason) -> None:
+    """In a commit of its own: everybody locks an endpoint before its health."""
+    try:
+        endpoints.disable(
+            endpoint_id=_endpoint_id(result),
+            reason=reason,
+            now=result.ended_at,
+            attempt_started_at=result.started_at,
+        )
+    except DatabaseError as error:
+        # All else is recorded; the next attempt that fails finds the same reason.
+        log.warning("endpoint %s was not disabled: %s", _endpoint_id(result), type(error).__name__)
+
+
+def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
+    outcomes = [_new_delivery_state(each) for each in results]
+    updated = rows.run(
+        """
+        UPDATE webhooks_delivery d
+        SET state = n.state, due_at = coalesce(n.due_at, d.due_at), finished_at = n.finished_at,
+            lease_id = NULL, lease_until = NULL
+        FROM unnest(%s::text[], %s::uuid[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+            n (id, lease_id, state, due_at, finished_at)
+        WHERE d.id = n.id AND d.state = 'leased' AND d.lease_id = n.lease_id
+        RETURNING d.id
+        """,
+        [list(column) for column in zip(*outcomes, strict=True)],
+    )
+    return {delivery_id for (delivery_id,) in updated.fetchall()}
+
+
+def _new_delivery_state(result: DeliveryResult) -> tuple[Any, ...]:
+    """The delivery, its lease, its new state, when it is due again and when it finished."""
+    state, due_at = _next_state(result)
+    is_final = state in {DeliveryState.SUCCEEDED, DeliveryState.FAILED}
+    lease = result.lease
+    return lease.delivery_id, lease.lease_id, state.value, due_at, result.ended_at if is_final else None
+
+
+def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]:
+    lease, post_result = result.lease, result.post_result
+    if post_result.error == "":
+        return DeliveryState.SUCCEEDED, None
+    if lease.trigger == DeliveryTrigger.MANUAL:
+        return DeliveryState.FAILED, None
+    wait = retry_schedule.retry_delay(
+        lease.attempt, pace=settings.WEBHOOK_SPEEDUP, retry_after=post_result.retry_after, now=result.ended_at
+    )
+    if wait is None or post_result.error == "blocked":
+        return DeliveryState.FAILED, None
+    return DeliveryState.PENDING, result.ended_at + timedelta(seconds=wait)
+
+
+def _attempt(result: DeliveryResult) -> DeliveryAttempt:
+    lease, post_result = result.lease, result.post_result
+    return DeliveryAttempt(
+        delivery_id=lease.delivery_id,
+        number=lease.attempt,
+        trigger=lease.trigger,
+        started_at=result.started_at,
+        duration_ms=post_result.duration_ms,
+        status=post_result.status,
+        error=post_result.error,
+        peer=post_result.peer or "",
+        excerpt=post_result.excerpt,
+        request_id=result.request_id,
+    )
+
+
+def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResult, DisabledReason]]:
+    """Returns whom to disable, each with the attempt that says so."""
+    endpoint_ids = sorted({_endpoint_id(each) for each in results})
+    known = (
+        EndpointHealth.objects.select_for_update(no_key=True)
+        .filter(pk__in=endpoint_ids)
+        .order_by("pk")
+        .in_bulk()
+    )
+    healths = {
+        endpoint_id: known.get(endpoint_id, EndpointHealth(endpoint_id=endpoint_id))
+        for endpoint_id in endpoint_ids
+    }
+    reasons: dict[str, tuple[DeliveryResult, DisabledReason]] = {}
+    for each in results:
+        health = healths[_endpoint_id(each)]
+        health.attempted_at = each.ended_at
+        if circuit_breaker.predates_reset(health, each.started_at):
+            continue
+        _apply_to_health(health, each)
+        if each.post_result.status == HTTP_GONE:
+            reasons[_endpoint_id(each)] = (each, DisabledReason.GONE)
+        elif circuit_breaker.should_disable(health, each.ended_at):
+            reasons.setdefault(_endpoint_id(each), (each, DisabledReason.FAILING))
+    EndpointHealth.objects.bulk_create(
+        healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
+    )
+    return list(reasons.values())
+
+
+def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
+    action_type = circuit_breaker.record_attempt(
+        health,
+        error=result.post_result.error,
+        duration_ms=result.post_result.duration_ms,
+        started_at=result.started_at,
+        now=result.ended_at,
+        pace=settings.WEBHOOK_SPEEDUP,
+    )
+    if health.verified_at is None and result.post_result.error == "":
+        health.verified_at = result.ended_at
+        endpoint_actions.record(
+            _endpoint_id(result),
+            EndpointActionType.VERIFIED,
+            initiator=endpoint_actions.SYSTEM,
+            now=result.ended_at,
+        )
+    if action_type is not None:
+        reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
+        endpoint_actions.record(
+            _endpoint_id(result),
+            action_type,
+            initiator=endpoint_actions.SYSTEM,
+            now=result.ended_at,
+            detail=reason,
+        )
+
+
+def _endpoint_id(result: DeliveryResult) -> str:
+    endpoint_id: str = result.lease.endpoint.id
+    return endpoint_id
+
+
+DELETE_BATCH = 1000
+# What is left waits for the next run, so that no other sweep waits for this one.
+DELETE_SECONDS = 10.0
+
+
+def delete_old_attempts(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
+    """Delete what was attempted more than WEBHOOK_ATTEMPT_RETENTION_DAYS ago, the oldest first; returns how many.
+
+    Ends when nothing is left or the time is up, after one batch at least. May run twice at once.
+    """
+    before, until = now - timedelta(days=settings.WEBHOOK_ATTEMPT_RETENTION_DAYS), time.monotonic() + seconds
+    deleted_count = 0
+    while deleted := _delete_batch(before, batch):
+        deleted_count += deleted
+        if time.monotonic() >= until:
+            break
+    return deleted_count
+
+
+@transaction.atomic
+def _delete_batch(before: datetime, batch: int) -> int:
+    """One short commit. What another run is deleting is passed over, not waited for."""
+    old = DeliveryAttempt.objects.filter(started_at__lt=before).order_by("started_at")
+    pks = list(old.select_for_update(skip_locked=True).values_list("pk", flat=True)[:batch])
+    deleted, _ = DeliveryAttempt.objects.filter(pk__in=pks).delete()
+    return deleted

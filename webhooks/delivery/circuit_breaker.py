@@ -1,0 +1,105 @@
+"""Circuit breaker of an endpoint: pause after failures, disable after 5 days. Pauses use up no attempts."""
+
+from datetime import datetime, timedelta
+
+from webhooks.models import EndpointActionType, EndpointHealth
+
+# An endpoint is paused after so many failures in a row,
+MAX_CONSECUTIVE_FAILURES = 10
+# or after this share of at least so many attempts within one window.
+WINDOW = timedelta(minutes=5)
+MIN_WINDOW_ATTEMPTS = 10
+MAX_FAILURE_RATE = 0.7
+# Seconds; each pause is twice the one before.
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 15 * 60.0
+# An endpoint without a success for this time, in at least MAX_CONSECUTIVE_FAILURES attempts, is disabled.
+DISABLE_AFTER = timedelta(days=5)
+# The share of the newest attempt in the average of latencies.
+LATENCY_WEIGHT = 0.25
+
+
+def record_attempt(
+    health: EndpointHealth, *, error: str, duration_ms: int, started_at: datetime, now: datetime, pace: float
+) -> EndpointActionType | None:
+    """Update `health` with an attempt from `started_at` to `now`. `pace` divides pauses.
+
+    An attempt from before a pause does not change the pause. Returns PAUSED or RESUMED if the attempt
+    started or ended a pause.
+    """
+    was_paused = health.paused_at is not None
+    _update_window(health, duration_ms, now, is_failure=error != "")
+    if error == "":
+        _record_success(health, started_at)
+    else:
+        _record_failure(health, error, started_at, now, pace)
+    is_paused = health.paused_at is not None
+    if is_paused == was_paused:
+        return None
+    return EndpointActionType.PAUSED if is_paused else EndpointActionType.RESUMED
+
+
+def pause_reason(health: EndpointHealth) -> str:
+    """Why the newest attempt started a pause, as text for staff."""
+    if health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
+        return f"{health.consecutive_failures} failures in a row, last: {health.last_error}"
+    share, minutes = f"{health.window_failures} of {health.window_attempts} attempts", WINDOW.seconds // 60
+    return f"{share} within {minutes} minutes failed, last: {health.last_error}"
+
+
+def predates_reset(health: EndpointHealth, started_at: datetime) -> bool:
+    """Whether an attempt started before the last reset of the health. Such an attempt does not count."""
+    return health.reset_at is not None and started_at < health.reset_at
+
+
+def should_disable(health: EndpointHealth, now: datetime) -> bool:
+    """Whether the endpoint failed for 5 days and must be disabled."""
+    since = health.failing_since
+    return (
+        since is not None
+        and health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
+        and now - since >= DISABLE_AFTER
+    )
+
+
+def _update_window(health: EndpointHealth, duration_ms: int, now: datetime, *, is_failure: bool) -> None:
+    if health.window_started_at is None or now - health.window_started_at >= WINDOW:
+        health.window_started_at, health.window_attempts, health.window_failures = now, 0, 0
+    health.window_attempts += 1
+    health.window_failures += is_failure
+    known = duration_ms if health.latency_ms is None else health.latency_ms
+    health.latency_ms = round(known + LATENCY_WEIGHT * (duration_ms - known))
+
+
+def _record_success(health: EndpointHealth, started_at: datetime) -> None:
+    health.consecutive_failures, health.failing_since, health.last_error = 0, None, ""
+    if health.paused_at is not None and started_at >= health.paused_at:
+        health.paused_at = health.paused_until = None
+        health.pause_seconds = 0
+        health.window_started_at = None
+
+
+def _record_failure(
+    health: EndpointHealth, error: str, started_at: datetime, now: datetime, pace: float
+) -> None:
+    health.consecutive_failures += 1
+    health.failing_since = health.failing_since or started_at
+    health.last_error = error
+    if health.paused_until is None:
+        if _should_pause(health):
+            _pause(health, FIRST_PAUSE_SECONDS, now, pace)
+    elif started_at >= health.paused_until:
+        _pause(health, min(2 * health.pause_seconds, MAX_PAUSE_SECONDS), now, pace)
+
+
+def _should_pause(health: EndpointHealth) -> bool:
+    is_mostly_failing = (
+        health.window_attempts >= MIN_WINDOW_ATTEMPTS
+        and health.window_failures >= MAX_FAILURE_RATE * health.window_attempts
+    )
+    return is_mostly_failing or health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
+
+
+def _pause(health: EndpointHealth, seconds: float, now: datetime, pace: float) -> None:
+    health.paused_at = health.paused_at or now
+    health.pause_seconds = seconds
+    health.paused_until = now + timedelta(seconds=seconds / pace)

@@ -1,0 +1,142 @@
+"""The statement that claims deliveries."""
+
+from core import rows
+from webhooks.models import Endpoint
+
+
+def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_room: str) -> str:
+    """Due deliveries of the endpoints of one quota: manual ones first, then the longest due.
+
+    An endpoint gets its posts number `after` + 1 to `room` here, those that are in flight included. One
+    merchant gets `merchant_room` posts here over all its endpoints.
+    """
+
+    def due(number: str, room: str) -> str:
+        return f"""
+            SELECT d.id FROM webhooks_delivery d
+            WHERE d.endpoint_id = s.id AND d.state = 'pending' AND d.manual_number {number}
+                AND d.due_at <= %(now)s
+            ORDER BY d.due_at LIMIT s.{room}
+        """  # noqa: S608
+
+    return f"""
+        {quota} AS MATERIALIZED (
+            SELECT of_one.id, '{quota}' AS quota, m.merchant_id, m.room FROM merchants m CROSS JOIN LATERAL (
+                SELECT due.id
+                FROM unnest(m.ids, m.slow, m.rooms, m.manual_rooms) s (id, is_slow, room, manual_room)
+                CROSS JOIN LATERAL (
+                    SELECT count(*) AS posts FROM webhooks_delivery f
+                    WHERE f.endpoint_id = s.id AND f.state = 'leased'
+                ) in_flight CROSS JOIN LATERAL (
+                    SELECT id FROM (({due("> 0", "manual_room")}) UNION ALL ({due("= 0", "room")})) either
+                    OFFSET greatest(0, {after} - in_flight.posts)
+                    LIMIT greatest(0, {room} - greatest({after}, in_flight.posts))
+                ) due
+                WHERE {condition} LIMIT {merchant_room}
+            ) of_one
+            LIMIT %({quota}_limit)s
+        )
+    """  # noqa: S608
+
+
+# `waiting` hops from endpoint to endpoint along an index, so a long backlog costs nothing. A paused endpoint
+# has no room but for manual deliveries; when its pause has ended, before its first attempt, and while it is
+# unverified, it is tried with one delivery. An unverified one also rests after each attempt, whoever asks for
+# the next. What an endpoint has room for beyond the share of everybody is a quota of its own.
+#
+# A merchant has room for so many posts over all its endpoints; `busy` tells what this process has under way
+# for each. Those with the fewest come first, so that many endpoints of one merchant take nobody's turn.
+# `numbered` counts what one merchant gets from all quotas together.
+#
+# Each row tells where the window ended, also if none was taken. `taken` goes by the id, one after the other,
+# whatever the statistics say: a plan from a time when little waited would rather walk all that waits, by its
+# index (which knows no such comparison of the state) or by the table (which a lock in a subquery of its own
+# rules out).
+CLAIM = f"""
+    WITH RECURSIVE waiting (endpoint_id, nth) AS (
+        (SELECT endpoint_id, 1 FROM webhooks_delivery
+         WHERE state = 'pending' AND endpoint_id > %(after)s ORDER BY endpoint_id LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT d.endpoint_id FROM webhooks_delivery d
+            WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
+        ), w.nth + 1
+        FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.nth < %(window)s
+    ), known AS (
+        SELECT e.id, e.merchant_id, h.latency_ms IS NULL AS is_new,
+            coalesce(h.latency_ms > %(slow_ms)s, true) AS is_slow, random() AS place,
+            CASE
+                WHEN h.paused_until > %(now)s THEN 0
+                WHEN h.paused_until IS NOT NULL OR h.latency_ms IS NULL OR h.verified_at IS NULL THEN 1
+                WHEN h.latency_ms <= %(quick_ms)s AND h.consecutive_failures = 0 THEN %(quick_share)s
+                ELSE %(share)s
+            END AS room
+        FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
+        LEFT JOIN webhooks_endpointhealth h ON h.endpoint_id = e.id
+        WHERE e.status = 'active' AND e.deleted_at IS NULL
+            AND (h.verified_at IS NOT NULL OR h.attempted_at IS NULL
+                OR h.attempted_at <= %(unverified_before)s)
+    ), busy AS (
+        SELECT * FROM unnest(%(busy)s::text[], %(busy_posts)s::int[], %(busy_slow_posts)s::int[])
+            b (merchant_id, posts, slow_posts)
+    ), merchants AS MATERIALIZED (
+        SELECT k.merchant_id,
+            greatest(0, %(merchant_limit)s - coalesce(b.posts, 0)) AS room,
+            greatest(0, %(merchant_slow_limit)s - coalesce(b.slow_posts, 0)) AS slow_room,
+            array_agg(k.id ORDER BY NOT k.is_new, k.place) AS ids,
+            array_agg(k.is_slow ORDER BY NOT k.is_new, k.place) AS slow,
+            array_agg(k.room ORDER BY NOT k.is_new, k.place) AS rooms,
+            array_agg(greatest(k.room, 1) ORDER BY NOT k.is_new, k.place) AS manual_rooms
+        FROM known k LEFT JOIN busy b ON b.merchant_id = k.merchant_id
+        GROUP BY k.merchant_id, b.posts, b.slow_posts
+        ORDER BY coalesce(b.posts, 0), NOT bool_or(k.is_new), random()
+    ), {
+    _candidates(
+        "slow",
+        condition="s.is_slow",
+        after="0",
+        room="s.manual_room",
+        merchant_room="least(m.room, m.slow_room)",
+    )
+}
+    , {
+    _candidates(
+        "normal",
+        condition="NOT s.is_slow",
+        after="0",
+        room="least(s.manual_room, %(share)s)",
+        merchant_room="m.room",
+    )
+}
+    , {
+    _candidates("extra", condition="NOT s.is_slow", after="%(share)s", room="s.room", merchant_room="m.room")
+}
+    , numbered AS (
+        SELECT id, quota, room, place,
+            row_number() OVER (PARTITION BY merchant_id ORDER BY place) AS nth_of_one
+        FROM (
+            SELECT quotas.*, row_number() OVER () AS place
+            FROM (TABLE slow UNION ALL TABLE normal UNION ALL TABLE extra) quotas
+        ) placed
+    ), taken AS MATERIALIZED (
+        SELECT locked.id, chosen.quota FROM (
+            SELECT * FROM numbered WHERE nth_of_one <= room ORDER BY place LIMIT %(normal_limit)s
+        ) chosen CROSS JOIN LATERAL (
+            SELECT d.id FROM webhooks_delivery d WHERE d.id = chosen.id AND d.state || '' = 'pending'
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) locked
+    ), leased AS (
+        UPDATE webhooks_delivery d
+        SET state = 'leased', attempt_count = d.attempt_count + 1, lease_id = gen_random_uuid(),
+            lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+        WHERE d.id = ANY (ARRAY(SELECT id FROM taken))
+        RETURNING d.id, d.lease_id, d.attempt_count, d.manual_number, d.event_id, d.endpoint_id
+    )
+    SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
+    FROM (VALUES (1)) always LEFT JOIN (
+        SELECT l.id, l.lease_id, l.attempt_count, CASE l.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
+            v.id AS event_id, v.body, m.mode, taken.quota, {rows.columns(Endpoint, "e")}
+        FROM leased l JOIN taken ON taken.id = l.id JOIN webhooks_endpoint e ON e.id = l.endpoint_id
+        JOIN webhooks_event v ON v.id = l.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
+    ) lease ON true
+"""  # noqa: S608

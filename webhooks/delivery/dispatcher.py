@@ -1,0 +1,196 @@
+"""Deliver events: claim due deliveries, post them from many threads, record the results.
+
+One thread of a process claims and records, in batches and with the process's only database connection for it;
+the others only wait for receivers. So a slow receiver costs a thread, never a connection or a lock.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from datetime import datetime
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from core import clock, request_context
+from webhooks import sending
+from webhooks.delivery import attempt_log, wakeup
+from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.delivery.queue import ClaimLimits, Lease, Quota, RoundRobinClaimer
+from webhooks.http import client
+
+log = logging.getLogger("webhooks.delivery.dispatcher")
+CONNECT_SECONDS = 3.0
+# Batch results for 5 ms, so that one commit records many.
+RESULT_BATCH_SECONDS = 0.005
+# A worker without free threads wakes another one, at most this often.
+SECONDS_BETWEEN_WAKEUPS = 0.5
+Clock = Callable[[], datetime]
+
+
+class Dispatcher:
+    """The engine of one process. Any number of processes run one each, side by side."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="post")
+        self._claimer = RoundRobinClaimer()
+        self._run_lock = threading.Lock()
+        # A post ended, or somebody asked to look again (None).
+        self._signals: SimpleQueue[tuple[Lease, DeliveryResult | None] | None] = SimpleQueue()
+        self._in_flight: dict[UUID, Lease] = {}
+        self._unrecorded: list[DeliveryResult] = []
+        self._is_stopping = False
+        self._next_wakeup = 0.0
+
+    def drain(self, now: Clock) -> int:
+        """Deliver until nothing is due or under way; returns the number of posts that were begun.
+
+        While one thread is at it, another that calls this only tells it to look again.
+        """
+        started = 0
+        self._signals.put(None)
+        while not self._signals.empty() and self._run_lock.acquire(blocking=False):
+            try:
+                started += self._run(now)
+            finally:
+                self._run_lock.release()
+        return started
+
+    def stop(self) -> None:
+        """Begin no more posts; whoever drains goes on until those under way have ended."""
+        self._is_stopping = True
+        self._signals.put(None)
+
+    def _run(self, now: Clock) -> int:
+        started = 0
+        while True:
+            self._record()
+            claimed = self._claim(now())
+            for lease in claimed:
+                self._start(lease, now)
+            started += len(claimed)
+            if not self._in_flight and self._signals.empty():
+                return started
+            self._wait_for_results()
+
+    def _claim(self, now: datetime) -> list[Lease]:
+        free = self._threads - len(self._in_flight)
+        if self._is_stopping or free == 0:
+            return []
+        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang. One
+        # merchant, with any number of endpoints, gets a third of them, and a quarter of the slow quota.
+        limits = ClaimLimits(
+            posts=free,
+            slow=self._remaining(Quota.SLOW, max(1, self._threads // 2)),
+            extra=self._remaining(Quota.EXTRA, self._threads // 4),
+            per_merchant=max(1, self._threads // 3),
+            slow_per_merchant=max(1, self._threads // 8),
+            in_flight=list(self._in_flight.values()),
+        )
+        claimed = self._claimer.claim(now=now, limits=limits)
+        if len(claimed) == free and time.monotonic() >= self._next_wakeup:
+            self._next_wakeup = time.monotonic() + SECONDS_BETWEEN_WAKEUPS
+            wakeup.wake()
+        return claimed
+
+    def _remaining(self, quota: Quota, limit: int) -> int:
+        return max(0, limit - sum(lease.quota is quota for lease in self._in_flight.values()))
+
+    def _start(self, lease: Lease, now: Clock) -> None:
+        self._in_flight[lease.lease_id] = lease
+        try:
+            # With the origin of the task that begins it.
+            self._pool.submit(copy_context().run, self._post, lease, now)
+        except RuntimeError:  # no thread is to be had: its lease will run out
+            del self._in_flight[lease.lease_id]
+            raise
+
+    def _post(self, lease: Lease, now: Clock) -> None:
+        result = None
+        try:
+            result = _post_delivery(lease, now)
+        except Exception as error:
+            # Its lease will run out, which is written down; the others must not suffer.
+            log.error("delivery %s failed by an internal error: %s", lease.delivery_id, type(error).__name__)
+        finally:
+            self._signals.put((lease, result))
+
+    def _wait_for_results(self) -> None:
+        """Wait for a result, then 5 ms for others."""
+        signal, until = self._signals.get(), time.monotonic() + RESULT_BATCH_SECONDS
+        with suppress(Empty):
+            while signal is not None:
+                self._finish(*signal)
+                left = until - time.monotonic() if self._in_flight else 0
+                signal = self._signals.get(block=left > 0, timeout=max(left, 0.001))
+
+    def _finish(self, lease: Lease, result: DeliveryResult | None) -> None:
+        self._in_flight.pop(lease.lease_id, None)
+        if result is not None:
+            self._unrecorded.append(result)
+
+    def _record(self) -> None:
+        results, self._unrecorded = self._unrecorded, []
+        if results:
+            try:
+                attempt_log.record(results)
+            except (OperationalError, InterfaceError):
+                self._unrecorded = results  # the database is away: the next call tries again
+                raise
+            except DatabaseError as error:
+                self._record_each(results, error)
+
+    def _record_each(self, results: list[DeliveryResult], error: DatabaseError) -> None:
+        """One of them cannot be written: its lease will run out, and the others are kept."""
+        if len(results) == 1:
+            log.error(
+                "the result of delivery %s was not recorded: %s",
+                results[0].lease.delivery_id,
+                type(error).__name__,
+            )
+            return
+        for result in results:
+            self._unrecorded = [result]
+            self._record()
+
+
+def _post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
+    started_at = now()
+    post_result = sending.send(
+        lease.endpoint,
+        message_id=lease.event_id,
+        body=lease.body,
+        merchant_mode=lease.merchant_mode,
+        now=started_at,
+        timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_TIMEOUT_SECONDS),
+    )
+    return DeliveryResult(
+        lease,
+        post_result,
+        started_at=started_at,
+        ended_at=now(),
+        request_id=request_context.current().request_id,
+    )
+
+
+@lru_cache(maxsize=1)
+def _dispatcher() -> Dispatcher:
+    return Dispatcher(settings.WEBHOOK_THREADS)
+
+
+def drain(*, now: Clock = clock.now) -> int:
+    """Deliver what is due, by this process's dispatcher."""
+    return _dispatcher().drain(now)
+
+
+def stop() -> None:
+    """Let this process end soon: no more posts are begun."""
+    _dispatcher().stop()

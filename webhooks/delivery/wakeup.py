@@ -1,0 +1,108 @@
+"""Wake the delivery workers. A lost wakeup costs one second, because beat wakes them too."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from celery import Celery
+from django.conf import settings
+from django.db import transaction
+
+from core.redis import CALL_TIMEOUT_SECONDS, RedisBreaker
+from webhooks.delivery import counters
+
+log = logging.getLogger("webhooks.delivery.wakeup")
+TASK = "webhooks.drain"
+QUEUE = "webhooks"
+# At most one message in this time. Requests in between are sent together at its end.
+MIN_INTERVAL_SECONDS = 0.01
+# Messages do not pile up while no worker runs.
+MESSAGE_EXPIRES_SECONDS = 5
+
+
+class WakeupSender:
+    """Send wakeups from a thread of its own, so that callers never wait for Redis.
+
+    The thread calls `on_failure` for each failed send, at most once a second.
+    """
+
+    def __init__(self, broker_url: str, on_failure: Callable[[], None] = lambda: None) -> None:
+        self.failures = 0
+        self._on_failure = on_failure
+        self._app = _celery_app(broker_url)
+        self._breaker = RedisBreaker()
+        self._requested = threading.Event()
+        self._start_lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._producer: Any = None
+
+    def wake(self) -> None:
+        """Send the task soon. Takes microseconds and never raises."""
+        self._requested.set()
+        # A forked process has this object, but not its thread.
+        if self._thread is None or not self._thread.is_alive():
+            self._start()
+
+    def _start(self) -> None:
+        with self._start_lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._producer = None
+            self._thread = threading.Thread(target=self._run, name="wakeup", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                self.failures += 1
+
+    def _run(self) -> None:
+        while self._requested.wait():
+            self._requested.clear()
+            self._breaker.call(self._send_or_count, Exception)
+            time.sleep(MIN_INTERVAL_SECONDS)
+
+    def _send_or_count(self) -> None:
+        try:
+            self._send()
+        except Exception as error:
+            self.failures += 1
+            self._producer = None
+            log.warning("The wakeup of the workers failed: %s", type(error).__name__)
+            self._on_failure()
+            raise
+
+    def _send(self) -> None:
+        if self._producer is None:
+            self._producer = self._app.amqp.Producer(self._app.connection_for_write().channel())
+        self._app.send_task(
+            TASK,
+            queue=QUEUE,
+            producer=self._producer,
+            ignore_result=True,
+            retry=False,
+            expires=MESSAGE_EXPIRES_SECONDS,
+        )
+
+
+def _celery_app(broker_url: str) -> Celery:
+    """A Celery app that only sends, with shorter timeouts than a worker's."""
+    app = Celery("wakeup", broker=broker_url, set_as_current=False)
+    app.conf.broker_transport_options = {
+        "socket_timeout": CALL_TIMEOUT_SECONDS,
+        "socket_connect_timeout": CALL_TIMEOUT_SECONDS,
+    }
+    return app
+
+
+_sender = WakeupSender(settings.REDIS_URL, on_failure=counters.count_failed_wakeup)
+
+
+def wake() -> None:
+    """Wake a worker; safe to call from anywhere, any number of times."""
+    _sender.wake()
+
+
+def wake_on_commit() -> None:
+    """Wake a worker after the current transaction commits; do nothing if it rolls back."""
+    transaction.on_commit(wake, robust=True)

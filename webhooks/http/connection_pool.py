@@ -1,0 +1,74 @@
+"""Connections kept open between posts: shared by all threads, few for each merchant, and not for long."""
+
+import time
+from collections import deque
+from threading import Lock
+
+from webhooks.http.connections import Connection, Route
+
+MAX_IDLE = 256
+# Of these for one merchant: its many connections cannot push out those of the others.
+MAX_IDLE_PER_MERCHANT = 32
+MAX_IDLE_SECONDS = 60.0  # seconds
+
+
+class ConnectionPool:
+    """A post may take any of its merchant's that leads where it may go."""
+
+    def __init__(self) -> None:
+        self._oldest_first: deque[Connection] = deque()
+        self._lock = Lock()
+
+    def take(self, route: Route) -> Connection | None:
+        """A live connection to the same origin whose peer is among the addresses just judged."""
+        while (connection := self._find(route)) is not None:
+            if connection.is_connected:
+                return connection
+            connection.close()
+        return None
+
+    def put(self, connection: Connection) -> None:
+        """Keep a connection whose last answer was read to its end."""
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            self._oldest_first.append(connection)
+            self._drop_excess_of_merchant(connection.route.merchant_id)
+            self._drop_stale()
+
+    def clear(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            while self._oldest_first:
+                self._oldest_first.popleft().close()
+
+    def _find(self, route: Route) -> Connection | None:
+        with self._lock:
+            self._drop_stale()
+            for connection in reversed(self._oldest_first):
+                if _matches(connection, route):
+                    self._oldest_first.remove(connection)
+                    return connection
+        return None
+
+    def _drop_excess_of_merchant(self, merchant_id: str) -> None:
+        own = [each for each in self._oldest_first if each.route.merchant_id == merchant_id]
+        if len(own) > MAX_IDLE_PER_MERCHANT:
+            self._oldest_first.remove(own[0])
+            own[0].close()
+
+    def _drop_stale(self) -> None:
+        since = time.monotonic() - MAX_IDLE_SECONDS
+        idle = self._oldest_first
+        while idle and (len(idle) > MAX_IDLE or idle[0].idle_since < since):
+            idle.popleft().close()
+
+
+def _matches(connection: Connection, route: Route) -> bool:
+    kept, wanted = connection.route, route.target
+    same_origin = (kept.target.host, kept.target.port, kept.target.scheme) == (
+        wanted.host,
+        wanted.port,
+        wanted.scheme,
+    )
+    is_own = kept.merchant_id == route.merchant_id
+    return is_own and same_origin and kept.tls is route.tls and connection.peer in route.addresses

@@ -1,0 +1,328 @@
+"""Endpoints, events, deliveries and delivery attempts. PostgreSQL is the queue."""
+
+from datetime import datetime
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from core import triggers, vault
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+
+
+class EndpointStatus(models.TextChoices):
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+class DisabledReason(models.TextChoices):
+    MERCHANT = "merchant"  # by its merchant
+    GONE = "gone"  # it answered 410
+    FAILING = "failing"  # for days
+    STAFF = "staff"
+
+
+class EndpointQuerySet(models.QuerySet["Endpoint"]):
+    def of(self, merchant: Merchant) -> "EndpointQuerySet":
+        return self.filter(merchant=merchant, deleted_at=None)
+
+    def lock(self, endpoint_id: str) -> "Endpoint":
+        """The row under its lock: everybody locks it before its health and its deliveries."""
+        return self.select_for_update(no_key=True).get(pk=endpoint_id)
+
+    def inactive(self) -> "EndpointQuerySet":
+        """Endpoints that get no deliveries: disabled or deleted."""
+        return self.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
+
+
+class Endpoint(models.Model):
+    """A URL that a merchant registered. The secret is sealed; `previous_secret` also signs for a day."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    url = models.CharField(max_length=2048)
+    events = ArrayField(models.CharField(max_length=40))
+    secret_sealed = models.TextField(editable=False)
+    previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    previous_secret_until = models.DateTimeField(null=True, editable=False)
+    status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
+    disabled_reason = models.CharField(max_length=40, choices=DisabledReason.choices, blank=True, default="")
+    last_ping_status = models.SmallIntegerField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    objects = EndpointQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.url}"
+
+    @property
+    def secret(self) -> str:
+        return vault.open_sealed(self.secret_sealed, context=self.id)
+
+    def signing_secrets(self, now: datetime) -> list[str]:
+        """Those that sign at `now`, the newest first."""
+        until = self.previous_secret_until
+        if self.previous_secret_sealed is None or until is None or until <= now:
+            return [self.secret]
+        return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
+
+
+class HealthState(models.TextChoices):
+    HEALTHY = "healthy"
+    FAILING = "failing"
+    PAUSED = "paused"
+
+
+class VerificationStatus(models.TextChoices):
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"
+
+
+class EndpointHealth(models.Model):
+    """How an endpoint answers lately; `webhooks.delivery.circuit_breaker` changes it.
+
+    Unverified until its URL answers a signed request with 2xx: nobody proved yet that it wants our messages.
+    Paused from `paused_at` on; from `paused_until` on it is tried with one delivery at a time.
+    """
+
+    endpoint = models.OneToOneField(
+        Endpoint, on_delete=models.CASCADE, primary_key=True, related_name="health"
+    )
+    consecutive_failures = models.IntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=20, blank=True, default="")
+    window_started_at = models.DateTimeField(null=True)
+    window_attempts = models.IntegerField(default=0)
+    window_failures = models.IntegerField(default=0)
+    paused_at = models.DateTimeField(null=True)
+    paused_until = models.DateTimeField(null=True)
+    pause_seconds = models.FloatField(default=0)
+    latency_ms = models.IntegerField(null=True, help_text="A moving average.")
+    reset_at = models.DateTimeField(null=True, help_text="Attempts that began before do not count.")
+    verified_at = models.DateTimeField(
+        null=True, help_text="When its present URL first answered a signed request with 2xx."
+    )
+    attempted_at = models.DateTimeField(null=True, help_text="When the last attempt ended.")
+
+    class Meta:
+        verbose_name_plural = "endpoint health"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=True, paused_until__isnull=True, pause_seconds=0)
+                | Q(paused_at__isnull=False, paused_until__isnull=False, pause_seconds__gt=0),
+                name="endpoint_health_pause_complete",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"health of {self.endpoint_id}"
+
+    @property
+    def state(self) -> HealthState:
+        if self.paused_until is not None:
+            return HealthState.PAUSED
+        return HealthState.FAILING if self.consecutive_failures else HealthState.HEALTHY
+
+    @property
+    def verification(self) -> VerificationStatus:
+        return VerificationStatus.UNVERIFIED if self.verified_at is None else VerificationStatus.VERIFIED
+
+
+class EndpointActionType(models.TextChoices):
+    CREATED = "created"
+    URL_CHANGED = "url_changed"
+    EVENTS_CHANGED = "events_changed"
+    SECRET_ROTATED = "secret_rotated"  # noqa: S105
+    DISABLED = "disabled"
+    ENABLED = "enabled"
+    PAUSED = "paused"  # a prolonged pause is recorded once
+    PAUSE_SKIPPED = "pause_skipped"  # staff did not wait for the end of a pause
+    RESUMED = "resumed"
+    REPLAYED = "replayed"
+    VERIFIED = "verified"  # a delivery was the first request that its URL answered with 2xx
+    DELETED = "deleted"
+
+
+class EndpointAction(models.Model):
+    """One action on an endpoint. Append-only; written by `webhooks.endpoint_actions`."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="actions", db_index=False)
+    type = models.CharField(max_length=14, choices=EndpointActionType.choices)
+    detail = models.TextField(blank=True, default="", help_text="Why, or what was before. Never a secret.")
+    initiator = models.CharField(max_length=160, help_text="merchant, system or staff:<username>.")
+    actor = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
+    )
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        triggers = [triggers.append_only("the history of an endpoint is never changed")]
+        verbose_name = "endpoint action"
+        indexes = [models.Index(fields=["endpoint", "-id"], name="endpoint_action_newest_first")]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint_id} {self.type}"
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    def of(self, merchant: Merchant) -> "EventQuerySet":
+        return self.filter(merchant=merchant)
+
+
+class Event(models.Model):
+    """Something happened. `body` is serialised once, here; every attempt sends these bytes."""
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    type = models.CharField(max_length=40)
+    subject_id = PublicId(help_text="The payment, refund or withdrawal it is about.")
+    body = models.BinaryField()
+    actor = models.CharField(max_length=160, blank=True, default="", help_text="Who caused it.")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    created_at = models.DateTimeField()
+
+    objects = EventQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="event_newest_first"),
+            models.Index(fields=["subject_id"], name="event_of_subject"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+
+class DeliveryState(models.TextChoices):
+    PENDING = "pending"  # waits for due_at
+    LEASED = "leased"  # a worker has it until lease_until
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # out of attempts, or refused for good
+    HELD = "held"  # its endpoint is disabled; kept for replay
+
+
+class DeliveryTrigger(models.TextChoices):
+    AUTO = "auto"  # an event happened: the schedule tries again
+    MANUAL = "manual"  # requested by a merchant or staff: one attempt
+
+
+class Delivery(models.Model):
+    """One event for one endpoint. A claim counts an attempt, so that a deadly payload cannot loop."""
+
+    id = PublicIdKey()
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
+    endpoint = models.ForeignKey(
+        Endpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False
+    )
+    state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
+    manual_number = models.IntegerField(
+        default=0, help_text="0: the scheduled delivery; n: the n-th manual delivery."
+    )
+    attempt_count = models.SmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    lease_id = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    requested_at = models.DateTimeField(
+        null=True, help_text="When the last redelivery or replay was requested."
+    )
+    actor = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
+    )
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+
+    class Meta:
+        verbose_name, verbose_name_plural = "delivery", "deliveries"
+        indexes = [
+            models.Index(fields=["endpoint", "due_at"], condition=Q(state="pending"), name="delivery_due"),
+            models.Index(
+                fields=["endpoint", "due_at"],
+                condition=Q(state="pending", manual_number__gt=0),
+                name="delivery_due_manual",
+            ),
+            models.Index(fields=["endpoint", "due_at"], condition=Q(state="held"), name="delivery_held"),
+            models.Index(
+                fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
+            ),
+            models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event", "endpoint", "manual_number"], name="delivery_once_per_endpoint"
+            ),
+            models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
+            models.CheckConstraint(
+                condition=Q(state="leased", lease_id__isnull=False, lease_until__isnull=False)
+                | ~Q(state="leased") & Q(lease_id__isnull=True, lease_until__isnull=True),
+                name="delivery_lease_iff_leased",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def trigger(self) -> DeliveryTrigger:
+        return DeliveryTrigger.MANUAL if self.manual_number else DeliveryTrigger.AUTO
+
+
+class DeliveryAttempt(models.Model):
+    """One post and what came back. `error` is a class such as `timeout`, never an exception's text."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempt_set")
+    number = models.SmallIntegerField()
+    trigger = models.CharField(max_length=6, choices=DeliveryTrigger.choices, default=DeliveryTrigger.AUTO)
+    started_at = models.DateTimeField(db_index=True)
+    duration_ms = models.IntegerField(null=True)
+    status = models.SmallIntegerField(null=True)
+    error = models.CharField(max_length=20, blank=True, default="")
+    peer = models.CharField(max_length=45, blank=True, default="")
+    excerpt = models.TextField(blank=True, default="")
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="Of the task that posted it."
+    )
+
+    def __str__(self) -> str:
+        return f"{self.delivery_id} #{self.number}"
+
+
+class CounterType(models.TextChoices):
+    ATTEMPT = "attempt"  # `outcome` is succeeded or the attempt's error
+    WAKEUP = "wakeup"  # wakeups that did not reach Redis
+
+
+class DeliveryCounter(models.Model):
+    """How often an outcome occurred in total. Written by `webhooks.delivery.counters`.
+
+    `bucket_ms` is one of `counters.BUCKETS_MS`, or 0 without a duration.
+    """
+
+    type = models.CharField(max_length=7, choices=CounterType.choices)
+    outcome = models.CharField(max_length=20)
+    bucket_ms = models.IntegerField(default=0)
+    count = models.BigIntegerField()
+    total_ms = models.BigIntegerField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = "delivery counter", "delivery counters"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["type", "outcome", "bucket_ms"], name="delivery_counter_once_per_bucket"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.outcome} within {self.bucket_ms} ms"

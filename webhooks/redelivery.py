@@ -1,0 +1,184 @@
+"""Manual deliveries: test an endpoint, redeliver one event, replay missed events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+
+from core import ids, request_context
+from core.errors import ApiError
+from merchants.models import Merchant
+from webhooks import endpoint_actions, endpoints, shapes
+from webhooks.delivery import wakeup
+from webhooks.errors import (
+    DeliveryNotFound,
+    DeliveryNotRedeliverable,
+    WebhookNotReplayable,
+    WebhookNotTestable,
+)
+from webhooks.event_types import PING
+from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointActionType, EndpointStatus, Event
+
+MAX_REPLAYED = 10_000
+UNFINISHED_STATES = [DeliveryState.PENDING, DeliveryState.LEASED]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """How many events a replay sends, and whether more are left for another one."""
+
+    replayed: int
+    has_more: bool
+
+
+@transaction.atomic
+def test(*, merchant: Merchant, webhook_id: str, now: datetime) -> Delivery:
+    """Send a `webhook.ping` the way every message goes. Raises WebhookNotFound, WebhookNotTestable."""
+    endpoint = _active(merchant, webhook_id, WebhookNotTestable)
+    event_id = ids.new("evt_", now)
+    body = shapes.event_body(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
+    cause = request_context.current()
+    event = Event.objects.create(
+        id=event_id,
+        merchant=merchant,
+        type=PING,
+        subject_id=endpoint.id,
+        body=body,
+        actor=cause.actor,
+        request_id=cause.request_id,
+        created_at=now,
+    )
+    return _create_manual_delivery(event, endpoint, now)
+
+
+@transaction.atomic
+def redeliver(*, merchant: Merchant, webhook_id: str, delivery_id: str, now: datetime) -> Delivery:
+    """One more attempt under the same event id, as a delivery of its own: the schedule stays as it is.
+
+    Raises WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable.
+    """
+    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id)
+    delivery = _find(endpoint, delivery_id)
+    if endpoint.status != EndpointStatus.ACTIVE:
+        raise DeliveryNotRedeliverable()
+    return _create_manual_delivery(delivery.event, endpoint, now)
+
+
+@transaction.atomic
+def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetime) -> ReplayResult:
+    """Send what happened from `since` on and was never taken, each with a schedule from its beginning.
+
+    That is what failed or was held, and events of the endpoint's types that it was never to be told of.
+    The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
+    """
+    endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
+    missed = list(_missed(endpoint, since)[: MAX_REPLAYED + 1])
+    chosen = missed[:MAX_REPLAYED]
+    known = Delivery.objects.filter(endpoint=endpoint, manual_number=0, event_id__in=chosen)
+    known_ids = set(known.values_list("event_id", flat=True))
+    _restart(known, now)
+    _create_deliveries(endpoint, (event_id for event_id in chosen if event_id not in known_ids), now)
+    return _record_replay(
+        endpoint,
+        ReplayResult(len(chosen), has_more=len(missed) > len(chosen)),
+        endpoint_actions.MERCHANT,
+        now,
+    )
+
+
+@transaction.atomic
+def replay_held(*, endpoint_id: str, initiator: str, now: datetime) -> ReplayResult:
+    """Send what was held while an endpoint was disabled, each with a schedule from its beginning.
+
+    The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
+    """
+    endpoint = _active(Endpoint.objects.get(pk=endpoint_id).merchant, endpoint_id, WebhookNotReplayable)
+    held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
+    chosen = list(held.values_list("pk", flat=True)[: MAX_REPLAYED + 1])
+    replayed = _restart(Delivery.objects.filter(pk__in=chosen[:MAX_REPLAYED]), now)
+    return _record_replay(endpoint, ReplayResult(replayed, has_more=len(chosen) > replayed), initiator, now)
+
+
+def _restart(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
+    return deliveries.update(
+        state=DeliveryState.PENDING, attempt_count=0, due_at=now, finished_at=None, **_requested(now)
+    )
+
+
+def _requested(now: datetime) -> dict[str, Any]:
+    """Who requested the delivery, and when."""
+    cause = request_context.current()
+    return {"requested_at": now, "actor": cause.actor, "request_id": cause.request_id}
+
+
+def _record_replay(endpoint: Endpoint, replay: ReplayResult, initiator: str, now: datetime) -> ReplayResult:
+    if replay.replayed:
+        endpoint_actions.record(
+            endpoint.id,
+            EndpointActionType.REPLAYED,
+            initiator=initiator,
+            now=now,
+            detail=f"events: {replay.replayed}",
+        )
+        wakeup.wake_on_commit()
+    return replay
+
+
+def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> Endpoint:
+    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id)
+    if endpoint.status != EndpointStatus.ACTIVE:
+        raise refusal()
+    return endpoint
+
+
+def _find(endpoint: Endpoint, delivery_id: str) -> Delivery:
+    found: Delivery | None = None
+    if ids.looks_right(delivery_id, "dlv_"):
+        deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
+        found = deliveries.filter(pk=delivery_id).first()
+    if found is None:
+        raise DeliveryNotFound(id=delivery_id)
+    return found
+
+
+def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:
+    """The caller holds the endpoint's lock, so that no two get one number."""
+    earlier = Delivery.objects.filter(event=event, endpoint=endpoint).aggregate(last=Max("manual_number"))
+    delivery = _new_delivery(event.id, endpoint, now)
+    delivery.event, delivery.manual_number = event, (earlier["last"] or 0) + 1
+    delivery.save(force_insert=True)
+    wakeup.wake_on_commit()
+    return delivery
+
+
+def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, str]":
+    deliveries = Delivery.objects.filter(event=OuterRef("pk"), endpoint=endpoint)
+    waiting = Q(manual_number=0, state__in=UNFINISHED_STATES)
+    events = Event.objects.filter(
+        ~Exists(deliveries.filter(waiting | Q(state=DeliveryState.SUCCEEDED))),
+        Exists(deliveries.filter(manual_number=0)) | Q(type__in=endpoint.events),
+        merchant=endpoint.merchant_id,
+        created_at__gte=since,
+    )
+    missed: QuerySet[Event, str] = events.order_by("created_at", "id").values_list("pk", flat=True)
+    return missed
+
+
+def _create_deliveries(endpoint: Endpoint, event_ids: Iterable[str], now: datetime) -> None:
+    Delivery.objects.bulk_create(
+        [_new_delivery(event_id, endpoint, now) for event_id in event_ids], batch_size=1000
+    )
+
+
+def _new_delivery(event_id: str, endpoint: Endpoint, now: datetime) -> Delivery:
+    return Delivery(
+        id=ids.new("dlv_", now),
+        event_id=event_id,
+        endpoint=endpoint,
+        due_at=now,
+        created_at=now,
+        **_requested(now),
+    )

@@ -1,0 +1,51 @@
+"""Send a message to an endpoint, signed with its secrets. Never call it inside a transaction."""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from merchants.models import Mode
+from webhooks import signing
+from webhooks.http import client
+from webhooks.http.url_check import UrlPolicy
+from webhooks.models import Endpoint
+
+USER_AGENT = "ThaiQR-Webhooks/1"
+
+
+def send(
+    endpoint: Endpoint,
+    *,
+    message_id: str,
+    body: bytes,
+    merchant_mode: str,
+    now: datetime,
+    timeouts: client.Timeouts,
+) -> client.PostResult:
+    """Post `body` as it is, with a signature of this attempt. Faults of URL and network never raise."""
+    signed = signing.headers(
+        secrets=endpoint.signing_secrets(now),
+        message_id=message_id,
+        timestamp=int(now.timestamp()),
+        body=body,
+    )
+    return client.post(
+        endpoint.url,
+        body=body,
+        headers={"content-type": "application/json", "user-agent": USER_AGENT, **signed},
+        policy=url_policy(merchant_mode),
+        merchant_id=endpoint.merchant_id,
+        timeouts=timeouts,
+    )
+
+
+def url_policy(mode: str) -> UrlPolicy:
+    """The rules for a merchant of this mode. Inner networks and http are for test merchants only."""
+    ports = frozenset(settings.WEBHOOK_PORTS)
+    if mode == Mode.LIVE:
+        return UrlPolicy(ports=ports)
+    return UrlPolicy(
+        ports=ports,
+        allowed_networks=tuple(settings.WEBHOOK_ALLOWED_NETWORKS),
+        allow_http=settings.WEBHOOK_ALLOW_HTTP,
+    )
