@@ -19,7 +19,7 @@ NOT_ACCEPTED_STATUSES = {401, 403, 404, 429}
 
 
 class BblVoidSender:
-    """`TransferOrder.charge_id` is the bank's transaction id of the payment, as `bbl.transaction_id` makes it."""
+    """`TransferOrder.charge_id` is the bank's transaction id, as `bbl.transaction_id` makes it."""
 
     def __init__(self, config: AdapterConfig) -> None:
         self._biller_id = config.biller_id

@@ -46,42 +46,33 @@ SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox ba
 SANDBOX_ACQUIRER_URL = env.str("SANDBOX_ACQUIRER_URL", "").rstrip("/")  # empty: no test cards
 OMISE_SECRET_KEY = env.str("OMISE_SECRET_KEY", "")  # empty: no card payments of live merchants
 OMISE_API_URL = env.str("OMISE_API_URL", "https://api.omise.co").rstrip("/")
-CARD_CONCURRENCY = read_variable(
-    "CARD_CONCURRENCY", env.int, 8
-)  # card payments that wait for their acquirer, in a web process
+# Card payments that wait for their acquirer at once, in each web process.
+CARD_CONCURRENCY = read_variable("CARD_CONCURRENCY", env.int, 8)
 WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
 WEBHOOK_PORTS = read_variable("WEBHOOK_PORTS", ports, [443, 8443])
 WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable("WEBHOOK_ALLOWED_NETWORKS", networks, [])
 WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
-WEBHOOK_TIMEOUT_SECONDS = read_variable(
-    "WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0
-)  # one delivery attempt, all in all
+# The whole of one delivery attempt, with connection and answer.
+WEBHOOK_TIMEOUT_SECONDS = read_variable("WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0)
 WEBHOOK_THREADS = read_variable("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
-WEBHOOK_SPEEDUP = read_variable(
-    "WEBHOOK_SPEEDUP", env.float, 1.0
-)  # divides the waits between attempts; tests go faster
-TRANSFER_SPEEDUP = read_variable(
-    "TRANSFER_SPEEDUP", env.float, 1.0
-)  # divides the waits between inquiries of money out
-INQUIRY_SPEEDUP = read_variable(
-    "INQUIRY_SPEEDUP", env.float, 1.0
-)  # divides the waits between inquiries of money in
+# Divides the waiting times between attempts, for tests.
+WEBHOOK_SPEEDUP = read_variable("WEBHOOK_SPEEDUP", env.float, 1.0)
+# Divides the waiting times between inquiries of outgoing money, for tests.
+TRANSFER_SPEEDUP = read_variable("TRANSFER_SPEEDUP", env.float, 1.0)
+# Divides the waiting times between inquiries of incoming money, for tests.
+INQUIRY_SPEEDUP = read_variable("INQUIRY_SPEEDUP", env.float, 1.0)
 WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
 # Outgoing money above these waits for a second person; satang, 0 is off.
 APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
-APPROVAL_DAILY_LIMIT = read_variable(
-    "APPROVAL_DAILY_LIMIT", env.int, 20_000_000
-)  # per merchant and rolling 24 hours
-PAYOUT_ACCOUNT_WAITING_HOURS = read_variable(
-    "PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0
-)  # for new accounts
-WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable(
-    "WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90
-)  # how long attempts are kept
+# Per merchant in any 24 hours.
+APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)
+# Hours before money may go to a new payout account.
+PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
+# Days after which delivery attempts are deleted.
+WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
 LATE_TOLERANCE_SECONDS = read_variable("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
-CLOCK_WARNING_SECONDS = read_variable(
-    "CLOCK_WARNING_SECONDS", env.float, 2.0
-)  # from the database's clock to ours
+# Largest normal difference between the database's clock and ours.
+CLOCK_WARNING_SECONDS = read_variable("CLOCK_WARNING_SECONDS", env.float, 2.0)
 EXPIRY_EVENTS = read_variable("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
 PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.

@@ -7,7 +7,7 @@ WEB, CARD_PAYMENTS = "web", "cards"
 CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}
 """Here a POST waits for an acquirer."""
 THREADS_PER_CALL = 2
-"""Threads of the lane for each slot of CARD_CONCURRENCY: replays, refusals and repeats that wait need some too."""
+"""Threads of the card pool per slot of CARD_CONCURRENCY: replays, refusals and waiting repeats need some."""
 IDLE_SECONDS = 5.0
 
 

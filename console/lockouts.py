@@ -21,7 +21,8 @@ CLEANUP_BATCH = 20
 _COUNT_SQL = """
     WITH ended AS (
         DELETE FROM console_loginthrottle WHERE subject IN (
-            SELECT subject FROM console_loginthrottle WHERE expires_at <= %(now)s AND subject <> ALL(%(names)s)
+            SELECT subject FROM console_loginthrottle
+            WHERE expires_at <= %(now)s AND subject <> ALL(%(names)s)
             ORDER BY expires_at LIMIT %(removed)s FOR UPDATE SKIP LOCKED
         )
     )

@@ -46,7 +46,8 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     def limit_note(self, changes: Any) -> str:
         """What the list leaves out, in a sentence; empty if it shows everything."""
         if getattr(changes, "is_limited", False):
-            return f"Filters look at the newest {admin_lists.FILTERED_ROWS:,} rows only; a search finds older ones."
+            newest = f"the newest {admin_lists.FILTERED_ROWS:,} rows"
+            return f"Filters look at {newest} only; a search finds older ones."
         return (
             f"The first {admin_lists.MAX_COUNTED:,} rows."
             if changes.result_count == admin_lists.MAX_COUNTED

@@ -9,7 +9,8 @@ from ledger import accounts
 from ledger.models import JournalType
 from ledger.postings import open_accounts
 
-# Entries of banks and acquirers, and money that comes in, do not change a balance at once: all of it is stored as pending entries.
+# Entries of banks and acquirers, and money that comes in, do not change a balance at once.
+# They are stored as pending entries.
 POST_JOURNALS = """
 WITH posting AS (
     SELECT * FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS posting (subject_id, amount, account_id)
@@ -23,7 +24,8 @@ entry AS (
     INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
     SELECT journal.id, line.account_id, line.amount, journal.created_at
     FROM journal JOIN posting USING (subject_id),
-        LATERAL (VALUES (%s, -posting.amount), (posting.account_id, posting.amount)) AS line (account_id, amount)
+        LATERAL (VALUES (%s, -posting.amount), (posting.account_id, posting.amount))
+            AS line (account_id, amount)
     RETURNING id, account_id, amount
 )
 INSERT INTO ledger_pendingentry (entry_id, account_id, amount) SELECT id, account_id, amount FROM entry

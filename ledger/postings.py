@@ -25,7 +25,9 @@ JOIN ledger_account AS account USING (id) ORDER BY wanted.place FOR NO KEY UPDAT
 # rows in any order, so `locked` takes the locks before it, in the order of `accounts.LOCK_ORDER`.
 POST_JOURNAL = f"""
 WITH opened AS ({OPEN_ACCOUNTS}),
-line AS (SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, is_immediate)),
+line AS (
+    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, is_immediate)
+),
 journal AS (
     INSERT INTO ledger_journal (type, subject_id, amount, created_at) VALUES (%s, %s, %s, %s)
     RETURNING id, created_at
@@ -54,13 +56,19 @@ ROLL_UP = """
 WITH deleted AS (
     DELETE FROM ledger_pendingentry WHERE entry_id = ANY({chosen}) RETURNING account_id, amount
 )
-SELECT id, rolled_up_balance + (SELECT coalesce(sum(amount), 0) FROM deleted WHERE deleted.account_id = account.id), coalesce(
-    (SELECT debt.rolled_up_balance FROM ledger_account AS debt WHERE debt.id = 'debt:' || account.merchant_id), 0
+SELECT id, rolled_up_balance + (
+    SELECT coalesce(sum(amount), 0) FROM deleted WHERE deleted.account_id = account.id
+), coalesce(
+    (
+        SELECT debt.rolled_up_balance FROM ledger_account AS debt
+        WHERE debt.id = 'debt:' || account.merchant_id
+    ),
+    0
 ), (SELECT count(*) FROM deleted WHERE deleted.account_id = account.id)
 FROM ledger_account AS account WHERE id = ANY(%s)
 """
 ROLL_UP_ENTRIES = ROLL_UP.format(chosen="%s")
-# The newest entries: roll-ups take the oldest first and leave dead rows there, over which a search has to step.
+# The newest entries: roll-ups take the oldest first and leave dead rows there, which a search has to skip.
 # The bounds are of both columns, so that no plan prefers the primary key and reads entries of other accounts.
 ROLL_UP_NEWEST = ROLL_UP.format(
     chosen="""ARRAY(
@@ -138,7 +146,7 @@ def post(type: JournalType, subject_id: str, lines: Mapping[str, int], now: date
 
 
 def updates_balance_at_once(code: str, amount: int) -> bool:
-    """Whether a line changes `rolled_up_balance` itself, where a CHECK judges it, and needs no pending entry."""
+    """Whether a line changes `rolled_up_balance` itself, which has a CHECK, and needs no pending entry."""
     account_type = accounts.type_of(code)
     takes = (
         account_type in (AccountType.AVAILABLE, AccountType.UNCONFIRMED, AccountType.SUSPENSE) and amount < 0

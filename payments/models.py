@@ -14,8 +14,8 @@ from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, Charge
 from payments.errors import PaymentNotFound
 
 __all__ = [
-    "TRANSITIONS", "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "IllegalTransition", "Payment",
-    "PaymentException", "PaymentQuerySet", "PaymentStatus",
+    "TRANSITIONS", "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "IllegalTransition",
+    "Payment", "PaymentException", "PaymentQuerySet", "PaymentStatus",
 ]  # fmt: skip
 
 

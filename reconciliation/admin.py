@@ -46,7 +46,8 @@ from transfers.models import Transfer, TransferContradiction
 class BankTransactionAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
-        "id", "bank", "bank_transaction_id", "kind", "amount_in_baht", "match_result", "is_confirmed", "payment", "paid_at",
+        "id", "bank", "bank_transaction_id", "kind", "amount_in_baht", "match_result", "is_confirmed",
+        "payment", "paid_at",
     ]  # fmt: skip
     list_filter = ["is_confirmed", "match_result", "kind", "bank"]
     list_select_related = ["payment"]

@@ -41,7 +41,8 @@ def choose(
     """Where `amount` satang of `payment` go back to; None where nobody knows.
 
     given: what the merchant names, as `transfers.payees.Payee` validated it. Raises InvalidDestination for a
-    card payment with one or an account that is not on the merchant's list, PartialRefundNotSupported, BankNotConfigured.
+    card payment with one or an account that is not on the merchant's list, PartialRefundNotSupported,
+    BankNotConfigured.
     """
     if payment.qr_code_id is None:
         return _to_card(payment, given)
@@ -111,7 +112,7 @@ def _bank_route(payment: Payment) -> str:
 
 
 def _void(payment: Payment, amount: int) -> Destination | None:
-    """Some banks send nothing to accounts, and take back a payment of theirs instead. Raises PartialRefundNotSupported."""
+    """The void of a payment at a bank that cannot send to accounts. Raises PartialRefundNotSupported."""
     route = accounts.bank(payment.merchant.bank)
     if not banks.is_void_only(route) or payment.bank_transaction_id is None:
         return None

@@ -45,8 +45,9 @@ def create(
 ) -> Refund:
     """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
 
-    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination, PartialRefundNotSupported,
-    BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
+    Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination,
+    PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
+    InsufficientFunds.
     """
     payment = _lock_payment(merchant, payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)

@@ -22,7 +22,9 @@ STOP_SECONDS = 2.0
 
 
 class CallbackWorker:
-    """Sends due calls over up to `MAX_CONCURRENT` lines until told to stop. Several processes may run one each.
+    """Sends due calls over up to `MAX_CONCURRENT` connections until it is stopped.
+
+    Several processes may run one each.
 
     A result that could not be noted is forgotten: the lease ends and the call is sent again, which the
     service takes for the repetition that it is.

@@ -83,7 +83,7 @@ def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxC
 
 @transaction.atomic
 def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> SandboxCardRefund:
-    """Give money back; the same order again is the same refund. Raises ChargeRefused beyond what was charged."""
+    """Give money back; the same order again is the same refund. Raises ChargeRefused above the charge."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id, failure_code="").first()
     done = SandboxCardRefund.objects.filter(order_id=order_id).first()
     if done is not None:

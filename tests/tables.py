@@ -9,7 +9,8 @@ from django.db import connection, transaction
 COUNTED_TABLES = (
     "SELECT tablename FROM pg_tables"
     " WHERE schemaname = 'public'"
-    " AND tablename !~ '^(django_|console_|operations_|reconciliation_(inquiry|bankratelimit|backoff|scancursor))' "
+    " AND tablename !~"
+    " '^(django_|console_|operations_|reconciliation_(inquiry|bankratelimit|backoff|scancursor))' "
     "ORDER BY 1"
 )
 # What Django knows about tables is theirs.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 APPS = [
-    "apidocs", "approvals", "banks", "bench", "config", "console", "core", "idempotency", "ledger", "merchants",
-    "operations", "payments", "qrcodes", "reconciliation", "refunds", "sandbox", "timeline", "transactions",
-    "transfers", "webhooks", "withdrawals",
+    "apidocs", "approvals", "banks", "bench", "config", "console", "core", "idempotency", "ledger",
+    "merchants", "operations", "payments", "qrcodes", "reconciliation", "refunds", "sandbox", "timeline",
+    "transactions", "transfers", "webhooks", "withdrawals",
 ]  # fmt: skip
 SOURCES = [path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts]
 

@@ -13,7 +13,9 @@ DECISION_TEXT = {
     ApprovalStatus.CANCELED: (TimelineEntryType.APPROVAL_CANCELED, "The approval of {amount} was canceled."),
 }
 NEVER_ARRIVED_TEXT = {
-    ApprovalStatus.APPROVED: "A second person approved releasing {amount}: the order never arrived at the bank.",
+    ApprovalStatus.APPROVED: (
+        "A second person approved releasing {amount}: the order never arrived at the bank."
+    ),
     ApprovalStatus.REJECTED: "A second person rejected releasing {amount}.",
     ApprovalStatus.CANCELED: "The order of {amount} ended before a second person decided.",
 }

@@ -1,8 +1,8 @@
 """How many rows of the history match, and where the row of a certain number is, without counting them all.
 
-The answer is the sum of the counts of whole buckets, of the deltas that are not rolled up yet, and of the rows that the
-ends of the stretch cut out of a minute. All is SQL text for one statement, so that one snapshot answers and
-`roll_up`, which moves changes into the counts meanwhile, is not seen.
+The answer is the sum of the counts of whole buckets, of the deltas that are not rolled up yet, and of the
+rows that the ends of the stretch cut out of a minute. All is SQL text for one statement, so that one
+snapshot answers and `roll_up`, which moves changes into the counts meanwhile, is not seen.
 """
 
 from dataclasses import dataclass

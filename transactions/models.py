@@ -107,7 +107,7 @@ class CountBucket(models.TextChoices):
 
 
 class TransactionCount(models.Model):
-    """Rows of one merchant, type and status created within one bucket, without what is still a pending delta."""
+    """Rows of one merchant, type and status created in one bucket, without pending count deltas."""
 
     merchant_id = PublicId()
     bucket = models.CharField(max_length=6, choices=CountBucket.choices)

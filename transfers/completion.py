@@ -73,7 +73,7 @@ def claim(purpose: TransferPurpose, route: str, *, now: datetime, limit: int) ->
 
 @transaction.atomic
 def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
-    """Queued becomes submitted, before the call. False if it is held or no longer queued: it must not be sent."""
+    """Queued becomes submitted, before the call. False if it is not queued any more: it must not be sent."""
     handler.lock(order_id)
     transfer = Transfer.objects.locked(order_id)
     if transfer.state != TransferState.QUEUED:

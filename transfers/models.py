@@ -311,7 +311,7 @@ class TransferEvent(models.Model):
 
 
 class CircuitBreaker(models.Model):
-    """A counterparty that does not answer. An answer deletes the row. Only `transfers.circuit_breakers` writes it."""
+    """A counterparty that does not answer; an answer deletes the row. `transfers.circuit_breakers` writes."""
 
     route = models.CharField(max_length=30, help_text="Such as acquirer:omise.")
     merchant_id = PublicId(blank=True, default="", help_text="For whom it is silent; empty for everybody.")

@@ -136,7 +136,7 @@ TRANSFER_HANDLER: transfers.TransferHandler = _TransferHandler()
 
 
 class _ApprovalHandler:
-    """What happens to a withdrawal that a second person decides (see `approvals.services.ApprovalHandler`)."""
+    """What happens to a withdrawal after a second person decided (`approvals.services.ApprovalHandler`)."""
 
     def lock(self, subject_id: str) -> None:
         Withdrawal.objects.locked(subject_id)

@@ -44,10 +44,8 @@ RULES = [
     ),
     AuditRule(
         "write-offs are within the limits or approved",
-        (
-            "SELECT subject_id, count(*)::text FROM reconciliation_resolution WHERE type = 'written_off' GROUP "
-            "BY subject_id"
-        ),
+        """SELECT subject_id, count(*)::text FROM reconciliation_resolution
+           WHERE type = 'written_off' GROUP BY subject_id""",
         """SELECT subject_id, count(*)::text FROM approvals_approval
            WHERE kind = 'write_off' AND status IN ('within_limits', 'approved') GROUP BY subject_id""",
     ),

@@ -45,7 +45,8 @@ RULES = [
     AuditRule(
         "no account is overdrawn",
         """SELECT id, CASE
-               WHEN type IN ('debt', 'write_offs') THEN least(rolled_up_balance, 0) ELSE greatest(rolled_up_balance, 0)
+               WHEN type IN ('debt', 'write_offs') THEN least(rolled_up_balance, 0)
+               ELSE greatest(rolled_up_balance, 0)
            END::text
            FROM ledger_account WHERE type NOT IN ('bank', 'acquirer')""",
         """SELECT id, rolled_up_balance::text FROM ledger_account
@@ -65,8 +66,8 @@ RULES = [
     AuditRule(
         "other journals use the accounts of their type",
         """SELECT id::text, type FROM ledger_journal
-           WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off', 'recovered',
-               'confirmed', 'merged', 'unmerged')""",
+           WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
+               'recovered', 'confirmed', 'merged', 'unmerged')""",
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
                WHEN type = 'reversal' AND accounts ~ '^(-available )?(-debt )?[+](bank|acquirer)$' THEN type
@@ -92,8 +93,8 @@ RULES = [
                    ) AS accounts
                FROM ledger_journal AS journal
                JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-               WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off', 'recovered',
-                   'confirmed', 'merged', 'unmerged')
+               WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
+                   'recovered', 'confirmed', 'merged', 'unmerged')
                GROUP BY journal.id
            ) AS posting""",
     ),

@@ -32,7 +32,8 @@ RULES = [
            LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)
            WHERE reversal_id IS NULL""",  # noqa: S608
         journal_lines(
-            "starts_with(journal.type, 'refund_') OR journal.type = 'held' AND starts_with(subject_id, 'ref_')"
+            "starts_with(journal.type, 'refund_')"
+            " OR journal.type = 'held' AND starts_with(subject_id, 'ref_')"
         ),
     ),
     AuditRule(

@@ -18,7 +18,8 @@ RULES = [
                 SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received,
                     coalesce(
                         CASE WHEN movement.match_result = 'applied' THEN 'bank:' || movement.bank
-                            WHEN movement.id IS NOT NULL THEN {suspense_account("'bank:' || movement.bank")} END,
+                            WHEN movement.id IS NOT NULL
+                            THEN {suspense_account("'bank:' || movement.bank")} END,
                         'acquirer:' || charge.acquirer
                     ) AS source
                 FROM payments_payment AS payment
@@ -60,7 +61,8 @@ RULES = [
     ),
     AuditRule(
         "each succeeded QR payment has exactly one credited bank transaction",
-        f"""SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at) FROM payments_payment AS payment
+        f"""SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at)
+            FROM payments_payment AS payment
             WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')""",  # noqa: S608
         f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount, merchant_id, paid_at)
             FROM reconciliation_banktransaction AS movement WHERE {CREDITED}""",  # noqa: S608

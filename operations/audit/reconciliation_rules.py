@@ -35,7 +35,8 @@ RULES = [
         "each posting out of suspense has a resolution",
         f"""SELECT concat_ws(' ', made.id, 'sent_back', account_id), satang::text
             FROM reconciliation_return AS made,
-            LATERAL (VALUES ({suspense_account("route")}, -amount), (route, amount)) AS line (account_id, satang)
+            LATERAL (VALUES ({suspense_account("route")}, -amount), (route, amount))
+                AS line (account_id, satang)
             WHERE status = 'completed'
             UNION ALL
             SELECT concat_ws(' ', refund.id, 'accepted', account_id), satang::text
@@ -72,7 +73,8 @@ RULES = [
     ),
     AuditRule(
         "each write-off has a resolution and its journal",
-        """SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id), satang::text
+        """SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id),
+               satang::text
            FROM reconciliation_banktransaction AS movement
            JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id AND
            resolution.type = 'written_off'
@@ -87,7 +89,8 @@ RULES = [
     ),
     AuditRule(
         "each merge has a resolution and its journal",
-        f"""SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id), satang::text
+        f"""SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id),
+                satang::text
            FROM reconciliation_banktransaction AS movement
            JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id AND
            resolution.type = 'merged'
@@ -165,7 +168,8 @@ RULES = [
                 CASE type WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE type END
             FROM reconciliation_resolution JOIN reconciliation_banktransaction AS movement ON movement.id =
             subject_id
-            WHERE {IS_RESOLVED} AND type <> 'confirmed' ORDER BY subject_id, reconciliation_resolution.id DESC""",  # noqa: S608
+            WHERE {IS_RESOLVED} AND type <> 'confirmed'
+            ORDER BY subject_id, reconciliation_resolution.id DESC""",  # noqa: S608
     ),
     AuditRule(
         "money reported only by a statement, and nothing else, is unconfirmed",

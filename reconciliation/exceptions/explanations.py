@@ -51,10 +51,8 @@ def of_transaction(
         return f"{sentence} The requested action waits for approval by a second person."
     if latest_return is None:
         return sentence
-    return (
-        f"{sentence} "
-        f"{_of_manual_return(latest_return) if movement.kind == BankTransactionKind.REVERSAL else _of_return(latest_return)}"
-    )
+    of_return = _of_manual_return if movement.kind == BankTransactionKind.REVERSAL else _of_return
+    return f"{sentence} {of_return(latest_return)}"
 
 
 def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> str:

@@ -55,8 +55,8 @@ class StatementAdmin(ReadOnlyAdmin):
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
-        "id", "file_name", "bank", "file_sha256", "actor", "request_id", "created_at", "completed_at", "progress",
-        "results", "problems",
+        "id", "file_name", "bank", "file_sha256", "actor", "request_id", "created_at", "completed_at",
+        "progress", "results", "problems",
     ]  # fmt: skip
 
     def get_urls(self) -> list[URLPattern]:
@@ -151,8 +151,8 @@ class StatementLineAdmin(ReadOnlyAdmin):
     list_select_related = ["statement", "movement"]
     search_fields = ["=movement__id", "=statement__id"]
     fields = [
-        "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "amount_in_baht", "paid_at", "result",
-        "error", "movement", "text",
+        "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "amount_in_baht",
+        "paid_at", "result", "error", "movement", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
 

@@ -342,8 +342,9 @@ def test_refused_access_token_is_renewed_once(bank: FakeBbl) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        response("211"), response("210"), response("888"), response(""), Reply(500, body=b'{"responseCode": "000"}'),
-        Reply(429, body=b"{}"), Reply(body=b"<html>"), Reply(closes=True),
+        response("211"), response("210"), response("888"), response(""),
+        Reply(500, body=b'{"responseCode": "000"}'), Reply(429, body=b"{}"),
+        Reply(body=b"<html>"), Reply(closes=True),
     ],
 )  # fmt: skip
 def test_failed_inquiry_is_not_taken_as_unpaid(bank: FakeBbl, reply: Reply) -> None:

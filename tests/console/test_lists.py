@@ -24,8 +24,9 @@ from tests.console.query_plans import unbounded
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
-    "console_loginthrottle", "reconciliation_bankratelimit", "reconciliation_backoff", "reconciliation_scancursor", "reconciliation_statement",
-    "reconciliation_reconciliationexception", "ledger_account", "transactions_transactioncount", "transfers_circuitbreaker",
+    "console_loginthrottle", "reconciliation_bankratelimit", "reconciliation_backoff",
+    "reconciliation_scancursor", "reconciliation_statement", "reconciliation_reconciliationexception",
+    "ledger_account", "transactions_transactioncount", "transfers_circuitbreaker",
     "transfers_transfercontradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
 })  # fmt: skip
 LISTS = {

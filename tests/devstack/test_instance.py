@@ -72,6 +72,9 @@ def test_settings_of_the_instance_yield_to_the_environment(
 
 
 def test_blocked_output_does_not_block_instance() -> None:
-    program = f"from config.devstack.output import print_line\nfor _ in range({LINES}): print_line('web', 'x' * 100)"
+    program = (
+        "from config.devstack.output import print_line\n"
+        f"for _ in range({LINES}): print_line('web', 'x' * 100)"
+    )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:
         assert unread.wait(60) == 0

@@ -78,7 +78,7 @@ def books(noon: datetime) -> Books:
 
 
 def held(code: str) -> int:
-    """What the account holds by its entries; by `rolled_up_balance` and what is pending it must be the same."""
+    """The balance by entries; by `rolled_up_balance` and pending entries it must be the same."""
     found: int = Entry.objects.filter(account_id=code).aggregate(sum=Sum("amount", default=0))["sum"]
     waiting = PendingEntry.objects.filter(account_id=code).aggregate(sum=Sum("amount", default=0))["sum"]
     assert Account.objects.get(pk=code).rolled_up_balance + waiting == found

@@ -304,7 +304,8 @@ def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
 
 
 SCENARIOS = [
-    accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, credit_returned_refund, reverse, reverse_more_than_balance, reverse_after_refund,
+    accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, credit_returned_refund,
+    reverse, reverse_more_than_balance, reverse_after_refund,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     write_off, reopen, take_back_by_order, begin_to_send_back,
     report_by_statement, contradict, charge_another_amount, merge_duplicates,

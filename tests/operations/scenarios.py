@@ -228,6 +228,7 @@ def _ask_whether_orders_never_arrived(counter: RefundShop, serving: Serving) -> 
 
 
 SCENARIOS = [
-    pay, wait, decline, expire, report_late, pay_with_exceptions, charge_cards, refund, fail_refund, begin_refunds,
-    return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal, *exception_scenarios.SCENARIOS,
+    pay, wait, decline, expire, report_late, pay_with_exceptions, charge_cards, refund, fail_refund,
+    begin_refunds, return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal,
+    *exception_scenarios.SCENARIOS,
 ]  # fmt: skip

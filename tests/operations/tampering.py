@@ -108,7 +108,8 @@ TAMPERINGS = {
             SELECT min(id) FROM ledger_entry WHERE journal_id = (
                 SELECT min(id) FROM ledger_journal WHERE type = '{fact}'))"""
         for fact in (
-            "reversal", "debt_repaid", "held", "accepted", "sent_back", "written_off", "recovered", "confirmed",
+            "reversal", "debt_repaid", "held", "accepted", "sent_back", "written_off", "recovered",
+            "confirmed",
         )
     ],
     "each ended payment, and no other, has its transaction": [
@@ -231,7 +232,8 @@ TAMPERINGS = {
         "UPDATE refunds_refundreversal SET refunded_amount = refunded_amount - 1 WHERE refunded_amount > 0",
     ],
     "reversed money without a refund exceeds the refundable amount": [
-        "UPDATE refunds_refundreversal SET refunded_amount = refunded_amount - 1 WHERE refunded_amount = amount",
+        """UPDATE refunds_refundreversal SET refunded_amount = refunded_amount - 1
+           WHERE refunded_amount = amount""",
     ],
     "the resolution state of bank transactions matches their return": [
         ("UPDATE reconciliation_banktransaction SET resolution_state = 'sent_back' WHERE resolution_state = "

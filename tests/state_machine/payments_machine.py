@@ -71,7 +71,7 @@ class PaymentsMachine(RuleBasedStateMachine):
     def ask(
         self, path: str, body: dict[str, Any] | None = None, *, stored_statuses: Collection[int] = (200,)
     ) -> HttpResponse_:
-        """Post under a new key. stored_statuses: the statuses of answers that the service stores with the key."""
+        """Post under a new key. stored_statuses: statuses of answers that the service stores with the key."""
         self.keys += 1
         request_body = SentRequest(path, body, f"key {self.keys}")
         response = self.post(request_body)

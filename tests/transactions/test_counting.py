@@ -168,7 +168,8 @@ def test_bulk_insert_writes_one_count_delta_per_minute(merchant: Merchant, noon:
 ATTACKS = {
     "another tally": "UPDATE transactions_transactioncount SET count = count + 1",
     "a tally less": "DELETE FROM transactions_transactioncount",
-    "a tally more": """INSERT INTO transactions_transactioncount (merchant_id, bucket, starts_at, type, status, count)
+    "a count too many": """INSERT INTO transactions_transactioncount
+        (merchant_id, bucket, starts_at, type, status, count)
         SELECT merchant_id, 'month', '2020-01-01T00:00Z', type, status, 1 FROM transactions_transaction""",
     "no tallies": "TRUNCATE transactions_transactioncount",
     "a note more": """INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)

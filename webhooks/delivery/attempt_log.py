@@ -194,7 +194,7 @@ DELETE_SECONDS = 10.0
 
 
 def delete_old_attempts(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
-    """Delete what was attempted more than WEBHOOK_ATTEMPT_RETENTION_DAYS ago, the oldest first; returns how many.
+    """Delete attempts older than WEBHOOK_ATTEMPT_RETENTION_DAYS, the oldest first; returns how many.
 
     Ends when nothing is left or the time is up, after one batch at least. May run twice at once.
     """

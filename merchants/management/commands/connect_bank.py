@@ -96,7 +96,8 @@ def _example_credentials() -> str:
 def _credential_help() -> str:
     """What the credentials of each bank are."""
     lines = (
-        f"{name}: {', '.join(need.name for need in bank.credential_fields if need.default is None)}; and if they differ, "
+        f"{name}: {', '.join(need.name for need in bank.credential_fields if need.default is None)}; "
+        "and if they differ, "
         f"{', '.join(need.name for need in bank.credential_fields if need.default is not None)}."
         for name, bank in sorted(banks.LIVE_BANKS.items())
     )

@@ -1,4 +1,4 @@
-"""`python -m tests.flows.noisy_neighbours.client`: ask for a balance again and again; print how long each took.
+"""`python -m tests.flows.noisy_neighbours.client`: get a balance again and again; print how long each took.
 
 It is a process of its own, so that the threads of the client that misbehaves do not slow down the clock.
 Standard input is JSON: `base_url`, `secret_key`, `requests`. Standard output is a JSON list of seconds.

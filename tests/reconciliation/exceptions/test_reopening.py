@@ -177,7 +177,8 @@ def test_database_allows_one_reopening_of_a_resolved_exception(till: Till) -> No
         assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
     decide("dismiss", reversal)
     for deed, round, state in (
-        ("dismissed", 0, UNIQUE), ("written_off", 0, UNIQUE), ("written_off", 1, INTEGRITY), ("reopened", 2, INTEGRITY),
+        ("dismissed", 0, UNIQUE), ("written_off", 0, UNIQUE), ("written_off", 1, INTEGRITY),
+        ("reopened", 2, INTEGRITY),
     ):  # fmt: skip
         assert sqlstate(ACT, reversal.id, deed, round) == state, (deed, round)
     decide("reopen", reversal)
