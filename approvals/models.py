@@ -7,6 +7,7 @@ from django.db.models import F, Q, Sum
 
 from core import triggers, vault
 from core.columns import PublicId, PublicIdKey
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 
 __all__ = ["Approval", "ApprovalKind", "ApprovalReason", "ApprovalStatus", "PayoutAccount", "PayoutPolicy"]
@@ -39,11 +40,6 @@ class ApprovalStatus(models.TextChoices):
     CANCELED = "canceled"  # whatever asked for it was canceled, or is not possible any more
 
 
-TRANSITIONS = {
-    ApprovalStatus.WAITING: {ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.CANCELED}
-}
-
-
 class ApprovalReason(models.TextChoices):
     """Why a second person is needed."""
 
@@ -73,11 +69,15 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return counted.aggregate(satang=Sum("amount"))["satang"] or 0
 
 
-class Approval(models.Model):
+class Approval(StateMachine):
     """The decision about one item of outgoing money. Each item has one, also if it is within the limits.
 
     Only `approvals.services` changes a row. A decided row never changes, and none is deleted.
     """
+
+    TRANSITIONS = {
+        ApprovalStatus.WAITING: {ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.CANCELED}
+    }
 
     id = PublicIdKey()
     kind = models.CharField(max_length=14, choices=ApprovalKind.choices)
@@ -113,7 +113,7 @@ class Approval(models.Model):
             triggers.initial(
                 "status", [ApprovalStatus.WAITING, ApprovalStatus.WITHIN_LIMITS], noun="an approval"
             ),
-            triggers.Transitions("status", TRANSITIONS, noun="an approval"),
+            triggers.Transitions(),
             triggers.Refuse(
                 "decided_once",
                 triggers.UPDATE,

@@ -164,13 +164,7 @@ def _issuer_of(actor: str) -> str:
 
 
 def _close(approval: Approval, target: ApprovalStatus, actor: str, note: str, now: datetime) -> None:
-    approval.status, approval.decided_by, approval.decided_at, approval.decision_note = (
-        target,
-        actor,
-        now,
-        note,
-    )
-    approval.save(update_fields=["status", "decided_by", "decided_at", "decision_note"])
+    approval.transition(target, decided_by=actor, decided_at=now, decision_note=note)
 
 
 def _approval_reason(item: OutgoingMoney, now: datetime) -> ApprovalReason:

@@ -4,10 +4,11 @@
 `.sql` files of their app.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import pgtrigger
+from django.apps import apps
 from django.db import models
 from pgtrigger import compiler
 
@@ -116,24 +117,31 @@ class ReadOnly(Refuse):
 
 
 class Transitions(Refuse):
-    """A state changes only as the table says: from each state to those that may follow it."""
+    """The state of a `core.state_machines.StateMachine` changes only as its TRANSITIONS say."""
 
-    def __init__(self, field: str, table: Mapping[Any, Collection[Any]], *, noun: str) -> None:
-        self.pairs = [(str(old), str(new)) for old, targets in table.items() for new in sorted(targets)]
-        self.field, self.noun = field, noun
-        allowed = ", ".join(f"('{old}', '{new}')" for old, new in self.pairs)
-        super().__init__(
-            f"{field}_transitions",
-            UPDATE,
-            "",
-            condition=f"OLD.{field} <> NEW.{field} AND (OLD.{field}, NEW.{field}) NOT IN ({allowed})",
+    def __init__(self) -> None:
+        super().__init__("transitions", UPDATE, "")
+
+    def get_condition(self, model: Any) -> pgtrigger.Condition:
+        machine = self._machine(model)
+        field, table = machine.STATE_FIELD, machine.TRANSITIONS
+        pairs = [(str(old), str(new)) for old, targets in table.items() for new in sorted(targets)]
+        allowed = ", ".join(f"('{old}', '{new}')" for old, new in pairs)
+        return pgtrigger.Condition(
+            f"(OLD.{field} <> NEW.{field} AND (OLD.{field}, NEW.{field}) NOT IN ({allowed}))"
         )
 
     def get_func(self, model: Any) -> str:
+        field, name = self._machine(model).STATE_FIELD, model._meta.verbose_name
         return (
-            f"RAISE EXCEPTION '{self.noun} cannot change from % to %', OLD.{self.field}, NEW.{self.field} "
+            f"RAISE EXCEPTION '{name} cannot change from % to %', OLD.{field}, NEW.{field} "
             f"USING ERRCODE = '{self.error}';"
         )
+
+    @staticmethod
+    def _machine(model: Any) -> Any:
+        """The class of the model. `makemigrations` compiles triggers for a copy that has only its fields."""
+        return apps.get_model(model._meta.label)
 
 
 def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:

@@ -1,12 +1,10 @@
 """A card payment's charge at its acquirer, and how far the asking has come."""
 
-from datetime import datetime
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
 from core import triggers
+from core.state_machines import StateMachine
 
 
 class ChargeState(models.TextChoices):
@@ -29,14 +27,16 @@ class ChargeOutcome(models.TextChoices):
 
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
-CHARGE_TRANSITIONS = {
-    ChargeState.SUBMITTED: {ChargeState.PENDING, ChargeState.COMPLETED, ChargeState.REFUSED},
-    ChargeState.PENDING: {ChargeState.COMPLETED},
-}
 
 
-class CardCharge(models.Model):
+class CardCharge(StateMachine):
     """Written before the acquirer is called, so that a charge cannot be lost. The token is never stored."""
+
+    TRANSITIONS = {
+        ChargeState.SUBMITTED: {ChargeState.PENDING, ChargeState.COMPLETED, ChargeState.REFUSED},
+        ChargeState.PENDING: {ChargeState.COMPLETED},
+    }
+    STATE_FIELD = "state"
 
     payment = models.OneToOneField(
         "payments.Payment",
@@ -73,7 +73,7 @@ class CardCharge(models.Model):
                 fields=["payment", "acquirer", "created_at", "actor", "request_id"],
             ),
             triggers.set_once("charge_id", "a charge keeps the id of its acquirer", is_text=True),
-            triggers.Transitions("state", CHARGE_TRANSITIONS, noun="a charge"),
+            triggers.Transitions(),
         ]
         indexes = [
             models.Index(
@@ -99,16 +99,6 @@ class CardCharge(models.Model):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
-
-    def set_state(self, state: ChargeState, **fields: Any) -> None:
-        """Change the state. The caller holds the row lock; the database refuses what makes no sense."""
-        self.state = state
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.save(update_fields=["state", *fields])
-
-    def end(self, state: ChargeState, now: datetime) -> None:
-        self.set_state(state, completed_at=now)
 
 
 class ChargeAnswer(models.Model):

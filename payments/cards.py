@@ -197,29 +197,32 @@ def _succeed(payment: Payment, charge: CardCharge, said: ChargeResult, now: date
     source = accounts.acquirer(charge.acquirer)
     paid_at = clock.to_millisecond(said.paid_at or now)
     payments.succeed(payment, paid_at=paid_at, payer=Payer(), source=source, now=now)
-    charge.end(ChargeState.COMPLETED, now)
+    charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 
 def _fail(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     _store_details(payment, charge, said)
     payments.fail(payment, failure_code=said.failure_code or "processing_error", now=now)
-    charge.end(ChargeState.COMPLETED, now)
+    charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 
 def _discard(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     """The token is not good, so nothing was tried: there was no payment, and the merchant's retry is new."""
     if charge.state != ChargeState.SUBMITTED:  # the call was so slow that an inquiry has told of a payment
         return _fail(payment, charge, ChargeResult("not_sent"), now)
-    charge.end(ChargeState.REFUSED, now)
+    charge.transition(ChargeState.REFUSED, completed_at=now)
     payment.delete()
     return None
 
 
 def _keep_pending(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     _store_details(payment, charge, said)
+    due_at = now + _inquiry_delay(payment, charge, now)
     if charge.state == ChargeState.SUBMITTED:
         payments.publish_pending(payment, now=now)
-    charge.set_state(ChargeState.PENDING, due_at=now + _inquiry_delay(payment, charge, now))
+        charge.transition(ChargeState.PENDING, due_at=due_at)
+    else:
+        charge.set_fields(due_at=due_at)
 
 
 def _inquiry_delay(payment: Payment, charge: CardCharge, now: datetime) -> timedelta:

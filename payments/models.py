@@ -1,7 +1,6 @@
 """A payment, what may become of it, and its status by the clock."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -9,13 +8,14 @@ from django.db.models.functions import Coalesce
 
 from core import ids, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState
 from payments.errors import PaymentNotFound
 
 __all__ = [
-    "TRANSITIONS", "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "IllegalTransition",
-    "Payment", "PaymentException", "PaymentQuerySet", "PaymentStatus",
+    "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "Payment",
+    "PaymentException", "PaymentQuerySet", "PaymentStatus",
 ]  # fmt: skip
 
 
@@ -27,18 +27,7 @@ class PaymentStatus(models.TextChoices):
     REFUNDED = "refunded"  # all of it went back
 
 
-TRANSITIONS = {
-    PaymentStatus.PENDING: {PaymentStatus.SUCCEEDED, PaymentStatus.FAILED, PaymentStatus.EXPIRED},
-    PaymentStatus.EXPIRED: {PaymentStatus.SUCCEEDED},  # the bank's word may come after the clock's
-    PaymentStatus.SUCCEEDED: {PaymentStatus.REFUNDED},
-}
-
-
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
-
-
-class IllegalTransition(Exception):
-    """A payment cannot go from where it is to where it was sent."""
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
@@ -63,8 +52,14 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(status=PaymentStatus.PENDING, expires_at__lte=now)
 
 
-class Payment(models.Model):
+class Payment(StateMachine):
     """Money a merchant asked for. Amounts are satang; only `payments.services` changes a row."""
+
+    TRANSITIONS = {
+        PaymentStatus.PENDING: {PaymentStatus.SUCCEEDED, PaymentStatus.FAILED, PaymentStatus.EXPIRED},
+        PaymentStatus.EXPIRED: {PaymentStatus.SUCCEEDED},  # the bank may report the money after the expiry
+        PaymentStatus.SUCCEEDED: {PaymentStatus.REFUNDED},
+    }
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -123,7 +118,7 @@ class Payment(models.Model):
                 "what was asked for never changes",
                 fields=["id", "merchant", "amount", "currency", "created_at", "qr_code_id"],
             ),
-            triggers.Transitions("status", TRANSITIONS, noun="a payment"),
+            triggers.Transitions(),
         ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
@@ -176,19 +171,6 @@ class Payment(models.Model):
     def refundable_amount(self) -> int:
         """Satang of which no refund has been made or is under way."""
         return self.received - self.amount_refunded - self.amount_refunding
-
-    def transition(self, target: PaymentStatus, **fields: Any) -> None:
-        """Change status, or raise IllegalTransition. The caller holds the row lock."""
-        self.save(update_fields=self.apply_transition(target, **fields))
-
-    def apply_transition(self, target: PaymentStatus, **fields: Any) -> list[str]:
-        """The same, but for saving: returns the names of the fields that changed."""
-        if target not in TRANSITIONS.get(PaymentStatus(self.status), set()):
-            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
-        self.status = target
-        for name, value in fields.items():
-            setattr(self, name, value)
-        return ["status", *fields]
 
     @property
     def client_bank_account(self) -> str | None:

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from core import money, rows, vault
+from core.state_machines import transition_all
 from ledger.bulk import Credit
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
 from payments.models import Payment, PaymentStatus
@@ -92,12 +93,9 @@ def add_payer_details(payment: Payment, payer: Payer) -> None:
 
 def succeed_all(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
     """What `succeed` does to each, by a few statements; `source` is a bank's. The caller holds all locks."""
-    changed: list[str] = []
-    for each in paid:
-        fields = _success_fields(each.payment, each.paid_at, each.payer, now)
-        changed = each.payment.apply_transition(PaymentStatus.SUCCEEDED, **fields)
+    changes = [(each.payment, _success_fields(each.payment, each.paid_at, each.payer, now)) for each in paid]
+    transition_all(changes, PaymentStatus.SUCCEEDED)
     payments = [each.payment for each in paid]
-    rows.update_rows(payments, changed)
     credits = [
         Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
         for each in paid
@@ -186,11 +184,9 @@ def expire_due(*, now: datetime, batch: int = EXPIRY_BATCH) -> int:
 def _expire_batch(now: datetime, batch: int) -> int:
     due = Payment.objects.overdue(now).order_by("expires_at")
     payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
-    Payment.objects.filter(pk__in=[payment.pk for payment in payments]).update(
-        status=PaymentStatus.EXPIRED, updated_at=F("expires_at")
+    transition_all(
+        [(payment, {"updated_at": payment.expires_at}) for payment in payments], PaymentStatus.EXPIRED
     )
-    for payment in payments:
-        payment.status = PaymentStatus.EXPIRED
     if settings.EXPIRY_EVENTS:
         events.publish_many([_event(payment, "payment.failed", now) for payment in payments])
     return len(payments)

@@ -20,10 +20,8 @@ from reconciliation.inquiries.models import (
 )
 from reconciliation.matching.models import (
     HELD_RESULTS,
-    RESOLUTION_TRANSITIONS,
     BankTransaction,
     BankTransactionKind,
-    IllegalTransition,
     MatchResult,
     ReportSource,
     ResolutionState,
@@ -35,7 +33,6 @@ from reconciliation.statements.models import LineResult, Statement, StatementLin
 __all__ = [
     "HELD_RESULTS",
     "MAX_COUNTED",
-    "RESOLUTION_TRANSITIONS",
     "Backoff",
     "BankNotification",
     "BankRateLimit",
@@ -43,7 +40,6 @@ __all__ = [
     "BankTransactionKind",
     "ConfirmationInquiry",
     "ExceptionReason",
-    "IllegalTransition",
     "Inquiry",
     "InquiryAnswer",
     "InquiryOutcome",

@@ -1,12 +1,11 @@
 """Money that goes back to whoever paid: what was asked, and how far it has come."""
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
 from core import triggers
 from core.columns import PublicIdKey, RawJson
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.models import Payment
 from transactions.models import Transaction
@@ -33,11 +32,6 @@ class RefundReason(models.TextChoices):
 
 
 REJECTED_BY_STAFF = "rejected_by_staff"
-TRANSITIONS = {RefundStatus.PENDING: {RefundStatus.COMPLETED, RefundStatus.FAILED, RefundStatus.CANCELED}}
-
-
-class IllegalTransition(Exception):
-    """A refund cannot go from where it is to where it was sent."""
 
 
 class RefundReversal(models.Model):
@@ -90,8 +84,10 @@ class RefundQuerySet(models.QuerySet["Refund"]):
         return self.select_for_update(no_key=True).get(pk=refund_id)
 
 
-class Refund(models.Model):
+class Refund(StateMachine):
     """Satang that go back. The account they go to is known to the transfer of the same id alone."""
+
+    TRANSITIONS = {RefundStatus.PENDING: {RefundStatus.COMPLETED, RefundStatus.FAILED, RefundStatus.CANCELED}}
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -174,7 +170,7 @@ class Refund(models.Model):
                 "a refund that is approved does not wait again",
                 condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> ''",
             ),
-            triggers.Transitions("status", TRANSITIONS, noun="a refund"),
+            triggers.Transitions(),
             triggers.Refuse(
                 "final",
                 triggers.UPDATE,
@@ -232,15 +228,3 @@ class Refund(models.Model):
         if self.status != RefundStatus.PENDING:
             return None
         return RefundPendingReason.PROCESSING if self.route else RefundPendingReason.AWAITING_DESTINATION
-
-    def transition(self, target: RefundStatus, **fields: Any) -> None:
-        """Change status, or raise IllegalTransition. The caller holds the row lock."""
-        if target not in TRANSITIONS.get(RefundStatus(self.status), set()):
-            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
-        self.set_fields(status=target, **fields)
-
-    def set_fields(self, **fields: Any) -> None:
-        """Change these columns and no other. The caller holds the row lock."""
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.save(update_fields=list(fields))

@@ -5,12 +5,12 @@ from django.db.models import Q
 
 from core import triggers
 from core.columns import PublicId, PublicIdKey
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 
 __all__ = [
     "CountBucket",
     "CountDelta",
-    "IllegalTransition",
     "Transaction",
     "TransactionCount",
     "TransactionStatus",
@@ -31,18 +31,13 @@ class TransactionStatus(models.TextChoices):
     REFUNDED = "refunded"
 
 
-TRANSITIONS = {
-    TransactionStatus.PENDING: {TransactionStatus.SUCCEEDED, TransactionStatus.FAILED},
-    TransactionStatus.SUCCEEDED: {TransactionStatus.REFUNDED},
-}
-
-
-class IllegalTransition(Exception):
-    """There is no row of the history that could become what it was asked to become."""
-
-
-class Transaction(models.Model):
+class Transaction(StateMachine):
     """Amounts are satang, negative for refunds. Names its payment by id: a journal does not ask back."""
+
+    TRANSITIONS = {
+        TransactionStatus.PENDING: {TransactionStatus.SUCCEEDED, TransactionStatus.FAILED},
+        TransactionStatus.SUCCEEDED: {TransactionStatus.REFUNDED},
+    }
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -58,7 +53,7 @@ class Transaction(models.Model):
         triggers = [
             triggers.keep_rows("a transaction is never deleted"),
             triggers.ReadOnly("a transaction changes only its status", exclude=["status"], is_forbidden=True),
-            triggers.Transitions("status", TRANSITIONS, noun="a transaction"),
+            triggers.Transitions(),
         ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="transaction_newest_first"),

@@ -6,10 +6,11 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from core import ids, rows
+from core.state_machines import IllegalTransition, transition_where
 from ledger import bulk
 from ledger import services as ledger
 from ledger.models import JournalType
-from transactions.models import IllegalTransition, Transaction, TransactionStatus, TransactionType
+from transactions.models import Transaction, TransactionStatus, TransactionType
 
 
 def record_payment(
@@ -101,22 +102,21 @@ def complete_refund(*, refund_id: str, status: TransactionStatus) -> None:
 
     Raises IllegalTransition where it ended before, or never began.
     """
-    _set_status(
-        refund_id, Transaction.objects.filter(refund_id=refund_id, status=TransactionStatus.PENDING), status
-    )
+    refund = Transaction.objects.filter(refund_id=refund_id)
+    _transition(refund_id, refund, TransactionStatus.PENDING, status)
 
 
 def mark_refunded(*, payment_id: str) -> None:
     """All of the payment went back. Raises IllegalTransition where it had, or where nothing was paid."""
-    paid = Transaction.objects.filter(
-        payment_id=payment_id, type=TransactionType.PAYMENT, status=TransactionStatus.SUCCEEDED
-    )
-    _set_status(payment_id, paid, TransactionStatus.REFUNDED)
+    payment = Transaction.objects.filter(payment_id=payment_id, type=TransactionType.PAYMENT)
+    _transition(payment_id, payment, TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED)
 
 
-def _set_status(subject_id: str, row: QuerySet[Transaction], status: TransactionStatus) -> None:
-    if row.update(status=status) != 1:
-        raise IllegalTransition(f"{subject_id}: no row that becomes {status}")
+def _transition(
+    subject_id: str, row: QuerySet[Transaction], source: TransactionStatus, target: TransactionStatus
+) -> None:
+    if transition_where(row, source, target) != 1:
+        raise IllegalTransition(f"{subject_id}: no row changes from '{source}' to '{target}'")
 
 
 def _record(row: Transaction) -> Transaction:

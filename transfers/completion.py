@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from banks import ResultStatus, TransferPurpose, TransferResult
+from core.state_machines import transition_where
 from transfers import circuit_breakers, contradictions, history, schedule
 from transfers.errors import NotOverdue, NotSucceeded
 from transfers.models import Transfer, TransferEventType, TransferState
@@ -205,9 +206,11 @@ def _apply(
 @transaction.atomic
 def _requeue(transfer: Transfer, now: datetime) -> None:
     """It surely never reached the bank, and nobody asked there in the meantime: it may be sent again."""
-    untouched = Transfer.objects.filter(pk=transfer.id, state=TransferState.SUBMITTED, inquiries=0)
+    uninquired = Transfer.objects.filter(pk=transfer.id, inquiries=0)
     due_at = now + schedule.resend_delay(now - transfer.created_at)
-    if untouched.update(state=TransferState.QUEUED, due_at=due_at, lease_until=None):
+    if transition_where(
+        uninquired, TransferState.SUBMITTED, TransferState.QUEUED, due_at=due_at, lease_until=None
+    ):
         history.record_event(transfer.id, TransferEventType.NOT_SENT, at=now)
 
 

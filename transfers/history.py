@@ -8,8 +8,8 @@ from transfers.models import Transfer, TransferEvent, TransferEventType, Transfe
 
 
 def transition(transfer: Transfer, target: TransferState, *, at: datetime, **fields: Any) -> None:
-    """Change state and tell of it, in the caller's transaction. Raises IllegalTransition."""
-    transfer.transition(target, **fields)
+    """Change the state, end the lease and record the event. Raises IllegalTransition."""
+    transfer.transition(target, **({"lease_until": None} | fields))
     record_event(transfer.id, TransferEventType(target), at=at)
 
 

@@ -1,7 +1,6 @@
 """Orders to send money out, and how far each has come. PostgreSQL is the queue."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db import connection, models
 from django.db.models import OuterRef, Q, Subquery
@@ -9,6 +8,7 @@ from django.db.models import OuterRef, Q, Subquery
 from banks import TransferOrder, TransferPurpose
 from core import triggers, vault
 from core.columns import PublicId, PublicIdKey
+from core.state_machines import StateMachine
 
 
 class TransferState(models.TextChoices):
@@ -25,13 +25,6 @@ OPEN_STATES = (TransferState.QUEUED, TransferState.SUBMITTED)
 CANCELABLE_STATES = (TransferState.HELD, TransferState.QUEUED)
 UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
 UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
-# Kept by the database too. Back to queued only if the bank surely never heard of it and was never asked.
-TRANSITIONS = {
-    TransferState.HELD: {TransferState.QUEUED, TransferState.CANCELED},
-    TransferState.QUEUED: {TransferState.SUBMITTED, TransferState.CANCELED},
-    TransferState.SUBMITTED: {TransferState.SUCCEEDED, TransferState.FAILED, TransferState.QUEUED},
-    TransferState.SUCCEEDED: {TransferState.RETURNED},
-}
 
 
 _DUE_ROUTES = """
@@ -50,10 +43,6 @@ SELECT route FROM known WHERE EXISTS (
       AND t.due_at <= %(now)s
 )
 """
-
-
-class IllegalTransition(Exception):
-    """A transfer cannot go from where it is to where it was sent."""
 
 
 class TransferQuerySet(models.QuerySet["Transfer"]):
@@ -82,8 +71,17 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
         return self.select_for_update(no_key=True).get(pk=order_id)
 
 
-class Transfer(models.Model):
+class Transfer(StateMachine):
     """Money of a refund, a withdrawal or a return on its way out; only `transfers` changes a row."""
+
+    TRANSITIONS = {
+        TransferState.HELD: {TransferState.QUEUED, TransferState.CANCELED},
+        TransferState.QUEUED: {TransferState.SUBMITTED, TransferState.CANCELED},
+        # Back to queued only if the bank surely has no order and was never asked about it.
+        TransferState.SUBMITTED: {TransferState.SUCCEEDED, TransferState.FAILED, TransferState.QUEUED},
+        TransferState.SUCCEEDED: {TransferState.RETURNED},
+    }
+    STATE_FIELD = "state"
 
     id = PublicIdKey(help_text="Of the refund, withdrawal or return; the bank knows the order by it.")
     purpose = models.CharField(
@@ -133,7 +131,7 @@ class Transfer(models.Model):
                     "merchant_id",
                 ],
             ),
-            triggers.Transitions("state", TRANSITIONS, noun="a transfer"),
+            triggers.Transitions(),
             # An inquiry means that the bank may have the order.
             triggers.Refuse(
                 "inquired_is_not_sent_again",
@@ -200,15 +198,6 @@ class Transfer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.state}"
-
-    def transition(self, target: TransferState, **fields: Any) -> None:
-        """Change state and end the lease, or raise IllegalTransition. The caller holds the row lock."""
-        if target not in TRANSITIONS.get(TransferState(self.state), set()):
-            raise IllegalTransition(f"{self.id}: {self.state} to {target}")
-        fields = {"lease_until": None} | fields | {"state": target}
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.save(update_fields=list(fields))
 
     @property
     def account(self) -> str:

@@ -1,13 +1,13 @@
 """A withdrawal, and what may become of it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
 from core import triggers, vault
 from core.columns import PublicIdKey, RawJson
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
 
@@ -24,21 +24,8 @@ class WithdrawalPendingReason(models.TextChoices):
     NEGATIVE_BALANCE = "negative_balance"  # held: nothing is submitted while its merchant owes
 
 
-TRANSITIONS = {
-    WithdrawalStatus.PENDING: {
-        WithdrawalStatus.PROCESSING,
-        WithdrawalStatus.CANCELED,
-        WithdrawalStatus.FAILED,
-    },  # failed: rejected by staff
-    WithdrawalStatus.PROCESSING: {WithdrawalStatus.SUCCEEDED, WithdrawalStatus.FAILED},
-    WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # banks send back what they cannot book
-}
 REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
 BANK_UNREACHABLE = "bank_unreachable"
-
-
-class IllegalTransition(Exception):
-    """A withdrawal cannot go from where it is to where it was sent."""
 
 
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
@@ -57,8 +44,19 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
             raise WithdrawalNotFound(id=withdrawal_id) from None
 
 
-class Withdrawal(models.Model):
+class Withdrawal(StateMachine):
     """Money a merchant takes out. Amounts are satang; only `withdrawals` changes a row."""
+
+    TRANSITIONS = {
+        # Failed without being sent: staff rejected it.
+        WithdrawalStatus.PENDING: {
+            WithdrawalStatus.PROCESSING,
+            WithdrawalStatus.CANCELED,
+            WithdrawalStatus.FAILED,
+        },
+        WithdrawalStatus.PROCESSING: {WithdrawalStatus.SUCCEEDED, WithdrawalStatus.FAILED},
+        WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # a bank sends back what it cannot book
+    }
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -113,7 +111,7 @@ class Withdrawal(models.Model):
                 "a withdrawal that is approved does not wait again",
                 condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval",
             ),
-            triggers.Transitions("status", TRANSITIONS, noun="a withdrawal"),
+            triggers.Transitions(),
         ]
         permissions = [
             ("cancel_withdrawal", "Can cancel withdrawals"),
@@ -167,18 +165,6 @@ class Withdrawal(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
-
-    def transition(self, target: WithdrawalStatus, **fields: Any) -> None:
-        """Change status, or raise IllegalTransition. The caller holds the row lock."""
-        if target not in TRANSITIONS.get(WithdrawalStatus(self.status), set()):
-            raise IllegalTransition(f"{self.id}: {self.status} to {target}")
-        self.set_fields(status=target, **fields)
-
-    def set_fields(self, **fields: Any) -> None:
-        """Write fields down. The caller holds the row lock."""
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.save(update_fields=list(fields))
 
     @property
     def account(self) -> str:

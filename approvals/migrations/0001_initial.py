@@ -305,13 +305,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="approval",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('waiting', 'approved'), ('waiting', 'canceled'), ('waiting', 'rejected')))",
-                    func="RAISE EXCEPTION 'an approval cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="c1c0e1eae66b40c01846b24c6bf5a2b6fba84f23",
+                    func="RAISE EXCEPTION 'approval cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="6bfd0f297b2b34568cf0368349f460be85edf01a",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_93950",
+                    pgid="pgtrigger_transitions_1c824",
                     table="approvals_approval",
                     when="BEFORE",
                 ),

@@ -359,13 +359,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="cardcharge",
             trigger=pgtrigger.compiler.Trigger(
-                name="state_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('submitted', 'completed'), ('submitted', 'pending'), ('submitted', 'refused'), ('pending', 'completed')))",
-                    func="RAISE EXCEPTION 'a charge cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
-                    hash="87544d8dc473dd9d9fa8aa09d85e40a1ee8d51fd",
+                    func="RAISE EXCEPTION 'card charge cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
+                    hash="d7abae27fb91785ce7f15dae21761a5d857e25c3",
                     operation="UPDATE",
-                    pgid="pgtrigger_state_transitions_ec565",
+                    pgid="pgtrigger_transitions_513d9",
                     table="payments_cardcharge",
                     when="BEFORE",
                 ),
@@ -528,13 +528,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="payment",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'expired'), ('pending', 'failed'), ('pending', 'succeeded'), ('expired', 'succeeded'), ('succeeded', 'refunded')))",
-                    func="RAISE EXCEPTION 'a payment cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="b3a35bd0ffbb420a04af44d992217fa2fa5b00e0",
+                    func="RAISE EXCEPTION 'payment cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="22dff23bd2b05c1a65b471f0bb5718ad6ba73d70",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_f84a7",
+                    pgid="pgtrigger_transitions_3e647",
                     table="payments_payment",
                     when="BEFORE",
                 ),

@@ -34,7 +34,7 @@ class _ReturnHandler:
         movement, payer_return = return_completion.lock(approval.subject_id)
         if not payer_return.is_manual:
             transfers.cancel(payer_return.id, now=now)
-        returns.set_status(payer_return, ReturnStatus.CANCELED)
+        payer_return.transition(ReturnStatus.CANCELED)
         return_completion.reopen(movement, now)
 
 

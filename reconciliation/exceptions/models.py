@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from core import triggers
 from core.columns import PublicId, PublicIdKey
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 from reconciliation.matching.models import BankTransaction, MatchResult
 from reconciliation.notifications.models import NotificationResult
@@ -109,16 +110,13 @@ class ReturnStatus(models.TextChoices):
     CANCELED = "canceled"  # before it was submitted to the bank
 
 
-RETURN_TRANSITIONS = {
-    ReturnStatus.PENDING: {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED}
-}
-
-
-class Return(models.Model):
+class Return(StateMachine):
     """Money of a bank transaction that goes back to the payer. The order to the bank has the same id.
 
     After a failed return the bank transaction is an exception again, and staff can make another return.
     """
+
+    TRANSITIONS = {ReturnStatus.PENDING: {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED}}
 
     id = PublicIdKey()
     movement = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
@@ -142,7 +140,7 @@ class Return(models.Model):
                 exclude=["status", "bank_reference", "failure_code", "completed_at", "returned_at"],
                 is_forbidden=True,
             ),
-            triggers.Transitions("status", RETURN_TRANSITIONS, noun="a return"),
+            triggers.Transitions(),
             triggers.set_once("returned_at", "a return keeps when its money came back"),
             triggers.Refuse(
                 "final",

@@ -73,22 +73,20 @@ def lock(order_id: str) -> tuple[BankTransaction, Return]:
 
 
 def _complete(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
-    returns.set_status(
-        payer_return, ReturnStatus.COMPLETED, bank_reference=result.reference, completed_at=now
-    )
+    payer_return.transition(ReturnStatus.COMPLETED, bank_reference=result.reference, completed_at=now)
     movement.resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
 
 def _fail(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
     """It never left: it waits again."""
-    returns.set_status(payer_return, ReturnStatus.FAILED, failure_code=result.failure_code)
+    payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)
     reopen(movement, now)
 
 
 def _money_came_back(movement: BankTransaction, payer_return: Return, now: datetime) -> None:
     """It arrived and came back to us: it waits again."""
-    returns.set_status(payer_return, ReturnStatus(payer_return.status), returned_at=now)
+    payer_return.set_fields(returned_at=now)
     ledger.hold(subject_id=payer_return.id, amount=payer_return.amount, source=payer_return.route, now=now)
     log.warning("the money of return %s came back and waits for staff", payer_return.id)
     reopen(movement, now)

@@ -128,7 +128,7 @@ def record_manual_return(
 
 def complete_manual_return(movement: BankTransaction, payer_return: Return, *, now: datetime) -> None:
     """The caller holds the locks: bank transaction, return."""
-    set_status(payer_return, ReturnStatus.COMPLETED, completed_at=now)
+    payer_return.transition(ReturnStatus.COMPLETED, completed_at=now)
     movement.resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
@@ -148,15 +148,8 @@ def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
     except transfers.AlreadySubmitted:
         return False
     approvals.cancel(payer_return.id, now=now)
-    set_status(payer_return, ReturnStatus.CANCELED)
+    payer_return.transition(ReturnStatus.CANCELED)
     return True
-
-
-def set_status(payer_return: Return, status: ReturnStatus, **fields: object) -> None:
-    """What became of it. The caller holds the locks: bank transaction, return."""
-    for name, value in ({"status": status} | fields).items():
-        setattr(payer_return, name, value)
-    payer_return.save(update_fields=["status", *fields])
 
 
 def merchant_of_biller(movement: BankTransaction) -> Merchant | None:

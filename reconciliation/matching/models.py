@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from core import triggers, vault
 from core.columns import PublicIdKey
+from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.models import Payment
 
@@ -58,33 +59,7 @@ class ResolutionState(models.TextChoices):
     WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
 
 
-# A trigger enforces these too.
-RESOLUTION_TRANSITIONS = {
-    ResolutionState.OPEN: {
-        ResolutionState.ACCEPTED,
-        ResolutionState.ATTACHED,
-        ResolutionState.SENDING_BACK,
-        ResolutionState.SENT_BACK,
-        ResolutionState.TAKEN_BACK,
-        ResolutionState.MERGED,
-        ResolutionState.DISMISSED,
-        ResolutionState.WRITTEN_OFF,
-    },
-    ResolutionState.SENDING_BACK: {
-        ResolutionState.OPEN,
-        ResolutionState.SENT_BACK,
-        ResolutionState.TAKEN_BACK,
-    },
-    ResolutionState.SENT_BACK: {ResolutionState.OPEN},  # the return bounced
-    ResolutionState.MERGED: {ResolutionState.OPEN},  # there are two transactions after all
-    ResolutionState.DISMISSED: {ResolutionState.OPEN},  # the reversed credit was reported later
-    ResolutionState.WRITTEN_OFF: {ResolutionState.OPEN},  # it can be applied after all
-}
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
-
-
-class IllegalTransition(Exception):
-    """The transition between these resolution states is not allowed."""
 
 
 class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
@@ -108,12 +83,35 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.select_for_update(no_key=True).get(pk=movement_id)
 
 
-class BankTransaction(models.Model):
+class BankTransaction(StateMachine):
     """One movement on the collection account as a bank reports it. Unique by bank, its transaction id and
     kind.
 
     Variables and foreign keys call it a `movement`: `bank_transaction_id` is the id that the bank gave.
     """
+
+    TRANSITIONS = {
+        ResolutionState.OPEN: {
+            ResolutionState.ACCEPTED,
+            ResolutionState.ATTACHED,
+            ResolutionState.SENDING_BACK,
+            ResolutionState.SENT_BACK,
+            ResolutionState.TAKEN_BACK,
+            ResolutionState.MERGED,
+            ResolutionState.DISMISSED,
+            ResolutionState.WRITTEN_OFF,
+        },
+        ResolutionState.SENDING_BACK: {
+            ResolutionState.OPEN,
+            ResolutionState.SENT_BACK,
+            ResolutionState.TAKEN_BACK,
+        },
+        ResolutionState.SENT_BACK: {ResolutionState.OPEN},  # the return bounced
+        ResolutionState.MERGED: {ResolutionState.OPEN},  # there are two transactions after all
+        ResolutionState.DISMISSED: {ResolutionState.OPEN},  # the reversed credit was reported later
+        ResolutionState.WRITTEN_OFF: {ResolutionState.OPEN},  # it can be applied after all
+    }
+    STATE_FIELD = "resolution_state"
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
@@ -223,7 +221,7 @@ class BankTransaction(models.Model):
                     ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')
                 END) IS NOT TRUE""",
             ),
-            triggers.Transitions("resolution_state", RESOLUTION_TRANSITIONS, noun="a bank transaction"),
+            triggers.Transitions(),
             triggers.Refuse(
                 "keeps_its_payment",
                 triggers.UPDATE,
@@ -349,9 +347,4 @@ class BankTransaction(models.Model):
 
     def resolve(self, target: ResolutionState, *, now: datetime, **fields: Any) -> None:
         """Change the resolution state, or raise IllegalTransition. The caller holds the row lock."""
-        if target not in RESOLUTION_TRANSITIONS.get(ResolutionState(self.resolution_state), set()):
-            raise IllegalTransition(f"{self.id}: {self.resolution_state or 'open'} to {target or 'open'}")
-        fields |= {"resolution_state": target, "resolved_at": now if target else None}
-        for name, value in fields.items():
-            setattr(self, name, value)
-        self.save(update_fields=list(fields))
+        self.transition(target, resolved_at=now if target else None, **fields)

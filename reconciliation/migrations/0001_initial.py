@@ -1270,13 +1270,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="banktransaction",
             trigger=pgtrigger.compiler.Trigger(
-                name="resolution_state_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', '')))",
-                    func="RAISE EXCEPTION 'a bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';",
-                    hash="720c1933f8330160317ce0e95a6cf5728b4b02b1",
+                    func="RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';",
+                    hash="3e9688b0c3f7d75418a4daa7e496f30aaa3fedaf",
                     operation="UPDATE",
-                    pgid="pgtrigger_resolution_state_transitions_1efb4",
+                    pgid="pgtrigger_transitions_cd825",
                     table="reconciliation_banktransaction",
                     when="BEFORE",
                 ),
@@ -1590,13 +1590,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="return",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))",
-                    func="RAISE EXCEPTION 'a return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="357f4cac7b83813b0b565b87aaba0a547775de9d",
+                    func="RAISE EXCEPTION 'return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="cffcfbc8a341fe0a278cb4922b17fc8974fb466d",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_ed450",
+                    pgid="pgtrigger_transitions_f77bd",
                     table="reconciliation_return",
                     when="BEFORE",
                 ),

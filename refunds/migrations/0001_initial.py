@@ -400,13 +400,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="refund",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))",
-                    func="RAISE EXCEPTION 'a refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="43111c87e642968a4e261bab70aaf7461dc60a91",
+                    func="RAISE EXCEPTION 'refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="80a0e99e87d18ae9a79865118f9fa10b8c4bed19",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_52020",
+                    pgid="pgtrigger_transitions_aa007",
                     table="refunds_refund",
                     when="BEFORE",
                 ),

@@ -319,7 +319,7 @@ def test_pending_card_charges_are_counted_with_the_age_of_the_oldest(shop: Shop,
         at = NOW - minutes * MINUTE
         cards.store(cards.draft(merchant=shop.merchant, token_id="tok_test_visa", amount=100, now=at))
     assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (2, 300)
-    CardCharge.objects.order_by("created_at")[0].end(ChargeState.COMPLETED, NOW)
+    CardCharge.objects.order_by("created_at")[0].transition(ChargeState.COMPLETED, completed_at=NOW)
     assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (1, 60)
 
 

@@ -7,7 +7,8 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from core import clock
-from payments.models import TRANSITIONS, IllegalTransition, Payment, PaymentStatus
+from core.state_machines import IllegalTransition
+from payments.models import Payment, PaymentStatus
 from tests.factories import PaymentFactory
 
 PAIRS = list(product(PaymentStatus, PaymentStatus))
@@ -40,7 +41,7 @@ def update(payment: Payment, assignment: str) -> None:
 @pytest.mark.parametrize(("start", "target"), [pair for pair in PAIRS if pair[0] != pair[1]])
 def test_code_and_database_allow_the_same_transitions(start: PaymentStatus, target: PaymentStatus) -> None:
     payment = payment_in(start)
-    allowed = target in TRANSITIONS.get(start, set())
+    allowed = target in Payment.TRANSITIONS.get(start, set())
     completed = "now()" if target in COMPLETED else "NULL"
     assignment = f"status = '{target}', completed_at = {completed}"
     if target == PaymentStatus.REFUNDED:

@@ -8,10 +8,11 @@ import pytest
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
+from core.state_machines import IllegalTransition
 from ledger.models import Entry, Journal
 from payments.models import Payment
 from reconciliation.exceptions.order_completion import HANDLERS
-from refunds.models import TRANSITIONS, IllegalTransition, Refund, RefundStatus
+from refunds.models import Refund, RefundStatus
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, error_of, send_due_refunds
 from tests.transfers.builders import Bank
 from transfers import services as transfers
@@ -219,7 +220,7 @@ def test_a_refund_goes_only_where_the_table_says(counter: RefundShop) -> None:
     counter.refund(counter.paid())
     for start in RefundStatus:
         for target in RefundStatus:
-            if target not in TRANSITIONS.get(start, set()):
+            if target not in Refund.TRANSITIONS.get(start, set()):
                 with pytest.raises(IllegalTransition):
                     Refund(status=start).transition(target)
 

@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from core.state_machines import IllegalTransition
 from tests.factories import TransactionFactory
 from transactions import services
-from transactions.models import IllegalTransition, Transaction, TransactionStatus, TransactionType
+from transactions.models import Transaction, TransactionStatus, TransactionType
 
 pytestmark = pytest.mark.django_db
 CHECK_VIOLATION = "23514"

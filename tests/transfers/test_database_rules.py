@@ -7,9 +7,10 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from core import clock
+from core.state_machines import IllegalTransition
 from tests.transfers.builders import ROUTE, an_order, queued
 from transfers import services
-from transfers.models import TRANSITIONS, UNFINISHED_STATES, IllegalTransition, Transfer, TransferState
+from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 
 pytestmark = pytest.mark.django_db
 ROAD = {
@@ -60,7 +61,7 @@ def test_code_and_database_allow_the_same_transitions(start: TransferState, targ
     transfer = transfer_in(start)
     fields = fields_of(target)
     names = ", ".join(f"{name} = %s" for name in fields)
-    if target in TRANSITIONS.get(start, set()):
+    if target in Transfer.TRANSITIONS.get(start, set()):
         update(transfer, f"state = '{target}', {names}", *fields.values())
         return
     with pytest.raises(DatabaseError, match="cannot change from"):

@@ -8,8 +8,9 @@ from django.db import DatabaseError, connection, transaction
 
 from approvals.models import Approval
 from core import clock, ids
+from core.state_machines import IllegalTransition
 from tests.factories import MerchantFactory
-from withdrawals.models import RETURNED_BY_BANK, TRANSITIONS, IllegalTransition, Withdrawal, WithdrawalStatus
+from withdrawals.models import RETURNED_BY_BANK, Withdrawal, WithdrawalStatus
 
 pytestmark = pytest.mark.django_db
 CHECK_VIOLATION = "23514"
@@ -116,7 +117,7 @@ def test_code_and_database_allow_the_same_transitions(
     withdrawal = withdrawal_in(start)
     if fields.get("failure_code") == "rejected_by_staff":
         decide(waiting(withdrawal), "rejected")
-    if target in TRANSITIONS.get(start, set()):
+    if target in Withdrawal.TRANSITIONS.get(start, set()):
         update(withdrawal, status=target.value, **fields)
         return
     with pytest.raises(DatabaseError, match="cannot change from"):

@@ -201,13 +201,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="transaction",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'failed'), ('pending', 'succeeded'), ('succeeded', 'refunded')))",
-                    func="RAISE EXCEPTION 'a transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="4cde4f87ece2e2d33b44b1a1778909359213a8b9",
+                    func="RAISE EXCEPTION 'transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="d0ad2ee39462ae9a852f01f59f2c3daaee9c99a5",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_92373",
+                    pgid="pgtrigger_transitions_685fd",
                     table="transactions_transaction",
                     when="BEFORE",
                 ),

@@ -375,13 +375,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="transfer",
             trigger=pgtrigger.compiler.Trigger(
-                name="state_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('held', 'canceled'), ('held', 'queued'), ('queued', 'canceled'), ('queued', 'submitted'), ('submitted', 'failed'), ('submitted', 'queued'), ('submitted', 'succeeded'), ('succeeded', 'returned')))",
-                    func="RAISE EXCEPTION 'a transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
-                    hash="67cdec205bef4e621ca58968c9b24450fefa535a",
+                    func="RAISE EXCEPTION 'transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
+                    hash="121b631f3e7f26442341e27670e7ba1888ce6981",
                     operation="UPDATE",
-                    pgid="pgtrigger_state_transitions_7340c",
+                    pgid="pgtrigger_transitions_d5dbd",
                     table="transfers_transfer",
                     when="BEFORE",
                 ),

@@ -243,13 +243,13 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name="withdrawal",
             trigger=pgtrigger.compiler.Trigger(
-                name="status_transitions",
+                name="transitions",
                 sql=core.triggers.TriggerSql(
                     condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'failed'), ('pending', 'processing'), ('processing', 'failed'), ('processing', 'succeeded'), ('succeeded', 'failed')))",
-                    func="RAISE EXCEPTION 'a withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="c4211c0bbbd81dc3cf5db01ba0a321c6155e7bed",
+                    func="RAISE EXCEPTION 'withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
+                    hash="ff15044b0211d1cb99d52005582cb201f910dc9b",
                     operation="UPDATE",
-                    pgid="pgtrigger_status_transitions_02a82",
+                    pgid="pgtrigger_transitions_0489c",
                     table="withdrawals_withdrawal",
                     when="BEFORE",
                 ),

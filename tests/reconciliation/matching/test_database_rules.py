@@ -8,12 +8,11 @@ import pytest
 
 from banks import TransferResult
 from core import clock
+from core.state_machines import IllegalTransition
 from reconciliation.models import (
     HELD_RESULTS,
-    RESOLUTION_TRANSITIONS,
     BankTransaction,
     BankTransactionKind,
-    IllegalTransition,
     MatchResult,
     ResolutionState,
     Return,
@@ -92,10 +91,10 @@ def test_python_and_database_allow_the_same_resolution_transitions(
 ) -> None:
     movement = movement_in(till, start)
     is_kind_right = (movement.kind == "reversal") == (target in OF_REVERSALS) or not target
-    is_allowed = target in RESOLUTION_TRANSITIONS.get(start, set()) and is_kind_right
+    is_allowed = target in BankTransaction.TRANSITIONS.get(start, set()) and is_kind_right
     refusal = change(movement, decided(target) if target else OPEN)
     assert refusal == (None if is_allowed else CHECK_VIOLATION)
-    if target not in RESOLUTION_TRANSITIONS.get(start, set()):
+    if target not in BankTransaction.TRANSITIONS.get(start, set()):
         with pytest.raises(IllegalTransition):
             movement.resolve(target, now=clock.now())
 
