@@ -12,7 +12,7 @@ from approvals.errors import (
     PayoutAccountTooNew,
 )
 from approvals.models import PayoutAccount, PayoutPolicy
-from core import clock, ids, security_log, vault
+from core import clock, ids, request_context, security_log, vault
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 
@@ -35,11 +35,15 @@ def is_restricted(merchant_id: str) -> bool:
 
 
 @transaction.atomic
-def restrict(merchant: Merchant, is_restricted: bool, *, actor: str, now: datetime) -> PayoutPolicy:
-    """Switch the list on or off. `by` is an actor as core.request_context has it."""
+def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> PayoutPolicy:
+    """Switch the list on or off."""
     policy, _ = PayoutPolicy.objects.update_or_create(
         merchant=merchant,
-        defaults={"is_restricted": is_restricted, "changed_by": actor, "changed_at": now},
+        defaults={
+            "is_restricted": is_restricted,
+            "changed_by": request_context.current().actor,
+            "changed_at": now,
+        },
     )
     changes = ["+is_restricted" if is_restricted else "-is_restricted"]
     security_log.record_on_commit(
@@ -50,7 +54,7 @@ def restrict(merchant: Merchant, is_restricted: bool, *, actor: str, now: dateti
 
 @transaction.atomic
 def add(
-    merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, actor: str, now: datetime
+    merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, now: datetime
 ) -> PayoutAccount:
     """Put an account on the list, to be used when the waiting period is over. Raises PayoutAccountListed."""
     # One after the other: two who add the same account would each see none.
@@ -66,7 +70,7 @@ def add(
         account_fingerprint=vault.fingerprints(bank_account)[0],
         account_last4=bank_account[-4:],
         account_name=account_name,
-        added_by=actor,
+        added_by=request_context.current().actor,
         added_at=now,
         usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
     )
@@ -75,13 +79,13 @@ def add(
 
 
 @transaction.atomic
-def remove(account_id: str, *, actor: str, now: datetime) -> PayoutAccount:
+def remove(account_id: str, *, now: datetime) -> PayoutAccount:
     """Take it off the list at once. Raises PayoutAccountNotFound, as at a second click."""
     listed = PayoutAccount.objects.select_for_update(no_key=True).filter(pk=account_id, removed_at=None)
     found: PayoutAccount | None = listed.first()
     if found is None:
         raise PayoutAccountNotFound(account_id)
-    found.removed_by, found.removed_at = actor, now
+    found.removed_by, found.removed_at = request_context.current().actor, now
     found.save(update_fields=["removed_by", "removed_at"])
     _record(SecurityEvent.PAYOUT_ACCOUNT_REMOVED, found)
     return found

@@ -105,19 +105,17 @@ def request(item: OutgoingMoney, *, now: datetime) -> Approval:
     return approval
 
 
-def approve(
-    approval_id: str, handler: ApprovalHandler, *, actor: str, note: str = "", now: datetime
-) -> Approval:
-    """Let it leave. `by` is an actor as core.request_context has it, such as staff:malee.
+def approve(approval_id: str, handler: ApprovalHandler, *, note: str = "", now: datetime) -> Approval:
+    """Approve as the actor of the request context.
 
     Raises AlreadyDecided, OwnRequest, and NotDecidable from the handler.
     """
-    return _decide(approval_id, handler, ApprovalStatus.APPROVED, actor, note, now)
+    return _decide(approval_id, handler, ApprovalStatus.APPROVED, note, now)
 
 
-def reject(approval_id: str, handler: ApprovalHandler, *, actor: str, note: str, now: datetime) -> Approval:
-    """End it. Raises AlreadyDecided, OwnRequest."""
-    return _decide(approval_id, handler, ApprovalStatus.REJECTED, actor, note, now)
+def reject(approval_id: str, handler: ApprovalHandler, *, note: str, now: datetime) -> Approval:
+    """Reject as the actor of the request context. Raises AlreadyDecided, OwnRequest."""
+    return _decide(approval_id, handler, ApprovalStatus.REJECTED, note, now)
 
 
 def is_waiting(*subject_ids: str) -> bool:
@@ -130,13 +128,14 @@ def cancel(subject_id: str, *, now: datetime) -> None:
     """The subject ended while it waited, in the caller's transaction. Else nothing changes."""
     waiting = Approval.objects.waiting().filter(subject_id=subject_id).select_for_update(no_key=True).first()
     if waiting is not None:
-        _close(waiting, ApprovalStatus.CANCELED, request_context.current().actor, "", now)
+        _close(waiting, ApprovalStatus.CANCELED, "", now)
 
 
 @transaction.atomic
 def _decide(
-    approval_id: str, handler: ApprovalHandler, target: ApprovalStatus, actor: str, note: str, now: datetime
+    approval_id: str, handler: ApprovalHandler, target: ApprovalStatus, note: str, now: datetime
 ) -> Approval:
+    actor = request_context.current().actor
     handler.lock(Approval.objects.values_list("subject_id", flat=True).get(pk=approval_id))
     approval: Approval = Approval.objects.locked(approval_id)
     if not approval.is_waiting:
@@ -146,7 +145,7 @@ def _decide(
     if actor == _issuer_of(approval.requested_by):
         raise OwnRequest("A key that you issued asked for it: another person must decide.")
     # First, because the database lets a subject go or end only by its approval.
-    _close(approval, target, actor, note, now)
+    _close(approval, target, note, now)
     is_approved = target == ApprovalStatus.APPROVED
     (handler.approve if is_approved else handler.reject)(approval, now=now)
     event = SecurityEvent.OUTGOING_MONEY_APPROVED if is_approved else SecurityEvent.OUTGOING_MONEY_REJECTED
@@ -163,7 +162,8 @@ def _issuer_of(actor: str) -> str:
     return next(iter(issuers), "")
 
 
-def _close(approval: Approval, target: ApprovalStatus, actor: str, note: str, now: datetime) -> None:
+def _close(approval: Approval, target: ApprovalStatus, note: str, now: datetime) -> None:
+    actor = request_context.current().actor
     approval.transition(target, decided_by=actor, decided_at=now, decision_note=note)
 
 

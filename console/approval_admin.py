@@ -126,13 +126,8 @@ class ApprovalAdmin(ReadOnlyAdmin):
             return self._page(request, approval, form)
         decide = services.reject if is_rejected else services.approve
         try:
-            done = decide(
-                approval.id,
-                handler_for(approval),
-                actor=request_context.current().actor,
-                note=form.cleaned_data["note"],
-                now=clock.now(),
-            )
+            note = form.cleaned_data["note"]
+            done = decide(approval.id, handler_for(approval), note=note, now=clock.now())
         except services.NotDecidable as error:
             messages.warning(request, f"{error} Nothing changed.")
             return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))

@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from approvals import payout_accounts
 from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
-from core import clock, request_context
+from core import clock
 from core.admin import ReadOnlyAdmin
 from merchants import services as merchants
 from merchants.errors import MerchantNotFound
@@ -77,7 +77,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         filled = form.cleaned_data
         account = {name: filled[name] for name in ACCOUNT_FIELDS}
         try:
-            made = payout_accounts.add(filled["merchant"], **account, actor=_actor(), now=clock.now())
+            made = payout_accounts.add(filled["merchant"], **account, now=clock.now())
         except PayoutAccountListed:
             form.add_error("bank_account", "It is on this merchant's list already.")
             return self._ask(request, "Add an account", form)
@@ -92,7 +92,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         if not form.is_valid():
             return self._ask(request, "Switch the list on or off", form)
         merchant, is_restricted = form.cleaned_data["merchant"], form.cleaned_data["is_restricted"]
-        policy = payout_accounts.restrict(merchant, is_restricted, actor=_actor(), now=clock.now())
+        policy = payout_accounts.restrict(merchant, is_restricted, now=clock.now())
         text = "only to accounts on the list" if is_restricted else "to any account"
         self.log_change(request, policy, text)
         messages.success(request, f"Money of {merchant.name} goes {text}.")
@@ -102,7 +102,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
     def remove(self, request: HttpRequest, selected: QuerySet[PayoutAccount]) -> None:
         for account in selected:
             try:
-                payout_accounts.remove(account.id, actor=_actor(), now=clock.now())
+                payout_accounts.remove(account.id, now=clock.now())
             except PayoutAccountNotFound:
                 messages.warning(request, f"{account} was removed before: nothing changed.")
             else:
@@ -122,7 +122,3 @@ class PayoutPolicyAdmin(ReadOnlyAdmin):
     list_select_related = ["merchant"]
     search_fields = ["=merchant__id"]
     sortable_by = ("merchant",)
-
-
-def _actor() -> str:
-    return request_context.current().actor

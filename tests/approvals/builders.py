@@ -1,14 +1,18 @@
 """Staff who approve outgoing money, and what waits for them."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from approvals import services
-from approvals.models import Approval
+from approvals import payout_accounts, services
+from approvals.models import Approval, PayoutAccount
 from console import approval_admin
 from core import clock
+from tests.conftest import Shop
+from tests.context import acting_as
+from tests.withdrawals.builders import ACCOUNT
 
 LIST = "/admin/approvals/approval/"
 MALEE = "staff:malee"
@@ -43,7 +47,19 @@ def decide_approval(
     """Approve or reject, as the console does."""
     approval = approval_of(subject_id)
     act = {"approve": services.approve, "reject": services.reject}[how]
-    return act(approval.id, approval_admin.handler_for(approval), actor=actor, note=note, now=clock.now())
+    with acting_as(actor):
+        return act(approval.id, approval_admin.handler_for(approval), note=note, now=clock.now())
+
+
+def add_payout_account(
+    shop: Shop, *, age: timedelta = timedelta(hours=25), bank_code: str = "014"
+) -> PayoutAccount:
+    """Add the account of all withdrawals in tests to the merchant's list, as of `age` ago."""
+    added_at = clock.now() - age
+    with acting_as(MALEE):
+        return payout_accounts.add(
+            shop.merchant, bank_code=bank_code, bank_account=ACCOUNT, account_name="Somchai", now=added_at
+        )
 
 
 def listed(client: Client, **query: Any) -> str:

@@ -10,9 +10,10 @@ from approvals import payout_accounts
 from approvals.models import Approval
 from core import clock
 from ledger import services as ledger
-from tests.approvals.test_payout_accounts import BY, add
+from tests.approvals.builders import MALEE, add_payout_account
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
+from tests.context import acting_as
 from tests.reconciliation.cast import Till
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
@@ -27,8 +28,9 @@ def till() -> Till:
     """A shop that has money, and pays only to listed accounts."""
     shop, bank = open_shop("Somtam House"), SandboxBankClient(new_client())
     fund(shop, bank, 10_000_000)
-    payout_accounts.restrict(shop.merchant, True, actor=BY, now=clock.now())
-    add(shop)
+    with acting_as(MALEE):
+        payout_accounts.restrict(shop.merchant, True, now=clock.now())
+    add_payout_account(shop)
     return Till(shop, bank)
 
 
@@ -48,7 +50,7 @@ def callback_for_a_waiting_refund(till: Till) -> Callable[[], Any]:
 def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(till: Till) -> None:
     """The recorder of tests/lock_order.py fails this test if not."""
     tell = callback_for_a_waiting_refund(till)
-    add(till.shop, bank_code="004")
+    add_payout_account(till.shop, bank_code="004")
     assert tell().status_code == 200
     assert list(Approval.objects.values_list("kind", "status")) == [("refund", "within_limits")]
 
@@ -56,7 +58,7 @@ def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(till
 @pytest.mark.slow
 def test_callbacks_that_queue_waiting_refunds_beside_withdrawals_never_deadlock(till: Till) -> None:
     told = [callback_for_a_waiting_refund(till) for _ in range(ROUNDS)]
-    add(till.shop, bank_code="004")
+    add_payout_account(till.shop, bank_code="004")
     for tell in told:
         answer, _ = run_concurrently(tell, *[partial(withdrawn, till.shop, amount=100)] * 3)[:2]
         assert answer.status_code == 200

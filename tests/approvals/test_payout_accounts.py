@@ -19,10 +19,11 @@ from approvals.errors import PayoutAccountListed
 from approvals.models import PayoutAccount
 from approvals.services import NotDecidable
 from core import clock
-from tests.approvals.builders import decide_approval, staff, waiting
+from tests.approvals.builders import MALEE, add_payout_account, decide_approval, staff, waiting
 from tests.approvals.test_refunds import unknown_payer
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
+from tests.context import acting_as
 from tests.refunds.builders import PAYEE, RefundShop, error_of
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
@@ -30,7 +31,6 @@ from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, 
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIST = "/admin/approvals/payoutaccount/"
-BY = "staff:malee"
 
 
 @pytest.fixture
@@ -41,20 +41,14 @@ def shop(shop: Shop, bank: SandboxBankClient) -> Shop:
 
 @pytest.fixture
 def restricted(shop: Shop) -> Shop:
-    payout_accounts.restrict(shop.merchant, True, actor=BY, now=clock.now())
+    with acting_as(MALEE):
+        payout_accounts.restrict(shop.merchant, True, now=clock.now())
     return shop
 
 
-def add(shop: Shop, *, age: timedelta = timedelta(hours=25), bank_code: str = "014") -> PayoutAccount:
-    """The account of every withdrawal here, added so long ago."""
-    return payout_accounts.add(
-        shop.merchant,
-        bank_code=bank_code,
-        bank_account=ACCOUNT,
-        account_name="Somchai",
-        actor=BY,
-        now=clock.now() - age,
-    )
+def remove(account: PayoutAccount) -> None:
+    with acting_as(MALEE):
+        payout_accounts.remove(account.id, now=clock.now())
 
 
 def refused(shop: Shop, **changes: Any) -> tuple[int, str, str | None]:
@@ -66,14 +60,14 @@ TOO_NEW = (400, "payout_account_too_new", "bank_account")
 
 
 def test_without_the_list_money_goes_to_any_account(shop: Shop) -> None:
-    add(shop)
+    add_payout_account(shop)
     assert withdrawn(shop, bank_account="4059999999")["status"] == "pending"
 
 
 def test_withdrawal_to_an_account_that_is_not_on_the_list_is_refused(restricted: Shop) -> None:
     held = restricted.get("/v1/balance").json()
     assert refused(restricted) == NOT_ALLOWED
-    add(restricted)
+    add_payout_account(restricted)
     assert refused(restricted, bank_account="4059999999") == NOT_ALLOWED
     assert refused(restricted, bank_code="004") == NOT_ALLOWED
     assert restricted.get("/v1/balance").json() == held
@@ -83,7 +77,7 @@ def test_withdrawal_to_an_account_that_is_not_on_the_list_is_refused(restricted:
 def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Shop) -> None:
     now = clock.now()
     with time_machine.travel(now, tick=False) as machine:
-        made = add(restricted, age=timedelta(0))
+        made = add_payout_account(restricted, age=timedelta(0))
         assert made.usable_at == now + timedelta(hours=24)
         answer = restricted.post(PATH, withdrawal_request())
         assert error_of(answer) == TOO_NEW
@@ -95,9 +89,9 @@ def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Sho
 
 
 def test_removed_account_is_refused_at_once(restricted: Shop) -> None:
-    made = add(restricted)
+    made = add_payout_account(restricted)
     withdrawn(restricted)
-    payout_accounts.remove(made.id, actor=BY, now=clock.now())
+    remove(made)
     assert refused(restricted) == NOT_ALLOWED
 
 
@@ -105,8 +99,8 @@ def test_account_that_was_removed_while_it_waited_is_not_approved(
     restricted: Shop, settings: Settings
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100
-    made, asked = add(restricted), withdrawn(restricted)["withdrawal_id"]
-    payout_accounts.remove(made.id, actor=BY, now=clock.now())
+    made, asked = add_payout_account(restricted), withdrawn(restricted)["withdrawal_id"]
+    remove(made)
     with pytest.raises(NotDecidable, match="not on the list"):
         decide_approval(asked, "approve")
     assert waiting() == [asked]
@@ -116,7 +110,7 @@ def test_account_that_was_removed_while_it_waited_is_not_approved(
 def test_lists_of_merchants_are_their_own(
     restricted: Shop, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
-    add(other_shop)
+    add_payout_account(other_shop)
     assert refused(restricted) == NOT_ALLOWED
     fund(other_shop, bank)
     assert withdrawn(other_shop, bank_account="4059999999")["status"] == "pending"
@@ -131,7 +125,7 @@ def test_refund_to_an_account_that_is_not_on_the_list_is_refused(
     assert error_of(answer) == (400, "payout_account_not_allowed", "destination")
     assert answer.json()["error"]["message"].startswith("destination.bank_account ")
     assert counter.balance() == held
-    add(restricted, bank_code="004")
+    add_payout_account(restricted, bank_code="004")
     assert counter.refund(payment_id, destination=PAYEE)["status"] == "pending"
 
 
@@ -148,20 +142,20 @@ def test_refund_to_the_codes_account_waits_for_another_if_it_is_not_on_the_list(
     refund = counter.refund(unknown_payer(counter, **client))
     assert refund["pending_reason"] == "awaiting_destination"
     assert error_of(counter.act(refund, "destination", PAYEE)) == NOT_ALLOWED
-    add(restricted, bank_code="004")
+    add_payout_account(restricted, bank_code="004")
     assert counter.act(refund, "destination", PAYEE).json()["pending_reason"] == "processing"
 
 
 def test_account_is_sealed_and_found_after_the_encryption_key_changed(
     restricted: Shop, settings: Settings
 ) -> None:
-    made = add(restricted)
+    made = add_payout_account(restricted)
     assert ACCOUNT not in made.account_sealed + made.account_fingerprint
     old, new = settings.FIELD_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
     settings.FIELD_ENCRYPTION_KEYS = [new, old]
     assert withdrawn(restricted)["status"] == "pending"
     with pytest.raises(PayoutAccountListed):
-        add(restricted)
+        add_payout_account(restricted)
     call_command("reseal", stdout=io.StringIO())
     settings.FIELD_ENCRYPTION_KEYS = [new]
     assert withdrawn(restricted)["status"] == "pending"
@@ -180,7 +174,7 @@ def test_account_is_sealed_and_found_after_the_encryption_key_changed(
     ],
 )
 def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
-    add(shop)
+    add_payout_account(shop)
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE approvals_payoutaccount SET {change}")
 
@@ -194,7 +188,7 @@ def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
     ],
 )
 def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
-    payout_accounts.remove(add(shop).id, actor=BY, now=clock.now())
+    remove(add_payout_account(shop))
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(sql)
@@ -204,7 +198,7 @@ def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
 def test_same_account_added_at_once_is_listed_once(shop: Shop) -> None:
     def ask() -> bool:
         try:
-            add(shop)
+            add_payout_account(shop)
         except PayoutAccountListed:
             return False
         return True
@@ -264,12 +258,12 @@ def test_account_that_cannot_be_is_not_added(
 
 
 def test_account_is_not_added_twice(shop: Shop, anong: Client) -> None:
-    add(shop)
+    add_payout_account(shop)
     assert "on this merchant" in anong.post(LIST + "new/", form(shop)).content.decode()
 
 
 def test_staff_without_the_permissions_change_no_list(shop: Shop) -> None:
-    made, intern = add(shop), staff("intern", "view_payoutaccount")
+    made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount")
     for path in ("new/", "policy/"):
         assert intern.post(LIST + path, form(shop)).status_code == 403
     intern.post(LIST, {"action": "remove", "_selected_action": [made.id]})
@@ -279,7 +273,8 @@ def test_staff_without_the_permissions_change_no_list(shop: Shop) -> None:
 
 def command(*words: str) -> str:
     output = io.StringIO()
-    call_command("payout_accounts", *words, stdout=output)
+    with acting_as("command:payout_accounts"):
+        call_command("payout_accounts", *words, stdout=output)
     return output.getvalue()
 
 
@@ -299,7 +294,7 @@ def test_command_keeps_the_list(shop: Shop) -> None:
 
 def test_command_refuses_what_cannot_be(shop: Shop) -> None:
     merchant = shop.merchant.id
-    add(shop)
+    add_payout_account(shop)
     for words, says in [
         (["add", merchant, "--bank", "nobank", "--account", ACCOUNT, "--name", "S"], "no such bank"),
         (["add", merchant, "--bank", "SCB", "--account", "12", "--name", "S"], "--account"),

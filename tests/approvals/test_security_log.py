@@ -8,8 +8,9 @@ from pytest_django import Settings
 
 from approvals import payout_accounts
 from core import clock
-from tests.approvals.builders import click
+from tests.approvals.builders import MALEE, add_payout_account, click
 from tests.conftest import SandboxBankClient, Shop
+from tests.context import acting_as
 from tests.security_lines import security_lines
 from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
 
@@ -46,18 +47,10 @@ def test_decision_about_outgoing_money_is_recorded(
 def test_changes_of_the_payout_accounts_are_recorded_without_the_account(
     shop: Shop, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
 ) -> None:
-    now = clock.now()
-    with django_capture_on_commit_callbacks(execute=True):
-        payout_accounts.restrict(shop.merchant, True, actor="staff:malee", now=now)
-        account = payout_accounts.add(
-            shop.merchant,
-            bank_code="014",
-            bank_account=ACCOUNT,
-            account_name="Somchai",
-            actor="staff:malee",
-            now=now,
-        )
-        payout_accounts.remove(account.id, actor="staff:malee", now=now)
+    with django_capture_on_commit_callbacks(execute=True), acting_as(MALEE):
+        payout_accounts.restrict(shop.merchant, True, now=clock.now())
+        account = add_payout_account(shop)
+        payout_accounts.remove(account.id, now=clock.now())
     [switched] = security_lines(caplog, "payout_list_switched")
     [added] = security_lines(caplog, "payout_account_added")
     [removed] = security_lines(caplog, "payout_account_removed")

@@ -10,7 +10,6 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from pytest_django import Settings
 
-from approvals import payout_accounts
 from core import clock, crypto
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
@@ -19,6 +18,7 @@ from operations import encryption, resealing
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction
 from sandbox import orders
+from tests.approvals.builders import add_payout_account
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.factories import PaymentFactory
@@ -73,14 +73,7 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.accept(ordered, now=clock.now())
-    payout_accounts.add(
-        shop.merchant,
-        bank_code="014",
-        bank_account=ACCOUNT,
-        account_name="Somchai",
-        actor="staff:malee",
-        now=clock.now(),
-    )
+    add_payout_account(shop)
     live = open_shop("Khao Soi", mode="live").merchant
     bank_connections.connect(merchant_id=live.id, config=SCB_CONFIG, now=clock.now())
     return webhook | code

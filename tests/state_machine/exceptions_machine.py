@@ -19,6 +19,7 @@ from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.resolutions import ActionNotAllowed, ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
+from tests.context import acting_as
 from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
 from tests.state_machine.http_service import account
 from tests.state_machine.model import ITEM_LIMIT
@@ -185,7 +186,8 @@ class ExceptionsMachine(PaymentsMachine):
 
     def judge(self, approval: Approval, approves: bool, *, by: str) -> None:
         action = services.approve if approves else services.reject
-        action(approval.id, approval_admin.handler_for(approval), actor=by, note="Checked.", now=clock.now())
+        with acting_as(by):
+            action(approval.id, approval_admin.handler_for(approval), note="Checked.", now=clock.now())
 
     @precondition(lambda self: self.returns())
     @rule(index=INDEX)

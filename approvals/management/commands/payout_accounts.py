@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -5,7 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 from approvals import payout_accounts as accounts
 from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
-from core import clock, request_context, thaibanks
+from core import clock, thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
 from merchants import services
@@ -33,27 +34,23 @@ class Command(SealingCommand):
         remove.add_argument("account_id")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        actor, now, action = (
-            request_context.current().actor or "command:payout_accounts",
-            clock.now(),
-            options["action"],
-        )
+        now, action = clock.now(), options["action"]
         if action == "remove":
             try:
-                return f"Removed: {accounts.remove(options['account_id'], actor=actor, now=now)}"
+                return f"Removed: {accounts.remove(options['account_id'], now=now)}"
             except PayoutAccountNotFound:
                 raise CommandError("No such account is on a list.") from None
         merchant = _merchant(options["merchant_id"])
         if action in ("on", "off"):
-            accounts.restrict(merchant, action == "on", actor=actor, now=now)
+            accounts.restrict(merchant, action == "on", now=now)
             return f"The list of {merchant.id} is {action}."
         if action == "list":
             return _listed(merchant)
-        made = _add(merchant, options, actor=actor, now=now)
+        made = _add(merchant, options, now)
         return f"Added: {made.id} {made}, to be used from {iso(made.usable_at)} on"
 
 
-def _add(merchant: Merchant, options: dict[str, Any], **when: Any) -> PayoutAccount:
+def _add(merchant: Merchant, options: dict[str, Any], now: datetime) -> PayoutAccount:
     bank = thaibanks.find(options["bank"])
     if bank is None:
         raise CommandError("--bank: there is no such bank.")
@@ -67,7 +64,7 @@ def _add(merchant: Merchant, options: dict[str, Any], **when: Any) -> PayoutAcco
             bank_code=bank.code,
             bank_account=options["account"],
             account_name=options["name"],
-            **when,
+            now=now,
         )
     except PayoutAccountListed:
         raise CommandError("--account: it is on the list already.") from None
