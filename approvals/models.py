@@ -218,7 +218,6 @@ class PayoutAccount(models.Model):
             triggers.ReadOnly(
                 "an account on the list never changes",
                 exclude=["removed_by", "removed_at"],
-                resealed=["account_fingerprint"],
             ),
             triggers.set_once("removed_at", "an account that was removed stays removed"),
             triggers.set_once("removed_by", "an account that was removed stays removed", is_text=True),

@@ -16,12 +16,16 @@ from core.columns import RawJson
 
 INSERT, UPDATE, DELETE, TRUNCATE = pgtrigger.Insert, pgtrigger.Update, pgtrigger.Delete, pgtrigger.Truncate
 STATEMENT = pgtrigger.Statement
-# `manage.py reseal` sets it for its transaction: sealed columns may change, because their content does not.
+# `manage.py reseal` sets it for its transaction. Sealed columns may change then: their content does not.
 RESEALING = "current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on'"
 
 
 class TriggerSql(compiler.UpsertTriggerSql):
-    """The template of django-pgtrigger without its `ignore`: no session can switch a rule off."""
+    """The template of django-pgtrigger without its `ignore`, a setting by which any session skips a trigger.
+
+    Two ways around a rule remain: the owner of the table can disable its triggers, and `RESEALING` lets
+    sealed columns change.
+    """
 
     def get_template(self) -> str:
         return """
@@ -74,9 +78,9 @@ class Refuse(pgtrigger.Trigger):
 
 
 class ReadOnly(Refuse):
-    """Columns that keep what they were inserted with: `fields`, or all but `exclude`.
+    """Columns that never change after the INSERT: `fields`, or all but `exclude`.
 
-    Columns that end in `_sealed` change only while data is sealed anew; so do the `resealed` ones.
+    While data is resealed, the sealed columns and their fingerprints may change, and no other column may.
     """
 
     def __init__(
@@ -85,30 +89,29 @@ class ReadOnly(Refuse):
         *,
         fields: Collection[str] = (),
         exclude: Collection[str] = (),
-        resealed: Collection[str] = (),
-        name: str = "read_only",
         is_forbidden: bool = False,
     ) -> None:
-        self.fields, self.exclude, self.resealed = fields, exclude, resealed
-        super().__init__(name, UPDATE, message, is_forbidden=is_forbidden)
+        self.fields, self.exclude = fields, exclude
+        super().__init__("read_only", UPDATE, message, is_forbidden=is_forbidden)
 
     def get_condition(self, model: Any) -> pgtrigger.Condition:
-        unknown = {*self.fields, *self.exclude, *self.resealed} - {field.name for field in model._meta.fields}
-        if unknown:
+        names = [field.name for field in model._meta.fields]
+        if unknown := {*self.fields, *self.exclude} - set(names):
             raise ValueError(f"{model._meta.label} has no fields {sorted(unknown)}")
-        kept = [
-            field
-            for field in model._meta.fields
-            if (field.name in self.fields if self.fields else field.name not in self.exclude)
-        ]
-        plain = " OR ".join(self._changed(field) for field in kept if not self._is_resealed(field))
-        sealed = " OR ".join(self._changed(field) for field in kept if self._is_resealed(field))
-        if not sealed:
-            return pgtrigger.Condition(f"({plain})")
-        return pgtrigger.Condition(f"({plain} OR ({sealed}) AND NOT {RESEALING})")
-
-    def _is_resealed(self, field: "models.Field[Any, Any]") -> bool:
-        return field.name.endswith("_sealed") or field.name in self.resealed
+        read_only = set(self.fields) or set(names) - set(self.exclude)
+        sealed = {name for name in names if name.endswith("_sealed")}
+        sealed |= {name.replace("_sealed", "_fingerprint") for name in sealed} & set(names)
+        rules = {
+            "": read_only - sealed,
+            f"NOT {RESEALING} AND ": read_only & sealed,
+            f"{RESEALING} AND ": set(names) - read_only - sealed if sealed else set(),
+        }
+        clauses = []
+        for when, fields in rules.items():
+            changes = [self._changed(field) for field in model._meta.fields if field.name in fields]
+            if changes:
+                clauses.append(f"{when}({' OR '.join(changes)})")
+        return pgtrigger.Condition(f"({' OR '.join(clauses)})")
 
     @staticmethod
     def _changed(field: "models.Field[Any, Any]") -> str:

@@ -88,8 +88,7 @@ def _reseal_rows(
 ) -> None:
     """Judge the rows again under their locks: what somebody has changed meanwhile is not overwritten."""
     with connection.cursor() as cursor:
-        # Tables that are guarded against changes let this one pass
-        # (reconciliation/migrations/0003_reseal.py).
+        # `core.triggers.ReadOnly` lets sealed columns change, and no others.
         cursor.execute("SET LOCAL qr.resealing = 'on'")
     locked = model._base_manager.select_for_update(no_key=True).filter(pk__in=pks).order_by("pk")
     for pk, *values in locked.values_list("pk", *columns):

@@ -337,9 +337,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at" OR OLD."note" IS DISTINCT FROM NEW."note")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at" OR OLD."note" IS DISTINCT FROM NEW."note"))',
                     func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="bd8b1e6bded06c1c1f617d525cba8b1a09abcfef",
+                    hash="7c5eb07dc08ec85b285bc45c83a661d1e0b69ee0",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_4eb8a",
                     table="approvals_approval",
@@ -405,9 +405,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at" OR (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint") AND NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\')',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."removed_by" IS DISTINCT FROM NEW."removed_by" OR OLD."removed_at" IS DISTINCT FROM NEW."removed_at"))',
                     func="RAISE EXCEPTION 'an account on the list never changes' USING ERRCODE = 'check_violation';",
-                    hash="2b93cad1dce32957ad7f3834e9178a8f845ae564",
+                    hash="c90583f4e2cda3c08a1c9ee508f1e416945f1fe7",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_516b9",
                     table="approvals_payoutaccount",

@@ -303,9 +303,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))',
                     func="RAISE EXCEPTION 'an account belongs to one merchant for ever' USING ERRCODE = 'insufficient_privilege';",
-                    hash="daf20841ee3921879745f1ac31bc2e7b31f7a0b0",
+                    hash="b0bbd6dc623f8400431a2472d77fb816786ef0ba",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_e75ba",
                     table="ledger_account",

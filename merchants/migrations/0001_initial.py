@@ -253,9 +253,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))',
                     func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';",
-                    hash="b6b5699f5df4593f500c2f2462b320245c8eea24",
+                    hash="d576258d2fdaaf6b9c3baa02b06101d26af9a2a4",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_5b850",
                     table="merchants_apikey",

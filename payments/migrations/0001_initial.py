@@ -331,9 +331,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")',
+                    condition='WHEN ((OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
                     func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="1a86bcffe1b8a3e4889d455df3f60ce4b72da51a",
+                    hash="cff837621a3a641d48aa01c8a108b65b24b38800",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_c59ab",
                     table="payments_cardcharge",
@@ -515,9 +515,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."description" IS DISTINCT FROM NEW."description" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."client_name" IS DISTINCT FROM NEW."client_name" OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))',
                     func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="cfb8a457b0efe5890def096a7ffe17778a20ac64",
+                    hash="908bfa7c6f9b7a424527a90d84e402e44a126a02",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_ad630",
                     table="payments_payment",

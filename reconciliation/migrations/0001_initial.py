@@ -883,9 +883,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))',
                     func="RAISE EXCEPTION 'a statement is kept as the bank made it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="96a8893fae468ec55d523843206e3dbf81dd7018",
+                    hash="61acbee1e1832b41ac66da13e3e862819ee477b8",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_ea9fd",
                     table="reconciliation_statement",
@@ -1152,9 +1152,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))',
                     func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="666c525bf324e192260d0f2b37f62f84558d3403",
+                    hash="2fde2a3a5893d5b0b66259089815bfd7e54a645c",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_969c6",
                     table="reconciliation_banktransaction",
@@ -1374,9 +1374,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR (OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed") AND NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\')',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed"))',
                     func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="ee657303848f8161f41b78487efb47420370ed88",
+                    hash="8e53743aee6bf88c2156f2875bafffd61587f7b2",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_36f5e",
                     table="reconciliation_banknotification",
@@ -1577,9 +1577,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
                     func="RAISE EXCEPTION 'a return keeps what was ordered' USING ERRCODE = 'insufficient_privilege';",
-                    hash="3c77e9632bf4ed2e1b1810e40fd84f396bb185bc",
+                    hash="03422e53c14877799e43a9e588b064bf3a5849e7",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_e5077",
                     table="reconciliation_return",
@@ -1729,9 +1729,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR (OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed") AND NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\')',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))',
                     func="RAISE EXCEPTION 'a line of a statement is kept as the bank made it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="9fb62d02ac849663f3caf3128f1b810b6e078619",
+                    hash="3e45c418f2dff75254d1924458126e2a756c25ec",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_a364d",
                     table="reconciliation_statementline",

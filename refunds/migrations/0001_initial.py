@@ -193,9 +193,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")',
+                    condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
                     func="RAISE EXCEPTION 'what a bank took back never changes' USING ERRCODE = 'check_violation';",
-                    hash="2e6ba0072d2d17758ac9f32b5179ae1f31505482",
+                    hash="eac1b0b831924b04fc393738057b07b95a54586f",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_da311",
                     table="refunds_refundreversal",
@@ -357,9 +357,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))',
                     func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="86e034d8fd11178e503bae9c63eb36cee50de419",
+                    hash="7d0171bd38a54880917659aec4a4d7821bb53037",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_df79f",
                     table="refunds_refund",

@@ -8,15 +8,17 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
+from django.db.models import Model
 from pytest_django import Settings
 
-from core import clock, crypto
+from approvals.models import PayoutAccount
+from core import clock, crypto, triggers
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection
 from operations import encryption, resealing
 from payments.models import Payment
-from reconciliation.models import BankNotification, BankTransaction
+from reconciliation.models import BankNotification, BankTransaction, StatementLine
 from sandbox import orders
 from tests.approvals.builders import add_payout_account
 from tests.concurrency import run_concurrently
@@ -27,8 +29,10 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from tests.stack import wait_until
 from tests.webhooks.builders import SECRET, make_endpoint
 from tests.withdrawals.builders import withdrawn
+from transfers.models import Transfer
 from webhooks import endpoints
 from webhooks.models import Endpoint
+from withdrawals.models import Withdrawal
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 ACCOUNT, PAYER = "7412589630", "3698521470"
@@ -129,6 +133,13 @@ def somebody_waits_for_a_lock() -> bool:
             " WHERE wait_event_type = 'Lock' AND datname = current_database())"
         )
         return bool(cursor.fetchone()[0])
+
+
+@transaction.atomic
+def change_rows(model: type[Model], change: str, *, resealing: bool = False) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('qr.resealing', %s, true)", ["on" if resealing else "off"])
+        cursor.execute(f"UPDATE {model._meta.db_table} SET {change}")
 
 
 @pytest.mark.usefixtures("filled_database")
@@ -232,33 +243,82 @@ def test_reseal_shows_progress_only_on_terminal(settings: Settings) -> None:
     assert f"payments.Payment [{'#' * 30}] 100 %" in reseal(Terminal())
 
 
+# A change that each table allows to others, beside columns that it seals.
+ALLOWED_CHANGES = {
+    PayoutAccount: (
+        "removed_by = 'staff:malee', removed_at = added_at",
+        "an account on the list never changes",
+    ),
+    BankTransaction: ("slip_reference = 'S1'", "a bank transaction is kept as its bank reported it"),
+    Payment: ("payer_name = 'Mali'", "what was asked for never changes"),
+    Transfer: ("inquiries = inquiries + 1", "what was ordered never changes"),
+    Withdrawal: ("bank_reference = 'x'", "what was asked for never changes"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.parametrize("model", ALLOWED_CHANGES, ids=lambda model: model._meta.label)
+def test_resealing_refuses_changes_that_are_allowed_otherwise(model: type[Model]) -> None:
+    change, message = ALLOWED_CHANGES[model]
+    with pytest.raises(DatabaseError, match=message):
+        change_rows(model, change, resealing=True)
+    change_rows(model, change)
+
+
+def test_every_table_with_a_rule_and_sealed_columns_is_attacked() -> None:
+    guarded = {
+        model
+        for model in resealing.tables()
+        if any(isinstance(trigger, triggers.ReadOnly) for trigger in getattr(model._meta, "triggers", ()))
+    }
+    nothing_changes = {BankNotification, StatementLine}  # of the latter: once it is matched
+    assert guarded == {*ALLOWED_CHANGES, *nothing_changes}
+
+
 @pytest.mark.usefixtures("filled_database")
 @pytest.mark.parametrize(
-    "attack",
+    ("model", "attack", "message"),
     [
-        "UPDATE reconciliation_banktransaction SET amount = amount + 1",
-        "UPDATE reconciliation_banktransaction SET match_result = 'unmatched'",
-        "DELETE FROM reconciliation_banktransaction",
-        "UPDATE reconciliation_banknotification SET result = 'repeat'",
-        "DELETE FROM reconciliation_banknotification",
+        (BankTransaction, "amount = amount + 1", "a bank transaction is kept as its bank reported it"),
+        (BankTransaction, "match_result = 'unmatched'", "a bank transaction is matched once"),
+        (BankNotification, "result = 'repeat'", "a notification of a bank never changes"),
+        (BankNotification, "body_sealed = 'x', result = 'repeat'", "a notification of a bank never changes"),
     ],
 )
-def test_reseal_may_change_only_sealed_columns_of_bank_records(attack: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL qr.resealing = 'on'")
-        with pytest.raises(DatabaseError, match=r"kept as its bank|never|matched once"), transaction.atomic():
-            cursor.execute(attack)
+def test_resealing_may_change_only_sealed_columns_of_bank_records(
+    model: type[Model], attack: str, message: str
+) -> None:
+    with pytest.raises(DatabaseError, match=message):
+        change_rows(model, attack, resealing=True)
 
 
 @pytest.mark.usefixtures("filled_database")
 @pytest.mark.parametrize(
-    "column",
-    ["reconciliation_banktransaction.payer_account_sealed", "reconciliation_banknotification.body_sealed"],
+    ("model", "message"),
+    [
+        (BankTransaction, "a bank transaction is never deleted"),
+        (BankNotification, "a notification of a bank is never deleted"),
+    ],
 )
-def test_sealed_columns_of_bank_records_are_read_only(column: str) -> None:
-    table, name = column.split(".")
-    with pytest.raises(DatabaseError, match=r"kept as its bank|never|matched once"), transaction.atomic():
-        connection.cursor().execute(f"UPDATE {table} SET {name} = 'x'")
+def test_resealing_may_not_delete_bank_records(model: type[Model], message: str) -> None:
+    with pytest.raises(DatabaseError, match=message), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL qr.resealing = 'on'")
+        cursor.execute(f"DELETE FROM {model._meta.db_table}")
+
+
+@pytest.mark.usefixtures("filled_database")
+@pytest.mark.parametrize(
+    ("model", "column", "message"),
+    [
+        (BankTransaction, "payer_account_sealed", "a bank transaction is kept as its bank reported it"),
+        (BankNotification, "body_sealed", "a notification of a bank never changes"),
+    ],
+)
+def test_sealed_columns_of_bank_records_are_read_only(model: type[Model], column: str, message: str) -> None:
+    change_rows(model, f"{column} = 'x'", resealing=True)
+    with pytest.raises(DatabaseError, match=message):
+        change_rows(model, f"{column} = 'y'")
 
 
 @pytest.mark.django_db(transaction=True)

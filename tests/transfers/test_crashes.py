@@ -136,6 +136,7 @@ def test_one_order_that_cannot_be_taken_up_holds_up_no_other(
     with connection.cursor() as cursor:  # as if the key to its account were lost
         cursor.execute("SET LOCAL qr.resealing = 'on'")
         cursor.execute("UPDATE transfers_transfer SET account_sealed = 'lost' WHERE id = %s", [broken.id])
+        cursor.execute("SET LOCAL qr.resealing = 'off'")
     send_due(owner)
     assert bank.sent == [sound.id]
     assert Transfer.objects.get(pk=broken.id).state == TransferState.QUEUED

@@ -188,9 +188,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")',
+                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
                     func="RAISE EXCEPTION 'a transaction changes only its status' USING ERRCODE = 'insufficient_privilege';",
-                    hash="b400f665d5268365ad7d0352611e7506e08f4387",
+                    hash="d9e648b24a73b6f10793249785e228f8acd1282b",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_25448",
                     table="transactions_transaction",
