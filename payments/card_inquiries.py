@@ -1,9 +1,7 @@
-"""Ask acquirers what became of charges whose call was not answered, or whose process died."""
+"""Inquiries to acquirers about charges whose call was not answered, or whose process died."""
 
 import logging
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -14,61 +12,39 @@ from django.db.models.functions import Now
 import banks
 from banks import ChargeResult, parallel
 from banks.parallel import TimedResult
-from core import request_context
-from core.bulkhead import Bulkhead, BulkheadFull
+from core import due_work, request_context
+from core.due_work import DueWork
 from payments import cards
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, ChargeAnswer
 from transfers import circuit_breakers
 
 log = logging.getLogger("payments")
-# Longer than an inquiry can take, so that only those of a process that died come due by it.
+# Longer than an inquiry takes, so that it ends only for a process that died.
 LEASE = timedelta(seconds=120)
-# Questions side by side, and no further ones after so many seconds.
-MAX_CALLS = 8
-RUN_SECONDS = 5.0
-# Runs at once in one worker, and for one acquirer: the others go by where an acquirer is silent.
-MAX_RUNS, MAX_RUNS_OF_ACQUIRER = 4, 2
-_runs = Bulkhead()
+_work = DueWork(max_runs=4, max_runs_of_one=2)
 
 
 def inquire_due(*, now: Callable[[], datetime], limit: int = 50) -> int:
-    """Inquire what is due, acquirer after acquirer; returns how many were asked about.
+    """Inquire about the charges that are due. Returns how many.
 
-    May run many times at once: a run that waits for a silent acquirer leaves the others to the next run.
+    Several runs at once are safe: if one waits for a silent acquirer, another serves the other acquirer.
     """
-    asked = 0
+    count = 0
     for acquirer in sorted(cards.ACQUIRERS.values()):
-        with suppress(BulkheadFull), _runs.hold(acquirer, total=MAX_RUNS, share=MAX_RUNS_OF_ACQUIRER):
-            asked += _inquire_acquirer(acquirer, now, limit - asked)
-    return asked
+        claim, inquire = partial(_claim, acquirer, now), partial(_inquire, acquirer, now)
+        count += _work.run(acquirer, claim, inquire, limit=limit - count)
+    return count
 
 
-def _inquire_acquirer(acquirer: str, now: Callable[[], datetime], limit: int) -> int:
-    asked, ends_at = 0, time.monotonic() + RUN_SECONDS
-    while asked < limit and time.monotonic() < ends_at:
-        if circuit_breakers.open_until(cards.counterparty(acquirer), now()) is not None:
-            break
-        charges = _claim(acquirer, min(MAX_CALLS, limit - asked))
-        if not charges:
-            break
-        asked += len(charges)
-        _inquire(acquirer, charges, now)
-    return asked
+def _claim(acquirer: str, now: Callable[[], datetime], limit: int) -> list[CardCharge]:
+    if circuit_breakers.open_until(cards.counterparty(acquirer), now()) is not None:
+        return []
+    due = CardCharge.objects.filter(acquirer=acquirer, state__in=OPEN_STATES, due_at__lte=Now())
+    return due_work.claim(due.order_by("due_at"), limit, due_at=Now() + LEASE, inquiries=F("inquiries") + 1)
 
 
-@transaction.atomic
-def _claim(acquirer: str, limit: int) -> list[CardCharge]:
-    """Due charges, leased to the caller by the database's clock. No two runs get the same."""
-    open_charges = CardCharge.objects.filter(acquirer=acquirer, state__in=OPEN_STATES)
-    due = open_charges.filter(due_at__lte=Now()).order_by("due_at")
-    charges = list(due.select_for_update(skip_locked=True)[:limit])
-    ours = CardCharge.objects.filter(pk__in=[charge.pk for charge in charges])
-    ours.update(due_at=Now() + LEASE, inquiries=F("inquiries") + 1)
-    return charges
-
-
-def _inquire(acquirer: str, charges: list[CardCharge], now: Callable[[], datetime]) -> None:
+def _inquire(acquirer: str, now: Callable[[], datetime], charges: Sequence[CardCharge]) -> None:
     adapter = banks.acquirer(acquirer)
     calls = [
         partial(adapter.find, each.payment_id, charge_id=each.charge_id, starts_at=each.created_at)
@@ -79,21 +55,19 @@ def _inquire(acquirer: str, charges: list[CardCharge], now: Callable[[], datetim
         try:
             _complete(charge, answer, now())
         except Exception:
-            log.exception("the answer about charge %s could not be kept", charge.payment_id)
+            log.exception("the answer about charge %s could not be stored", charge.payment_id)
     party = cards.counterparty(acquirer)
     silences = [circuit_breakers.is_failure(answer.result.outcome, answer.seconds) for answer in answers]
     circuit_breakers.record_calls([(party, is_silent) for is_silent in silences], now=now())
 
 
 @transaction.atomic
-def _complete(charge: CardCharge, answer: TimedResult[ChargeResult], at: datetime) -> None:
-    payment = cards.complete(charge.payment_id, answer.result, now=at)
-    if payment is not None:
-        _store_answer(charge, answer.result, round(answer.seconds * 1000), at)
-
-
-def _store_answer(charge: CardCharge, said: ChargeResult, duration_ms: int, at: datetime) -> None:
-    request_id = request_context.current().request_id
-    ChargeAnswer.objects.create(
-        charge=charge, outcome=said.outcome, duration_ms=duration_ms, created_at=at, request_id=request_id
-    )
+def _complete(charge: CardCharge, answer: TimedResult[ChargeResult], now: datetime) -> None:
+    if cards.complete(charge.payment_id, answer.result, now=now) is not None:
+        ChargeAnswer.objects.create(
+            charge=charge,
+            outcome=answer.result.outcome,
+            duration_ms=round(answer.seconds * 1000),
+            created_at=now,
+            request_id=request_context.current().request_id,
+        )

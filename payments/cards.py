@@ -17,7 +17,7 @@ from django.db.models import Q
 
 import banks
 from banks import Acquirer, ChargeRequest, ChargeResult, parallel
-from core import clock, request_context, rows
+from core import clock, due_work, request_context, rows
 from core.bulkhead import Bulkhead, BulkheadFull
 from ledger import accounts
 from merchants.errors import BankNotConfigured
@@ -30,9 +30,8 @@ from transfers import circuit_breakers, contradictions
 from transfers.circuit_breakers import Counterparty
 
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
-# The first inquiry after a call that was not answered, the second and so on; then hourly.
-INQUIRY_DELAYS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300)]
-LAST_INQUIRY_DELAY = timedelta(hours=1)
+# Before the first inquiry about a charge whose call was not answered, before the second and so on.
+INQUIRY_DELAYS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300, 3600)]
 # While the payer may be at the page of 3-D Secure, the waits are no longer than this. Acquirers give up a
 # charge that nobody authorised within the half hour.
 MAX_AUTHORISATION_DELAY, AUTHORISATION_PERIOD = timedelta(minutes=1), timedelta(minutes=30)
@@ -226,7 +225,7 @@ def _keep_pending(payment: Payment, charge: CardCharge, said: ChargeResult, now:
 
 
 def _inquiry_delay(payment: Payment, charge: CardCharge, now: datetime) -> timedelta:
-    wait = INQUIRY_DELAYS[charge.inquiries] if charge.inquiries < len(INQUIRY_DELAYS) else LAST_INQUIRY_DELAY
+    wait = due_work.interval(INQUIRY_DELAYS, charge.inquiries)
     may_be_authorised = payment.authorize_uri and now - charge.created_at < AUTHORISATION_PERIOD
     return min(wait, MAX_AUTHORISATION_DELAY) if may_be_authorised else wait
 

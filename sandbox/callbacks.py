@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 
 import requests
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core import clock
+from core import clock, due_work
 from sandbox.models import CallbackState, SandboxCallback
 
 CONNECT_SECONDS, READ_SECONDS = 2, 10
@@ -41,13 +40,10 @@ def run_once(limit: int = 100) -> int:
     return len(callbacks)
 
 
-@transaction.atomic
 def claim(limit: int) -> list[SandboxCallback]:
-    """Up to `limit` due calls, leased to the caller. No two senders get the same."""
-    callbacks = list(SandboxCallback.objects.due().select_for_update(skip_locked=True)[:limit])
-    if callbacks:
-        leased = SandboxCallback.objects.filter(pk__in=[callback.pk for callback in callbacks])
-        leased.update(due_at=Now() + LEASE, attempts=F("attempts") + 1)
+    """Claim up to `limit` callbacks that are due."""
+    due = SandboxCallback.objects.due()
+    callbacks = due_work.claim(due, limit, due_at=Now() + LEASE, attempts=F("attempts") + 1)
     for callback in callbacks:
         callback.attempts += 1
     return callbacks

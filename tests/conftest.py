@@ -54,17 +54,15 @@ TIMEOUT_SETTINGS = [
     "banks.sandbox_inquiries.READ_SECONDS",
     "banks.sandbox_orders.CONNECT_SECONDS",
     "banks.sandbox_orders.READ_SECONDS",
+    "core.due_work.RUN_SECONDS",
     "core.redis.CALL_TIMEOUT_SECONDS",
     "idempotency.services.WAIT_SECONDS",
     "idempotency.services.SHORT_WAIT_SECONDS",
-    "payments.card_inquiries.RUN_SECONDS",
     "reconciliation.inquiries.scan.PATIENCE_SECONDS",
-    "reconciliation.inquiries.services.PATIENCE_SECONDS",
     "reconciliation.inquiries.rate_limit.PATIENCE_SECONDS",
     "sandbox.callbacks.CONNECT_SECONDS",
     "sandbox.callbacks.READ_SECONDS",
     "ledger.services.ROLL_UP_SECONDS",
-    "transfers.services.RUN_SECONDS",
 ]
 
 SHARED_INSTANCE_FOLDERS = {"tests/devstack", "tests/flows", "tests/flows/faults"}

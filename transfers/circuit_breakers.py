@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from core import due_work
 from transfers.models import CircuitBreaker
 
 log = logging.getLogger("transfers")
@@ -76,7 +77,7 @@ def _count_failures(party: Counterparty, failures: int, now: datetime) -> None:
     breaker.failures += failures
     is_resting = breaker.open_until is not None and breaker.open_until > now
     if breaker.failures >= FAILURES_TO_OPEN and not is_resting:
-        rest = OPEN_PERIODS[min(breaker.openings, len(OPEN_PERIODS) - 1)]
+        rest = due_work.interval(OPEN_PERIODS, breaker.openings)
         breaker.openings, breaker.open_until = breaker.openings + 1, now + rest
         log.warning("%s is silent and rests for %s", breaker, rest)
     breaker.save()

@@ -1,21 +1,23 @@
 """Each step of a transfer, in a commit of its own."""
 
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.functions import Now
 
 from banks import ResultStatus, TransferPurpose, TransferResult
+from core import due_work
 from core.state_machines import transition_where
 from transfers import circuit_breakers, contradictions, history, schedule
 from transfers.errors import NotOverdue, NotSucceeded
 from transfers.models import Transfer, TransferEventType, TransferState
 
 log = logging.getLogger("transfers")
-# Longer than a round of `banks.parallel` and what is written down after it.
+# Longer than the calls of a batch, and storing their results.
 LEASE = timedelta(seconds=60)
 DEFAULT_FAILURE_CODES: dict[ResultStatus, str] = {
     "failed": "rejected_by_bank",
@@ -55,21 +57,14 @@ class TransferHandler(Protocol):
         """The last word: `succeeded`, `failed` or, after a success, `returned`; each comes once."""
 
 
-@transaction.atomic
-def claim(purpose: TransferPurpose, route: str, *, now: datetime, limit: int) -> list[Transfer]:
-    """Up to `limit` transfers that are due, leased to the caller. No two workers get the same.
-
-    None of a counterparty that rests.
-    """
-    paused = circuit_breakers.open_circuits(route, now)
+def claim(purpose: TransferPurpose, route: str, now: Callable[[], datetime], limit: int) -> list[Transfer]:
+    """Claim up to `limit` transfers that are due, but none of a counterparty with an open circuit breaker."""
+    at = now()
+    paused = circuit_breakers.open_circuits(route, at)
     if paused and not route.startswith("bank:"):  # an acquirer rests for all merchants
         return []
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
-    ours = Transfer.objects.due(purpose, route, now).filter(free).exclude(merchant_id__in=paused)
-    due = ours.select_for_update(skip_locked=True, no_key=True)
-    claimed = list(due[:limit])
-    Transfer.objects.filter(pk__in=[transfer.pk for transfer in claimed]).update(lease_until=Now() + LEASE)
-    return claimed
+    due = Transfer.objects.due(purpose, route, at).filter(due_work.UNLEASED).exclude(merchant_id__in=paused)
+    return due_work.claim(due, limit, lease_until=Now() + LEASE)
 
 
 @transaction.atomic

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 from django.conf import settings
 
+from core import due_work
+
 # Seconds to the first inquiry, from it to the second and so on; then the last one for ever.
 INQUIRY_DELAYS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 # Seconds until a bank that could not be reached is told again: a tenth of the order's age, between these.
@@ -16,7 +18,7 @@ OVERDUE_AFTER = timedelta(minutes=15)
 
 def inquiry_delay(inquiries: int) -> timedelta:
     """How long to wait after so many inquiries."""
-    return _delay(INQUIRY_DELAYS[min(inquiries, len(INQUIRY_DELAYS) - 1)])
+    return _delay(due_work.interval(INQUIRY_DELAYS, inquiries))
 
 
 def resend_delay(age: timedelta) -> timedelta:

@@ -1,17 +1,16 @@
 """Money out: order it, take the order back, carry it out through a bank, hear what became of it."""
 
 import logging
-import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 import banks
 from banks import ReportedTransfer, TransferOrder, TransferPurpose, TransferResult, parallel
 from core import vault
-from core.bulkhead import Bulkhead, BulkheadFull
+from core.due_work import DueWork
 from merchants import bank_connections
 from transfers import circuit_breakers, completion, history
 from transfers.circuit_breakers import Counterparty
@@ -50,13 +49,8 @@ __all__ = [
 ]  # fmt: skip
 
 log = logging.getLogger("transfers")
-# Calls side by side in one worker.
-MAX_CALLS = 8
-# No new round after so many seconds: a bank that hangs must not hold up what else the worker has to do.
-RUN_SECONDS = 5.0
-# Runs at once in one worker, and for one purpose by one route: the others go by where a bank is silent.
-MAX_RUNS, MAX_RUNS_OF_ROUTE = 8, 2
-_runs = Bulkhead()
+# A counterparty is a purpose and a route here, such as "refund bank:scb".
+_work = DueWork(max_runs=8, max_runs_of_one=2)
 
 
 def queue(
@@ -111,31 +105,15 @@ def matching_voids(transaction_ids: Iterable[str], *, route: str, amount: int) -
 def run_due(
     purpose: TransferPurpose, handler: TransferHandler, *, now: Callable[[], datetime], limit: int = 50
 ) -> int:
-    """Send and inquire what is due, up to `limit`; returns how many were taken up.
+    """Send or inquire up to `limit` transfers that are due. Returns how many were claimed.
 
-    May run many times at once. A crash anywhere ends in an inquiry, never in a second sending.
+    Several runs at once are safe. A crash anywhere leads to an inquiry, never to a second sending.
     """
-    taken = 0
+    count = 0
     for route in Transfer.objects.due_routes(purpose, now()):
-        with (
-            suppress(BulkheadFull),
-            _runs.hold(f"{purpose} {route}", total=MAX_RUNS, share=MAX_RUNS_OF_ROUTE),
-        ):
-            taken += _run_route(route, purpose, handler, now, limit - taken)
-    return taken
-
-
-def _run_route(
-    route: str, purpose: TransferPurpose, handler: TransferHandler, now: Callable[[], datetime], limit: int
-) -> int:
-    taken, ends_at = 0, time.monotonic() + RUN_SECONDS
-    while taken < limit and time.monotonic() < ends_at:
-        claimed = completion.claim(purpose, route, now=now(), limit=min(MAX_CALLS, limit - taken))
-        if not claimed:
-            break
-        taken += len(claimed)
-        _make_calls(claimed, handler, now)
-    return taken
+        claim, make_calls = partial(completion.claim, purpose, route, now), partial(_make_calls, handler, now)
+        count += _work.run(f"{purpose} {route}", claim, make_calls, limit=limit - count)
+    return count
 
 
 def apply_notification(notice: ReportedTransfer, handler: TransferHandler, *, now: datetime) -> None:
@@ -177,7 +155,7 @@ class _Call:
     call: Callable[[], TransferResult]
 
 
-def _make_calls(claimed: list[Transfer], handler: TransferHandler, now: Callable[[], datetime]) -> None:
+def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: Sequence[Transfer]) -> None:
     prepared = [_prepare(transfer, handler, now()) for transfer in claimed]
     calls = [call for call in prepared if call is not None]
     results = parallel.run_all_timed([call.call for call in calls], default=TransferResult("unknown"))

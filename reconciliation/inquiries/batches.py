@@ -1,41 +1,52 @@
-"""Rounds of questions to a bank: whose turn it is, what is asked first, and when the bank rests."""
+"""Batches of inquiries to one bank: which bank is next, which inquiries come first, and when the bank pauses.
+
+Two limits apply, and each differs from the circuit breaker of transfers (`transfers.circuit_breakers`):
+- `BankRateLimit` allows one batch at a time and a number of calls per second, as the bank's contract says.
+- `Backoff` pauses one merchant after a batch in which all its inquiries were without an answer.
+  A circuit breaker counts slow calls, and fast failures do not open it.
+"""
 
 import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
+from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models import F, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Coalesce, Now
 
 import banks
+from core import due_work
 from payments.models import Payment
-from reconciliation.inquiries import bank_calls, confirmation_inquiries, schedule
+from reconciliation.inquiries import bank_calls, schedule
 from reconciliation.inquiries.bank_calls import AnyInquiry, InquiryResponse
 from reconciliation.inquiries.rate_limit import CallBudget
 from reconciliation.inquiries.scan import OPEN_STATUSES
 from reconciliation.models import Backoff, BankRateLimit, ConfirmationInquiry, Inquiry, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
-# Longer than the calls of a round and what is written down after them.
+# Longer than the calls of a batch, and storing their results.
 LEASE = timedelta(seconds=60)
-# Codes that somebody waits for, and the others.
+# Values of `is_urgent`: inquiries that a payer may wait for, and the others.
 PRIORITIES = (True, False)
-# In each fourth round those come first that nobody waits for any more.
+# In each fourth batch the inquiries that nobody waits for come first.
 LOW_PRIORITY_FIRST_EVERY = 4
-# For a bank, or one merchant of it, after the first round without any answer, the second and so on.
+# The pause of a bank, or of one merchant, after the first batch without any answer, the second and so on.
 BACKOFFS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
-# Most of what comes due has been paid by then, and is closed so many at a time in each lane.
+# Most payments are paid when their inquiry comes due. A batch closes at most 500 of each priority.
 MAX_EXAMINED = 500
+# The next time of a confirmation inquiry while its merchant is paused, which takes 1 to 15 s.
+PAUSED_DELAY = timedelta(seconds=5)
+I = TypeVar("I", Inquiry, ConfirmationInquiry)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
 class InquiryBatch:
-    """Questions to one bank, which nobody else asks meanwhile.
+    """Inquiries to one bank. No other worker calls the bank meanwhile.
 
-    pause: after the last answer, until the bank may be asked again.
+    pause: from the last answer until the bank may be called again.
     """
 
     rate_limit: BankRateLimit
@@ -43,32 +54,30 @@ class InquiryBatch:
     pause: timedelta
 
 
-def due_inquiries(bank: str | OuterRef, now: datetime, *, is_urgent: bool) -> "QuerySet[Inquiry]":
-    """What a bank is to be asked, or to be closed, and nobody has in hand: what waits longest first."""
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
-    return Inquiry.objects.filter(free, bank=bank, is_urgent=is_urgent, due_at__lte=now).order_by("due_at")
+def due_inquiries(model: type[I], bank: str | OuterRef, now: datetime, *, is_urgent: bool) -> "QuerySet[I]":
+    """Return the inquiries of one priority that are due at a bank and not leased, the longest due first."""
+    due = model._default_manager.filter(due_work.UNLEASED, bank=bank, is_urgent=is_urgent, due_at__lte=now)
+    return due.order_by("due_at")
 
 
 def available_banks(now: datetime) -> "QuerySet[BankRateLimit]":
-    """Banks that may be asked and have something due, the longest free first."""
-    # The first by the index: to find out that there is any, PostgreSQL would read them all.
-    lanes = [
-        Subquery(of(OuterRef("pk"), now, is_urgent=each).values(first=Cast("pk", TextField()))[:1])
-        for of in (due_inquiries, confirmation_inquiries.due_inquiries)
-        for each in PRIORITIES
+    """Return the banks that may be called and have due inquiries, the longest available first."""
+    # The first row comes from the index. For EXISTS, PostgreSQL reads all due inquiries.
+    first_due = [
+        Subquery(queryset.values(first=Cast("pk", TextField()))[:1])
+        for is_urgent in PRIORITIES
+        for queryset in (
+            due_inquiries(Inquiry, OuterRef("pk"), now, is_urgent=is_urgent),
+            due_inquiries(ConfirmationInquiry, OuterRef("pk"), now, is_urgent=is_urgent),
+        )
     ]
-    free = BankRateLimit.objects.filter(pk__in=banks.banks_with_inquiry(), available_at__lte=Now()).order_by(
-        "available_at"
-    )
-    return free.alias(first=Coalesce(*lanes)).filter(first__isnull=False)
+    available = BankRateLimit.objects.filter(pk__in=banks.banks_with_inquiry(), available_at__lte=Now())
+    return available.alias(first=Coalesce(*first_due)).filter(first__isnull=False).order_by("available_at")
 
 
 @transaction.atomic
 def start(now: datetime) -> InquiryBatch | None:
-    """A bank's turn and as many questions as fit into the calls that it takes in a second, but at least one.
-
-    Leased by the database's clock.
-    """
+    """Claim a bank, and the inquiries that fit into its calls per second, but at least one."""
     rate_limit = available_banks(now).select_for_update(skip_locked=True, of=("self",)).first()
     if rate_limit is None:
         return None
@@ -84,35 +93,38 @@ def start(now: datetime) -> InquiryBatch | None:
 
 
 def _select(rate_limit: BankRateLimit, now: datetime, budget: CallBudget) -> list[AnyInquiry]:
-    """From one lane, and what it leaves from the other; in most rounds first what somebody waits for."""
-    paused = set(
-        Backoff.objects.filter(bank=rate_limit.bank, retry_at__gt=now).values_list("merchant", flat=True)
-    )
+    """Lease inquiries of one priority first, and fill the budget with the other."""
+    pauses = Backoff.objects.filter(bank=rate_limit.bank, retry_at__gt=now)
+    paused = set(pauses.values_list("merchant", flat=True))
+    is_usual = rate_limit.batch_count % LOW_PRIORITY_FIRST_EVERY
     picked: list[AnyInquiry] = []
     room = budget.max_calls
-    for is_urgent in (
-        PRIORITIES if rate_limit.batch_count % LOW_PRIORITY_FIRST_EVERY else reversed(PRIORITIES)
-    ):
-        waiting = due_inquiries(rate_limit.bank, now, is_urgent=is_urgent)
-        reported = confirmation_inquiries.select_due(rate_limit.bank, paused, now, is_urgent=is_urgent)
-        ready = _round_robin([*_select_open(waiting, paused, now), *reported])
-        locked = _lock_due(waiting, ready[:room])
+    for is_urgent in PRIORITIES if is_usual else reversed(PRIORITIES):
+        due = due_inquiries(Inquiry, rate_limit.bank, now, is_urgent=is_urgent)
+        confirmations = due_inquiries(ConfirmationInquiry, rate_limit.bank, now, is_urgent=is_urgent)
+        ready: list[AnyInquiry] = [
+            *_select_open(due, paused, now),
+            *_select_confirmations(confirmations, paused, now),
+        ]
+        locked = _lock_due(due, confirmations, _round_robin(ready)[:room])
         costs = budget.fit([bank_calls.build_question(each, now) for each in locked], room)
         picked += locked[: len(costs)]
         room -= sum(costs)
-    inquiries = [each.pk for each in picked if isinstance(each, Inquiry)]
-    Inquiry.objects.filter(pk__in=inquiries).update(lease_until=Now() + LEASE)
-    reports = [each.pk for each in picked if isinstance(each, ConfirmationInquiry)]
-    ConfirmationInquiry.objects.filter(pk__in=reports).update(lease_until=Now() + LEASE)
+    for model in (Inquiry, ConfirmationInquiry):
+        ours = model.objects.filter(pk__in=[each.pk for each in picked if isinstance(each, model)])
+        ours.update(lease_until=Now() + LEASE)
     return picked
 
 
-def _select_open(waiting: "QuerySet[Inquiry]", paused: set[str], now: datetime) -> list[Inquiry]:
-    """Those that may be asked. Nobody asks about what was paid or declined meanwhile, or hurries for a payer
-    who has gone; for a merchant that rests it is as if the bank had been asked in vain."""
-    looked_at = list(waiting.select_related("payment")[:MAX_EXAMINED])
-    still_open = [each for each in looked_at if each.payment.status in OPEN_STATUSES]
-    ended = [each.pk for each in looked_at if each.payment.status not in OPEN_STATUSES]
+def _select_open(due: "QuerySet[Inquiry]", paused: set[str], now: datetime) -> list[Inquiry]:
+    """Return the inquiries to make, and update the others.
+
+    An inquiry ends when its payment has ended. It loses its priority when the payer has gone. While its
+    merchant is paused, its next time is that of an inquiry without an answer.
+    """
+    examined = list(due.select_related("payment")[:MAX_EXAMINED])
+    still_open = [each for each in examined if each.payment.status in OPEN_STATUSES]
+    ended = [each.pk for each in examined if each.payment.status not in OPEN_STATUSES]
     stale = {each.pk for each in still_open if each.is_urgent and not schedule.is_urgent(each.payment, now)}
     Inquiry.objects.filter(pk__in=ended).update(due_at=None)
     Inquiry.objects.filter(pk__in=stale).update(is_urgent=False)
@@ -121,8 +133,11 @@ def _select_open(waiting: "QuerySet[Inquiry]", paused: set[str], now: datetime) 
 
 
 def _postpone(payment_ids: list[str], now: datetime) -> None:
-    """Locked before their payments are read: a code that ends early meanwhile is seen, or moves the inquiry
-    after us. Nothing is given up that was not asked."""
+    """Set the next times. An inquiry that was not made never ends here.
+
+    Lock the inquiries before reading their payments. If a code ends early at the same moment, either the new
+    expiry is read here, or its trigger sets the next time after this transaction.
+    """
     inquiries = list(Inquiry.objects.select_for_update().filter(pk__in=payment_ids))
     payments = Payment.objects.in_bulk(payment_ids)
     for each in inquiries:
@@ -131,40 +146,50 @@ def _postpone(payment_ids: list[str], now: datetime) -> None:
     Inquiry.objects.bulk_update(inquiries, ["due_at"])
 
 
+def _select_confirmations(
+    due: "QuerySet[ConfirmationInquiry]", paused: set[str], now: datetime
+) -> list[ConfirmationInquiry]:
+    """Return the inquiries to make. Those of paused merchants are due again after 5 s."""
+    examined = list(due[:MAX_EXAMINED])
+    postponed = [each.pk for each in examined if each.merchant_id in paused]
+    ConfirmationInquiry.objects.filter(pk__in=postponed).update(due_at=now + schedule.scaled(PAUSED_DELAY))
+    return [each for each in examined if each.merchant_id not in paused]
+
+
 def _round_robin(inquiries: list[AnyInquiry]) -> list[AnyInquiry]:
-    """One of each merchant, then a second of each and so on; among these, what waits longest first."""
+    """Return the first inquiry of each merchant, then the second of each and so on."""
     queues: defaultdict[str, list[AnyInquiry]] = defaultdict(list)
     for each in inquiries:
         queues[each.merchant_id].append(each)
     return [each for nth in zip_longest(*queues.values()) for each in nth if each is not None]
 
 
-def _lock_due(waiting: "QuerySet[Inquiry]", ready: list[AnyInquiry]) -> list[AnyInquiry]:
-    """Those that nobody has touched meanwhile, in the same order."""
-    ours = waiting.filter(
-        pk__in=[each.pk for each in ready if isinstance(each, Inquiry)], payment__status__in=OPEN_STATUSES
-    )
-    untouched = ours.select_related("payment__qr_code").select_for_update(skip_locked=True, of=("self",))
-    reported = [each.pk for each in ready if isinstance(each, ConfirmationInquiry)]
-    locked: dict[str | int, AnyInquiry] = dict(untouched.in_bulk())
-    locked |= confirmation_inquiries.lock_due(reported)
+def _lock_due(
+    due: "QuerySet[Inquiry]", confirmations: "QuerySet[ConfirmationInquiry]", ready: list[AnyInquiry]
+) -> list[AnyInquiry]:
+    """Lock the inquiries that are still due, and return them in the same order."""
+    still_open = due.filter(payment__status__in=OPEN_STATUSES).select_related("payment__qr_code")
+    locked: dict[str | int, AnyInquiry] = {}
+    for queryset in (still_open, confirmations):
+        ids: list[Any] = [each.pk for each in ready if isinstance(each, queryset.model)]
+        locked |= queryset.filter(pk__in=ids).select_for_update(skip_locked=True, of=("self",)).in_bulk()
     return [locked[each.pk] for each in ready if each.pk in locked]
 
 
 def finish(batch: InquiryBatch, answers: list[InquiryResponse], now: datetime) -> None:
-    """Give the turn back: when the rate allows, or after a rest if several merchants had nothing but silence.
+    """Release the bank when its rate allows the next call, or later if it answered no merchant.
 
-    A merchant that alone had nothing but silence may have a dead link: only its own questions rest. The pause
-    begins only now: a call that waited for a token, or for one before it, may just have been made.
+    If only one merchant was without answers, its connection may be broken: only its own inquiries pause.
+    The pause of the bank starts now, because a call that waited for a token may have been made only now.
     """
     rate_limit, wait = batch.rate_limit, batch.pause
-    asked = list(zip((each.merchant_id for each in batch.inquiries), answers, strict=True))
-    answered = {merchant for merchant, answer in asked if answer.outcome != InquiryOutcome.NO_ANSWER}
-    silent = {merchant for merchant, _ in asked} - answered
+    results = list(zip((each.merchant_id for each in batch.inquiries), answers, strict=True))
+    answered = {merchant for merchant, answer in results if answer.outcome != InquiryOutcome.NO_ANSWER}
+    silent = {merchant for merchant, _ in results} - answered
     silent_batches = 0 if answered else rate_limit.silent_batches
     if not answered and len(silent) > 1:
         silent_batches += 1
-        log.warning("bank %s answered none of %d questions", rate_limit.bank, len(answers))
+        log.warning("bank %s answered none of %d inquiries", rate_limit.bank, len(answers))
         wait = max(wait, _backoff_wait(silent_batches))
     _update_backoffs(rate_limit.bank, answered, silent, now)
     ours = BankRateLimit.objects.filter(pk=rate_limit.pk, available_at=rate_limit.available_at)
@@ -172,15 +197,15 @@ def finish(batch: InquiryBatch, answers: list[InquiryResponse], now: datetime) -
 
 
 def _update_backoffs(bank: str, answered: set[str], silent: set[str], now: datetime) -> None:
-    """Of a merchant that had an answer nothing stays. Whoever has the bank's turn is alone here."""
-    rests = Backoff.objects.filter(bank=bank)
-    rests.filter(merchant__in=answered).delete()
-    before = dict(rests.filter(merchant__in=silent).values_list("merchant", "silent_batches"))
+    """Count the batches in a row without an answer for each merchant. The caller holds the bank's lease."""
+    backoffs = Backoff.objects.filter(bank=bank)
+    backoffs.filter(merchant__in=answered).delete()
+    before = dict(backoffs.filter(merchant__in=silent).values_list("merchant", "silent_batches"))
     for merchant in sorted(silent):
         silent_batches = before.get(merchant, 0) + 1
-        known = {"silent_batches": silent_batches, "retry_at": now + _backoff_wait(silent_batches)}
-        Backoff.objects.update_or_create(bank=bank, merchant_id=merchant, defaults=known)
+        changes = {"silent_batches": silent_batches, "retry_at": now + _backoff_wait(silent_batches)}
+        Backoff.objects.update_or_create(bank=bank, merchant_id=merchant, defaults=changes)
 
 
 def _backoff_wait(silent_batches: int) -> timedelta:
-    return schedule.scaled(BACKOFFS[min(silent_batches, len(BACKOFFS)) - 1])
+    return schedule.scaled(due_work.interval(BACKOFFS, silent_batches - 1))

@@ -1,7 +1,6 @@
-"""Ask banks about money that only an uploaded file or an unsigned notification reports.
+"""Inquiries to banks about money that only an uploaded statement or an unsigned notification reports.
 
-The questions share the turns and the limits of all inquiries to the bank
-(`reconciliation.inquiries.batches`).
+`reconciliation.inquiries.batches` makes them, within the rate limit that all inquiries to a bank share.
 """
 
 import logging
@@ -9,19 +8,16 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 
 import banks
-from banks import ReportedTransaction as Told
-from core import rows
+from banks import ReportedTransaction
+from core import due_work, rows
 from merchants.models import Merchant
 from qrcodes.models import QrCode
-from reconciliation.inquiries import schedule
+from reconciliation.inquiries import rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
 from reconciliation.matching import deduplication
 from reconciliation.models import (
-    BankRateLimit,
     BankTransaction,
     BankTransactionKind,
     ConfirmationInquiry,
@@ -32,19 +28,13 @@ from reconciliation.models import (
 from reconciliation.notifications import intake
 
 log = logging.getLogger("reconciliation")
-# Seconds from one question to the next: where somebody waits at the till, and for the lines of a file.
+# Seconds between two inquiries: a payer may wait for an unsigned notification, but not for a statement line.
 RETRY_SECONDS = {True: (1, 2, 5, 10, 30, 60, 300, 900, 3600), False: (60, 300, 900, 3600)}
 URGENT_FOR = timedelta(minutes=2)
-# Bank transactions are in a bank's answers long before: from then on a second person has to confirm.
+# Inquiries end after a day, and a second person must confirm the money. Banks report a payment much sooner.
 GIVE_UP_AFTER = timedelta(days=1)
 ALERT_AFTER = timedelta(minutes=5)
-MAX_EXAMINED = 500
 CREATE = """
-WITH turn AS (
-    INSERT INTO reconciliation_bankratelimit (bank, available_at, batch_count, silent_batches) VALUES (%s,
-    now(), 0, 0)
-    ON CONFLICT DO NOTHING
-)
 INSERT INTO reconciliation_confirmationinquiry (
     bank, merchant_id, movement_id, bank_transaction_id, biller_id, reference1, amount, paid_at, is_urgent,
     attempts, last_outcome, due_at, created_at
@@ -55,12 +45,10 @@ FROM reconciliation_banktransaction AS movement JOIN merchants_merchant AS merch
     ON merchant.bank = movement.bank AND merchant.biller_id = movement.biller_id
 WHERE movement.id = ANY(%s) AND reference1 <> ''
 """
-# A merchant rests for 1 to 15 s while its bank answers nothing about it.
-BACKOFF = timedelta(seconds=5)
 
 
-def receive_unsigned(*, bank: str, body: bytes, notification: Told, now: datetime) -> None:
-    """Keep a notification that proves nothing, and have the bank asked. It credits nothing by itself."""
+def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransaction, now: datetime) -> None:
+    """Store an unsigned notification and schedule an inquiry. Nothing is credited before the answer."""
     merchant = Merchant.objects.filter(bank=bank, biller_id=notification.biller_id).first()
     with transaction.atomic():
         stored = intake.store(bank, body, NotificationResult.UNSIGNED, None, now)
@@ -82,21 +70,22 @@ def receive_unsigned(*, bank: str, body: bytes, notification: Told, now: datetim
             alerted_at=None if can_be_asked else now,
             created_at=now,
         )
-        # The bank repeats what it told: one question is enough.
+        # The bank may repeat its notification: one inquiry is enough.
         ConfirmationInquiry.objects.bulk_create([inquiry], ignore_conflicts=True)
-        _ensure_rate_limit(bank)
+        rate_limit.ensure_rows([bank])
 
 
 def create_for_statement(bank: str, movements: Sequence[BankTransaction], *, now: datetime) -> None:
-    """Have the bank asked about credits that only lines of a statement report, if it can be asked."""
+    """Schedule inquiries about credits that only a statement reports, if the bank answers inquiries."""
     unconfirmed = [movement.id for movement in movements if not movement.is_confirmed]
     if unconfirmed and bank in banks.banks_with_inquiry():
-        rows.run(CREATE, [bank, now, now, unconfirmed])
+        rate_limit.ensure_rows([bank])
+        rows.run(CREATE, [now, now, unconfirmed])
 
 
 def first_received_at(movement: BankTransaction) -> datetime:
-    """When the first report of this bank transaction reached us, perhaps an unsigned notification."""
-    told = ConfirmationInquiry.objects.filter(
+    """Return when the first report of this bank transaction came, which may be an unsigned notification."""
+    unsigned = ConfirmationInquiry.objects.filter(
         bank=movement.bank,
         bank_transaction_id__in=movement.bank_transaction_ids,
         biller_id=movement.biller_id,
@@ -104,35 +93,13 @@ def first_received_at(movement: BankTransaction) -> datetime:
         amount=movement.amount,
         notification__isnull=False,
     )
-    received = told.order_by("created_at").values_list("created_at", flat=True).first()
+    received = unsigned.order_by("created_at").values_list("created_at", flat=True).first()
     return movement.received_at if received is None else min(received, movement.received_at)
-
-
-def due_inquiries(bank: str | OuterRef, now: datetime, *, is_urgent: bool) -> "QuerySet[ConfirmationInquiry]":
-    """What a bank is to be asked and nobody has in hand, the longest waiting first."""
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
-    due = ConfirmationInquiry.objects.filter(free, bank=bank, is_urgent=is_urgent, due_at__lte=now)
-    return due.order_by("due_at")
-
-
-def select_due(bank: str, paused: set[str], now: datetime, *, is_urgent: bool) -> list[ConfirmationInquiry]:
-    """Of one lane, those of merchants about whom the bank answers. The others are put off."""
-    waiting = list(due_inquiries(bank, now, is_urgent=is_urgent)[:MAX_EXAMINED])
-    put_off = [each.pk for each in waiting if each.merchant_id in paused]
-    if put_off:
-        ConfirmationInquiry.objects.filter(pk__in=put_off).update(due_at=now + schedule.scaled(BACKOFF))
-    return [each for each in waiting if each.merchant_id not in paused]
-
-
-def lock_due(inquiry_ids: Sequence[int]) -> dict[str | int, ConfirmationInquiry]:
-    """Those that are still due, by id, under their locks."""
-    due = ConfirmationInquiry.objects.filter(pk__in=inquiry_ids, due_at__isnull=False)
-    return {each.pk: each for each in due.select_for_update(skip_locked=True)}
 
 
 @transaction.atomic
 def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: datetime) -> None:
-    """Write down the answer and when to ask again. Nobody is asked about what is confirmed."""
+    """Store the answer and the time of the next inquiry. Confirmed money needs no further inquiry."""
     locked = ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
     locked.attempts, locked.last_outcome, locked.lease_until = locked.attempts + 1, answer.outcome, None
     if _is_confirmed(locked):
@@ -163,7 +130,7 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
 
 
 def was_stored_unreadable(inquiry: ConfirmationInquiry) -> bool:
-    """Whether an earlier answer could not be read either."""
+    """Return whether the answer before was unreadable too."""
     return inquiry.last_outcome == InquiryOutcome.UNREADABLE
 
 
@@ -177,16 +144,18 @@ def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:
 
 
 def _retry_at(inquiry: ConfirmationInquiry, now: datetime) -> datetime | None:
-    """None: the bank had a day to confirm it."""
+    """Return the time of the next inquiry, or None after a day."""
     if now - inquiry.created_at >= schedule.scaled(GIVE_UP_AFTER):
         return None
-    waits = RETRY_SECONDS[inquiry.notification_id is not None]
-    wait = waits[min(inquiry.attempts, len(waits)) - 1]
+    wait = due_work.interval(RETRY_SECONDS[inquiry.notification_id is not None], inquiry.attempts - 1)
     return now + schedule.scaled(timedelta(seconds=wait))
 
 
 def _alert(inquiry: ConfirmationInquiry, now: datetime) -> None:
-    """Staff see a notification that the bank does not confirm. Money of a file has a list of its own."""
+    """Show staff a notification that the bank has not confirmed for 5 minutes.
+
+    Unconfirmed money of a statement is on a list of its own.
+    """
     is_late = now - inquiry.created_at >= schedule.scaled(ALERT_AFTER)
     if inquiry.notification_id and inquiry.alerted_at is None and is_late:
         inquiry.alerted_at = now
@@ -199,7 +168,3 @@ def _find_payment_id(bank: str, biller_id: str, reference1: str) -> str | None:
     codes = QrCode.objects.filter(reference1=reference1, biller_id=biller_id, merchant__bank=bank)
     found: str | None = codes.values_list("payment_id", flat=True).first()
     return found
-
-
-def _ensure_rate_limit(bank: str) -> None:
-    BankRateLimit.objects.bulk_create([BankRateLimit(bank=bank, available_at=Now())], ignore_conflicts=True)

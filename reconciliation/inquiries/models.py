@@ -18,14 +18,10 @@ class InquiryOutcome(models.TextChoices):
     UNREADABLE = "unreadable"  # stored as an exception
 
 
-class Inquiry(models.Model):
-    """A payment that the bank is asked about. Created only if the payment stays pending for some seconds."""
+class DueInquiry(models.Model):
+    """When a bank is asked next, and which inquiries come first. The bank's rate limit applies to all."""
 
-    payment = models.OneToOneField(
-        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry"
-    )
     bank = models.CharField(max_length=20)
-    schedule_index = models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule.")
     due_at = models.DateTimeField(null=True, help_text="Null: finished.")
     is_urgent = models.BooleanField(
         default=True, db_default=True, help_text="A payer may be waiting for the result."
@@ -34,14 +30,26 @@ class Inquiry(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        verbose_name_plural = "inquiries"
+        abstract = True
         indexes = [
             models.Index(
                 fields=["bank", "is_urgent", "due_at"],
                 condition=Q(due_at__isnull=False),
-                name="inquiry_due_by_priority",
+                name="%(class)s_priority",
             )
         ]
+
+
+class Inquiry(DueInquiry):
+    """A payment that the bank is asked about. Created only if the payment stays pending for some seconds."""
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry"
+    )
+    schedule_index = models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule.")
+
+    class Meta(DueInquiry.Meta):
+        verbose_name_plural = "inquiries"
 
     def __str__(self) -> str:
         return str(self.payment_id)
@@ -130,13 +138,12 @@ class ScanCursor(models.Model):
         return str(self.created_before)
 
 
-class ConfirmationInquiry(models.Model):
+class ConfirmationInquiry(DueInquiry):
     """Asks a bank whether it has this money, until it confirms it or a day has passed.
 
     The cause is a credit of a statement or an unsigned notification.
     """
 
-    bank = models.CharField(max_length=20)
     merchant = models.ForeignKey(
         Merchant,
         on_delete=models.PROTECT,
@@ -158,25 +165,17 @@ class ConfirmationInquiry(models.Model):
     reference1 = models.CharField(max_length=35)
     amount = models.BigIntegerField(help_text="Satang.")
     paid_at = models.DateTimeField()
-    is_urgent = models.BooleanField(help_text="A payer may be waiting for the result.")
     attempts = models.SmallIntegerField(default=0)
     last_outcome = models.CharField(
         max_length=10, choices=InquiryOutcome.choices, blank=True, default="", help_text="The latest answer."
     )
-    due_at = models.DateTimeField(null=True, help_text="Null: finished.")
-    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
-    created_at = models.DateTimeField()
     alerted_at = models.DateTimeField(null=True, help_text="When it became an exception.")
     confirmed_at = models.DateTimeField(null=True)
 
-    class Meta:
+    class Meta(DueInquiry.Meta):
         verbose_name_plural = "confirmation inquiries"
         indexes = [
-            models.Index(
-                fields=["bank", "is_urgent", "due_at"],
-                condition=Q(due_at__isnull=False),
-                name="confirmation_due_by_priority",
-            ),
+            *DueInquiry.Meta.indexes,
             models.Index(
                 fields=["payment_id"], condition=Q(payment_id__isnull=False), name="confirmation_by_payment"
             ),

@@ -1,8 +1,8 @@
-"""A bank's turn for a single call outside the rounds, which somebody waits for."""
+"""How many calls a bank takes per second, and a single call outside of batches that a user waits for."""
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,77 +12,77 @@ from django.db.models.functions import Now
 
 import banks
 from banks import Bank, InquiryRequest
+from core.deadlines import Deadline
 from reconciliation.models import BankRateLimit
 
 # Longer than any call.
 LEASE = timedelta(seconds=30)
-# Rounds leave a bank alone each second, for the rest of it.
+# Batches release a bank after about a second.
 PATIENCE_SECONDS, POLL_SECONDS = 3.0, 0.1
-# One at a time in a process: whoever waits has one of the few threads that serve shops and banks as well.
+# Calls side by side in one batch, whatever rate a bank allows.
+MAX_PARALLEL_CALLS = 32
+# One waiting call per process, because it holds one of the few threads that serve all requests.
 _in_use = threading.Lock()
 
 
 class BankBusy(Exception):
-    """The bank is being asked about other things."""
+    """Another call of this process, or a batch, uses the bank's rate limit."""
+
+
+def ensure_rows(banks: Iterable[str]) -> None:
+    """Create the rate limits of banks that are called for the first time."""
+    limits = [BankRateLimit(bank=bank, available_at=Now()) for bank in sorted(banks)]
+    BankRateLimit.objects.bulk_create(limits, ignore_conflicts=True)
 
 
 @contextmanager
 def exclusive_call(bank: str) -> Iterator[None]:
-    """Nobody else asks the bank meanwhile, nor right after the one call in the block. Raises Busy."""
+    """Lease the bank for the one call of the block, and pause it as its rate requires. Raises BankBusy."""
     if not _in_use.acquire(blocking=False):
         raise BankBusy
     try:
-        BankRateLimit.objects.bulk_create(
-            [BankRateLimit(bank=bank, available_at=Now())], ignore_conflicts=True
-        )
+        ensure_rows([bank])
         lease = _acquire(bank)
         try:
             yield
         finally:
             pause = CallBudget(banks.banks_with_inquiry()[bank]).pause_after(1)
-            BankRateLimit.objects.filter(pk=bank, available_at=lease.available_at).update(
-                available_at=Now() + pause
-            )
+            ours = BankRateLimit.objects.filter(pk=bank, available_at=lease.available_at)
+            ours.update(available_at=Now() + pause)
     finally:
         _in_use.release()
 
 
 def _acquire(bank: str) -> BankRateLimit:
-    patience_ends = time.monotonic() + PATIENCE_SECONDS
-    while not BankRateLimit.objects.filter(pk=bank, available_at__lte=Now()).update(
-        available_at=Now() + LEASE
-    ):
-        if time.monotonic() > patience_ends:
+    deadline = Deadline.after(PATIENCE_SECONDS)
+    available = BankRateLimit.objects.filter(pk=bank, available_at__lte=Now())
+    while not available.update(available_at=Now() + LEASE):
+        if deadline.is_past:
             raise BankBusy
         time.sleep(POLL_SECONDS)
     return BankRateLimit.objects.get(pk=bank)
 
 
-# Side by side in one round, whatever a bank takes.
-MAX_PARALLEL_CALLS = 32
-
-
 @dataclass(frozen=True, slots=True)
 class CallBudget:
-    """Of one bank, all merchants together."""
+    """The calls of one batch to a bank, for all merchants together."""
 
     bank: type[Bank]
 
     @property
     def max_calls(self) -> int:
-        """How many calls a round may make."""
+        """The calls of one second, but at least one."""
         return min(max(int(self.bank.calls_per_second), 1), MAX_PARALLEL_CALLS)
 
     def fit(self, questions: Sequence[InquiryRequest], room: int) -> list[int]:
-        """How many calls of the room each of the first questions takes, as far as they fit.
+        """Return the calls that each of the first questions needs, while their sum is at most `room`.
 
-        One always fits into a whole room, however many calls it takes.
+        The first question always fits into `max_calls`, however many calls it needs.
         """
         costs = [min(self.bank.calls_needed(each), self.max_calls) for each in questions]
         return [cost for cost, total in zip(costs, accumulate(costs), strict=True) if total <= room]
 
     def pause(self, questions: Sequence[InquiryRequest]) -> timedelta:
-        """After the calls of these questions."""
         return self.pause_after(sum(self.bank.calls_needed(each) for each in questions))
 
     def pause_after(self, calls: int) -> timedelta:

@@ -1,7 +1,6 @@
-"""Ask banks about payments that nobody confirmed: a lost callback becomes a late one, not a lost payment."""
+"""Inquiries to banks about unpaid QR codes, so that a lost callback only delays a payment."""
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -10,14 +9,13 @@ from django.db import transaction
 
 import banks
 from banks import parallel
-from core import request_context
+from core import due_work, request_context
+from core.deadlines import Deadline
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule
 from reconciliation.inquiries.bank_calls import NO_RESPONSE, AnyInquiry, InquiryResponse
 from reconciliation.inquiries.scan import OPEN_STATUSES
-from reconciliation.matching import (
-    deduplication,
-)
+from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankTransaction,
@@ -31,18 +29,16 @@ from reconciliation.models import (
 from reconciliation.notifications import intake
 
 log = logging.getLogger("reconciliation")
-# No new round after so many seconds: what else the worker has to do waits.
-PATIENCE_SECONDS = 5.0
 
 
 def inquire_due(*, now: Callable[[], datetime]) -> int:
-    """Ask what is due, bank after bank; returns how many questions were put.
+    """Make the inquiries that are due, one bank after the other. Returns how many.
 
-    May run many times at once: a sweep that waits for a slow bank leaves the others to the next sweep.
+    Several runs at once are safe: if one waits for a slow bank, another serves the other banks.
     """
     scan.create_inquiries(now=now())
-    count, ends_at = 0, time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < ends_at:
+    count, deadline = 0, Deadline.after(due_work.RUN_SECONDS)
+    while not deadline.is_past:
         batch = batches.start(now())
         if batch is None:
             break
@@ -63,11 +59,11 @@ def _run_batch(batch: batches.InquiryBatch, now: Callable[[], datetime]) -> None
 def _record_safely(
     inquiry: AnyInquiry, answer: InquiryResponse, asked_at: datetime, now: Callable[[], datetime]
 ) -> None:
-    """What fails here is asked again: by the schedule or, if not even that can be written, by the lease."""
+    """Store an answer. After an error the inquiry is repeated, by its schedule or when its lease ends."""
     try:
         _store_transactions(inquiry, answer, now)
     except Exception:
-        log.exception("what the bank said of %s could not be kept", inquiry)
+        log.exception("the bank's answer to inquiry %s could not be stored", inquiry)
         answer = replace(answer, outcome=InquiryOutcome.NO_ANSWER)
     try:
         if isinstance(inquiry, ConfirmationInquiry):
@@ -75,11 +71,11 @@ def _record_safely(
         else:
             _record_answer(inquiry, answer, asked_at, now())
     except Exception:
-        log.exception("inquiry of %s could not be noted", inquiry)
+        log.exception("the result of inquiry %s could not be stored", inquiry)
 
 
 def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Callable[[], datetime]) -> None:
-    """Through the door of all notifications, each movement once, however often it is found."""
+    """Store what the bank reports as a notification, once for each movement, and match it."""
     body, source = answer.found.body, ReportSource.INQUIRY
     if answer.outcome == InquiryOutcome.UNREADABLE and not _was_stored_unreadable(inquiry):
         intake.store_unreadable(bank=inquiry.bank, body=body, now=now(), source=source)
@@ -103,21 +99,24 @@ def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
 
 
 def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> BankTransaction | None:
-    """The bank transaction, if an earlier answer told of the same movement."""
+    """Return the bank transaction if an earlier inquiry reported the same movement."""
     known = deduplication.find_by_bank_id(bank, notification.bank_transaction_id, notification.kind)
     if known is None:
         return None
     answers = known.notifications.filter(source=ReportSource.INQUIRY)
     if not deduplication.is_same_movement(known, notification):
-        # Staff are told once that the bank's answers contradict what it said first.
+        # A contradiction between two answers becomes one exception, not one for each inquiry.
         answers = answers.filter(result=NotificationResult.CONFLICT)
     return known if answers.exists() else None
 
 
 @transaction.atomic
 def _record_answer(inquiry: Inquiry, answer: InquiryResponse, asked_at: datetime, now: datetime) -> None:
-    """Keep the answer and when to ask next. The inquiry is locked before its payment is read: a code that
-    ends early meanwhile either is seen here or moves the inquiry after us."""
+    """Store the answer and the time of the next inquiry.
+
+    Lock the inquiry before reading its payment. If its code ends early at the same moment, either the new
+    expiry is read here, or its trigger sets the next time after this transaction.
+    """
     locked = Inquiry.objects.select_for_update().get(pk=inquiry.pk)
     payment = Payment.objects.get(pk=inquiry.pk)
     InquiryAnswer.objects.create(
@@ -143,5 +142,5 @@ def _next_due_at(
         return schedule.next_after(asked_at, schedule.inquiry_times(payment))
     due_at = schedule.retry_at(now, schedule.inquiry_times(payment))
     if due_at is None:
-        log.error("the bank never answered about payment %s: its statement has to tell", payment.id)
+        log.error("the bank never answered about payment %s: check its statement", payment.id)
     return due_at

@@ -432,6 +432,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("bank", models.CharField(max_length=20)),
+                ("due_at", models.DateTimeField(help_text="Null: finished.", null=True)),
+                (
+                    "is_urgent",
+                    models.BooleanField(
+                        db_default=True, default=True, help_text="A payer may be waiting for the result."
+                    ),
+                ),
+                (
+                    "lease_until",
+                    models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
+                ),
+                ("created_at", models.DateTimeField()),
                 (
                     "payment_id",
                     core.columns.PublicId(
@@ -451,7 +463,6 @@ class Migration(migrations.Migration):
                 ("reference1", models.CharField(max_length=35)),
                 ("amount", models.BigIntegerField(help_text="Satang.")),
                 ("paid_at", models.DateTimeField()),
-                ("is_urgent", models.BooleanField(help_text="A payer may be waiting for the result.")),
                 ("attempts", models.SmallIntegerField(default=0)),
                 (
                     "last_outcome",
@@ -468,12 +479,6 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("due_at", models.DateTimeField(help_text="Null: finished.", null=True)),
-                (
-                    "lease_until",
-                    models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
-                ),
-                ("created_at", models.DateTimeField()),
                 ("alerted_at", models.DateTimeField(help_text="When it became an exception.", null=True)),
                 ("confirmed_at", models.DateTimeField(null=True)),
                 (
@@ -507,26 +512,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "confirmation inquiries",
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
             name="Inquiry",
             fields=[
-                (
-                    "payment",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="inquiry",
-                        serialize=False,
-                        to="payments.payment",
-                    ),
-                ),
                 ("bank", models.CharField(max_length=20)),
-                (
-                    "schedule_index",
-                    models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule."),
-                ),
                 ("due_at", models.DateTimeField(help_text="Null: finished.", null=True)),
                 (
                     "is_urgent",
@@ -539,14 +531,29 @@ class Migration(migrations.Migration):
                     models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
                 ),
                 ("created_at", models.DateTimeField()),
+                (
+                    "payment",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="inquiry",
+                        serialize=False,
+                        to="payments.payment",
+                    ),
+                ),
+                (
+                    "schedule_index",
+                    models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule."),
+                ),
             ],
             options={
                 "verbose_name_plural": "inquiries",
+                "abstract": False,
                 "indexes": [
                     models.Index(
                         condition=models.Q(("due_at__isnull", False)),
                         fields=["bank", "is_urgent", "due_at"],
-                        name="inquiry_due_by_priority",
+                        name="inquiry_priority",
                     )
                 ],
             },
@@ -1389,7 +1396,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("due_at__isnull", False)),
                 fields=["bank", "is_urgent", "due_at"],
-                name="confirmation_due_by_priority",
+                name="confirmationinquiry_priority",
             ),
         ),
         migrations.AddIndex(

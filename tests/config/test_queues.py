@@ -43,4 +43,6 @@ def test_cards_transfers_and_inquiries_have_own_queues() -> None:
 def test_worker_threads_suffice_for_inquiries_and_heartbeats() -> None:
     (threads,) = [int(option(command, "-c")) for command in WORKERS if "transfers" in option(command, "-Q")]
     runs_of_inquiries = len(banks.LIVE_BANKS) + 1  # one for each bank, the sandbox bank too
-    assert threads >= card_inquiries.MAX_RUNS + transfers.MAX_RUNS + runs_of_inquiries + 3  # signs of life
+    assert (
+        threads >= card_inquiries._work.max_runs + transfers._work.max_runs + runs_of_inquiries + 3
+    )  # signs of life

@@ -11,7 +11,9 @@ from pytest_django import Settings
 
 from banks import ChargeResult, parallel
 from core import clock
-from payments import card_inquiries, cards
+from core.due_work import BATCH_SIZE
+from payments import cards
+from payments.card_inquiries import _work
 from payments.models import CardCharge, Payment
 from sandbox.acquirer_server import AcquirerServer
 from tests.conftest import Shop, open_shop
@@ -20,7 +22,7 @@ from tests.tables import count_query, count_rows
 from transfers import circuit_breakers
 from transfers.models import CircuitBreaker
 
-CHARGES = card_inquiries.MAX_CALLS + 1
+CHARGES = BATCH_SIZE + 1
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def test_circuit_of_a_silent_acquirer_opens_and_its_charges_are_found_later(
 ) -> None:
     stored_charges(till)
     with silence(monkeypatch, settings):
-        assert inquire() == card_inquiries.MAX_CALLS  # side by side, and then it rests
+        assert inquire() == BATCH_SIZE  # side by side, and then it rests
         assert inquire() == 0
     assert inquire() == 0
     assert inquire(later(circuit_breakers.OPEN_PERIODS[0].total_seconds())) == CHARGES
@@ -96,10 +98,8 @@ def test_runs_that_wait_for_one_acquirer_leave_the_other_to_further_runs(till: S
     stored_charges(till, 1)
 
     def held(name: str, stack: ExitStack) -> None:
-        for _ in range(card_inquiries.MAX_RUNS_OF_ACQUIRER):
-            stack.enter_context(
-                card_inquiries._runs.hold(name, total=card_inquiries.MAX_RUNS, share=card_inquiries.MAX_RUNS)
-            )
+        for _ in range(_work.max_runs_of_one):
+            stack.enter_context(_work.bulkhead.hold(name, total=_work.max_runs, share=_work.max_runs))
 
     with ExitStack() as stack:
         held("omise", stack)

@@ -136,7 +136,7 @@ def test_charge_that_may_be_authorised_is_asked_about_each_minute(till: Shop, br
     assert CardCharge.objects.get().due_at == now + cards.MAX_AUTHORISATION_DELAY
     after = now + cards.AUTHORISATION_PERIOD
     payment = Payment.objects.get()
-    assert cards._inquiry_delay(payment, CardCharge.objects.get(), after) == cards.LAST_INQUIRY_DELAY
+    assert cards._inquiry_delay(payment, CardCharge.objects.get(), after) == timedelta(hours=1)
 
 
 @pytest.mark.parametrize("path", ["/pay/cards/pay_1", "/pay/cards/x", "/sandbox/bank/cards/sbc_1"])

@@ -110,11 +110,10 @@ def test_runs_that_wait_for_one_route_leave_the_other_routes_to_further_runs(
     queued_at("bank:scb")
     other = queued_at("bank:bbl")
     with ExitStack() as held:
-        for _ in range(services.MAX_RUNS_OF_ROUTE):
-            name = "withdrawal bank:scb"
-            held.enter_context(
-                services._runs.hold(name, total=services.MAX_RUNS, share=services.MAX_RUNS_OF_ROUTE)
-            )
+        work = services._work
+        for _ in range(work.max_runs_of_one):
+            hold = work.bulkhead.hold("withdrawal bank:scb", total=work.max_runs, share=work.max_runs_of_one)
+            held.enter_context(hold)
         assert (send_due(owner), bank.sent) == (1, [other.id])
     assert send_due(owner) == 1
 

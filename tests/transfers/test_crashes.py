@@ -99,7 +99,7 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
     owner: RecordingHandler, served_by: Serving
 ) -> None:
     bank, transfer = served_by(), queued()
-    (held,) = completion.claim("withdrawal", ROUTE, now=clock.now(), limit=10)
+    (held,) = completion.claim("withdrawal", ROUTE, clock.now, limit=10)
     assert (held.id, send_due(owner), bank.sent) == (transfer.id, 0, [])
     pass_time(completion.LEASE.total_seconds() - 1)
     assert send_due(owner) == 0
@@ -109,7 +109,7 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
 
 def test_a_worker_that_wakes_up_too_late_sends_nothing(owner: RecordingHandler, served_by: Serving) -> None:
     bank, transfer = served_by(), queued()
-    completion.claim("withdrawal", ROUTE, now=clock.now(), limit=10)
+    completion.claim("withdrawal", ROUTE, clock.now, limit=10)
     pass_time()
     send_due(owner)
     assert not completion.submit(transfer.id, owner, now=clock.now())

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from banks import ResultStatus, TransferResult, parallel
-from core import clock
+from core import clock, due_work
 from tests.transfers.builders import Bank, RecordingHandler, pass_time, queued, send_due
 from transfers import schedule, services
 
@@ -72,7 +72,7 @@ def test_a_bank_that_hangs_is_left_after_its_time_and_its_order_is_unknown(
 def test_no_new_round_begins_when_patience_is_out(
     owner: RecordingHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "RUN_SECONDS", 0)
+    monkeypatch.setattr(due_work, "RUN_SECONDS", 0)
     served_by()
     queued()
     assert send_due(owner) == 0

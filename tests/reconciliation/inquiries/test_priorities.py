@@ -94,7 +94,10 @@ def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by
         cursor.execute("ANALYZE payments_payment, reconciliation_inquiry")
     for query in (
         batches.available_banks(now),
-        *(batches.due_inquiries("sandbox", now, is_urgent=is_urgent)[:2] for is_urgent in batches.PRIORITIES),
+        *(
+            batches.due_inquiries(Inquiry, "sandbox", now, is_urgent=is_urgent)[:2]
+            for is_urgent in batches.PRIORITIES
+        ),
     ):
         plan = query.explain(analyze=True, buffers=True)
         assert shared_buffers(plan) < 20, plan

@@ -121,7 +121,7 @@ def test_scan_stops_after_its_time_limit(
     shop: Shop, begins: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = iter(range(1000))
-    monkeypatch.setattr("reconciliation.inquiries.scan.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("core.deadlines.time.monotonic", lambda: float(next(ticks)))
     monkeypatch.setattr("reconciliation.inquiries.scan.PATIENCE_SECONDS", 2.0)
     for hour in range(3):
         made(shop, begins + hour * HOUR)
