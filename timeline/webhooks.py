@@ -42,7 +42,7 @@ def held(context: PaymentContext) -> EntrySource:
     known = rows.annotate(
         held_at=Greatest("begun_at", Subquery(disabled("created_at")[:1])),
         reason=Subquery(disabled("detail")[:1]),
-        disabled_by=Subquery(disabled("initiator")[:1]),
+        disabled_by=Subquery(disabled("actor")[:1]),
     )
     return EntrySource(_with_actor(known, "held_at"), "held_at", _held_entry)
 

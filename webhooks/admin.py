@@ -15,7 +15,7 @@ from django.utils.timezone import localtime
 from core import clock
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
-from webhooks import endpoint_actions, endpoints, redelivery
+from webhooks import endpoints, redelivery
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -99,8 +99,7 @@ class EndpointAdmin(ReadOnlyAdmin):
         recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
         return _html_list(
             f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S} "
-            f"{each.get_type_display().lower()} by {each.initiator}"
-            + (f": {each.detail}" if each.detail else "")
+            f"{each.get_type_display().lower()} by {each.actor}" + (f": {each.detail}" if each.detail else "")
             for each in recent
         )
 
@@ -139,10 +138,9 @@ class EndpointAdmin(ReadOnlyAdmin):
     def _for_each(
         self, request: HttpRequest, selected: "QuerySet[Endpoint]", done: str, service: Callable[..., Any]
     ) -> None:
-        initiator = endpoint_actions.staff_initiator(request.user.get_username())
         for endpoint in selected:
             try:
-                service(endpoint_id=endpoint.id, initiator=initiator, now=clock.now())
+                service(endpoint_id=endpoint.id, now=clock.now())
             except ApiError as refusal:
                 messages.error(request, f"{endpoint.id}: {refusal}")
             else:
@@ -177,10 +175,10 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
 
 @admin.register(EndpointAction)
 class EndpointActionAdmin(ReadOnlyAdmin):
-    list_display = ["id", "created_at", "endpoint", "type", "initiator", "detail"]
+    list_display = ["id", "created_at", "endpoint", "type", "actor", "detail"]
     list_filter = ["type"]
     list_select_related = ["endpoint"]
-    search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=initiator"]
+    search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=actor"]
 
 
 @admin.register(Event)

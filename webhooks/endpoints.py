@@ -9,10 +9,17 @@ from django.db import transaction
 from core import ids, rows, security_log, vault
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
-from webhooks import endpoint_actions, probes, signing
+from webhooks import probes, signing
 from webhooks.delivery import inactive_endpoints
 from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
-from webhooks.models import DisabledReason, Endpoint, EndpointActionType, EndpointHealth, EndpointStatus
+from webhooks.models import (
+    DisabledReason,
+    Endpoint,
+    EndpointAction,
+    EndpointActionType,
+    EndpointHealth,
+    EndpointStatus,
+)
 
 # How long the previous secret also signs after a rotation.
 SECRET_OVERLAP = timedelta(hours=24)
@@ -49,9 +56,7 @@ def store(endpoint: Endpoint) -> None:
     """
     Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
     _check_webhook_limit(endpoint.merchant)
-    created = endpoint_actions.new(
-        endpoint.id, EndpointActionType.CREATED, initiator=endpoint_actions.MERCHANT, now=endpoint.created_at
-    )
+    created = EndpointAction.new(endpoint.id, EndpointActionType.CREATED, now=endpoint.created_at)
     rows.insert_together([endpoint, endpoint.health, created])
 
 
@@ -105,9 +110,9 @@ def update(
         if events is not None:
             _change_events(endpoint, _without_duplicates(events), now)
         if status == EndpointStatus.DISABLED:
-            _disable(endpoint, DisabledReason.MERCHANT, endpoint_actions.MERCHANT, now)
+            _disable(endpoint, DisabledReason.MERCHANT, now)
         elif status == EndpointStatus.ACTIVE:
-            _enable(endpoint, endpoint_actions.MERCHANT, now)
+            _enable(endpoint, now)
         endpoint.updated_at = now
         endpoint.save()
         inactive_endpoints.hold_or_fail(endpoint, now)
@@ -138,9 +143,7 @@ def rotate_secret(
         )
         endpoint.secret_sealed, endpoint.updated_at = vault.seal(new_secret, context=endpoint.id), now
         endpoint.save()
-        endpoint_actions.record(
-            endpoint.id, EndpointActionType.SECRET_ROTATED, initiator=endpoint_actions.MERCHANT, now=now
-        )
+        EndpointAction.record(endpoint.id, EndpointActionType.SECRET_ROTATED, now=now)
         security_log.record_on_commit(
             SecurityEvent.SECRET_ROTATED, subject=endpoint.id, merchant_id=merchant.id
         )
@@ -153,9 +156,7 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
     endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
-    endpoint_actions.record(
-        endpoint.id, EndpointActionType.DELETED, initiator=endpoint_actions.MERCHANT, now=now
-    )
+    EndpointAction.record(endpoint.id, EndpointActionType.DELETED, now=now)
     inactive_endpoints.hold_or_fail(endpoint, now)
 
 
@@ -165,7 +166,6 @@ def disable(
     endpoint_id: str,
     reason: DisabledReason,
     now: datetime,
-    initiator: str = endpoint_actions.SYSTEM,
     attempt_started_at: datetime | None = None,
 ) -> None:
     """Disable an endpoint and hold its deliveries.
@@ -179,42 +179,41 @@ def disable(
         and EndpointHealth.objects.filter(pk=endpoint_id, reset_at__gt=attempt_started_at).exists()
     ):
         return
-    if endpoint.deleted_at is None and _disable(endpoint, reason, initiator, now):
+    if endpoint.deleted_at is None and _disable(endpoint, reason, now):
         endpoint.updated_at = now
         endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
     inactive_endpoints.hold_or_fail(endpoint, now)
 
 
 @transaction.atomic
-def enable(*, endpoint_id: str, initiator: str, now: datetime) -> None:
+def enable(*, endpoint_id: str, now: datetime) -> None:
     """Enable an endpoint and reset its health. Held deliveries stay held until a replay."""
     endpoint = Endpoint.objects.lock(endpoint_id)
-    if endpoint.deleted_at is None and _enable(endpoint, initiator, now):
+    if endpoint.deleted_at is None and _enable(endpoint, now):
         endpoint.updated_at = now
         endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
 
 
 @transaction.atomic
-def skip_pause(*, endpoint_id: str, initiator: str, now: datetime) -> None:
+def skip_pause(*, endpoint_id: str, now: datetime) -> None:
     """End the wait of a pause, so that one delivery is sent at once. Without a pause nothing changes."""
     active = Endpoint.objects.filter(status=EndpointStatus.ACTIVE, deleted_at=None)
     if EndpointHealth.objects.filter(pk=endpoint_id, endpoint__in=active, paused_until__gt=now).update(
         paused_until=now
     ):
-        endpoint_actions.record(endpoint_id, EndpointActionType.PAUSE_SKIPPED, initiator=initiator, now=now)
+        EndpointAction.record(endpoint_id, EndpointActionType.PAUSE_SKIPPED, now=now)
 
 
 def _change_url(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
     change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
-    endpoint_actions.record(
+    EndpointAction.record(
         endpoint.id,
         EndpointActionType.URL_CHANGED,
-        initiator=endpoint_actions.MERCHANT,
         now=now,
         detail=change,
     )
     endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
-    _reset_health(endpoint, endpoint_actions.MERCHANT, now)
+    _reset_health(endpoint, now)
     # Where the new URL leads, somebody else may be.
     endpoint.health.verified_at = _verified_at(moved.last_ping_status, now)
     endpoint.health.save(update_fields=["verified_at"])
@@ -227,39 +226,36 @@ def _verified_at(ping_status: int | None, now: datetime) -> datetime | None:
 def _change_events(endpoint: Endpoint, events: list[str], now: datetime) -> None:
     if events != endpoint.events:
         before = "before: " + ", ".join(endpoint.events)
-        endpoint_actions.record(
+        EndpointAction.record(
             endpoint.id,
             EndpointActionType.EVENTS_CHANGED,
-            initiator=endpoint_actions.MERCHANT,
             now=now,
             detail=before,
         )
         endpoint.events = events
 
 
-def _disable(endpoint: Endpoint, reason: DisabledReason, initiator: str, now: datetime) -> bool:
+def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> bool:
     """Whether it was active."""
     if endpoint.status == EndpointStatus.DISABLED:
         return False
     endpoint.status, endpoint.disabled_reason = EndpointStatus.DISABLED, reason
-    endpoint_actions.record(
-        endpoint.id, EndpointActionType.DISABLED, initiator=initiator, now=now, detail=reason.value
-    )
+    EndpointAction.record(endpoint.id, EndpointActionType.DISABLED, now=now, detail=reason.value)
     return True
 
 
-def _enable(endpoint: Endpoint, initiator: str, now: datetime) -> bool:
+def _enable(endpoint: Endpoint, now: datetime) -> bool:
     """Enable the endpoint and reset its health. Return whether it was disabled."""
-    _reset_health(endpoint, initiator, now)
+    _reset_health(endpoint, now)
     if endpoint.status == EndpointStatus.ACTIVE:
         return False
     inactive_endpoints.hold_or_fail(endpoint, now)  # what came in last, while it was disabled
     endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
-    endpoint_actions.record(endpoint.id, EndpointActionType.ENABLED, initiator=initiator, now=now)
+    EndpointAction.record(endpoint.id, EndpointActionType.ENABLED, now=now)
     return True
 
 
-def _reset_health(endpoint: Endpoint, initiator: str, now: datetime) -> None:
+def _reset_health(endpoint: Endpoint, now: datetime) -> None:
     health, _ = EndpointHealth.objects.select_for_update(no_key=True).get_or_create(endpoint=endpoint)
     EndpointHealth(
         endpoint=endpoint,
@@ -269,7 +265,7 @@ def _reset_health(endpoint: Endpoint, initiator: str, now: datetime) -> None:
         attempted_at=health.attempted_at,
     ).save(force_update=True)
     if health.paused_at is not None:
-        endpoint_actions.record(endpoint.id, EndpointActionType.RESUMED, initiator=initiator, now=now)
+        EndpointAction.record(endpoint.id, EndpointActionType.RESUMED, now=now)
 
 
 def _without_duplicates(events: list[str]) -> list[str]:

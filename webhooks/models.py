@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from core import triggers, vault
+from core import request_context, triggers, vault
 from core.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
 
@@ -155,12 +155,11 @@ class EndpointActionType(models.TextChoices):
 
 
 class EndpointAction(models.Model):
-    """One action on an endpoint. Append-only; written by `webhooks.endpoint_actions`."""
+    """One change of an endpoint and who made it, recorded in the same commit. Append-only."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="actions", db_index=False)
     type = models.CharField(max_length=14, choices=EndpointActionType.choices)
     detail = models.TextField(blank=True, default="", help_text="Why, or what was before. Never a secret.")
-    initiator = models.CharField(max_length=160, help_text="merchant, system or staff:<username>.")
     actor = models.CharField(
         max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
     )
@@ -174,6 +173,28 @@ class EndpointAction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.endpoint_id} {self.type}"
+
+    @classmethod
+    def new(
+        cls, endpoint_id: str, action_type: EndpointActionType, *, now: datetime, detail: str = ""
+    ) -> "EndpointAction":
+        """Build an action of the current actor without storing it."""
+        context = request_context.current()
+        return cls(
+            endpoint_id=endpoint_id,
+            type=action_type,
+            detail=detail,
+            actor=context.actor,
+            request_id=context.request_id,
+            created_at=now,
+        )
+
+    @classmethod
+    def record(
+        cls, endpoint_id: str, action_type: EndpointActionType, *, now: datetime, detail: str = ""
+    ) -> None:
+        """Record an action of the current actor in the caller's transaction."""
+        cls.new(endpoint_id, action_type, now=now, detail=detail).save(force_insert=True)
 
 
 class EventQuerySet(models.QuerySet["Event"]):

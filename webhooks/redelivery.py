@@ -11,7 +11,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from core import ids, request_context
 from core.errors import ApiError
 from merchants.models import Merchant
-from webhooks import endpoint_actions, endpoints, shapes
+from webhooks import endpoints, shapes
 from webhooks.delivery import wakeup
 from webhooks.errors import (
     DeliveryNotFound,
@@ -20,7 +20,15 @@ from webhooks.errors import (
     WebhookNotTestable,
 )
 from webhooks.event_types import PING
-from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointActionType, EndpointStatus, Event
+from webhooks.models import (
+    Delivery,
+    DeliveryState,
+    Endpoint,
+    EndpointAction,
+    EndpointActionType,
+    EndpointStatus,
+    Event,
+)
 
 MAX_REPLAYED = 10_000
 UNFINISHED_STATES = [DeliveryState.PENDING, DeliveryState.LEASED]
@@ -84,13 +92,12 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     return _record_replay(
         endpoint,
         ReplayResult(len(chosen), has_more=len(missed) > len(chosen)),
-        endpoint_actions.MERCHANT,
         now,
     )
 
 
 @transaction.atomic
-def replay_held(*, endpoint_id: str, initiator: str, now: datetime) -> ReplayResult:
+def replay_held(*, endpoint_id: str, now: datetime) -> ReplayResult:
     """Send what was held while an endpoint was disabled, each with a schedule from its beginning.
 
     The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
@@ -99,7 +106,7 @@ def replay_held(*, endpoint_id: str, initiator: str, now: datetime) -> ReplayRes
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
     chosen = list(held.values_list("pk", flat=True)[: MAX_REPLAYED + 1])
     replayed = _restart(Delivery.objects.filter(pk__in=chosen[:MAX_REPLAYED]), now)
-    return _record_replay(endpoint, ReplayResult(replayed, has_more=len(chosen) > replayed), initiator, now)
+    return _record_replay(endpoint, ReplayResult(replayed, has_more=len(chosen) > replayed), now)
 
 
 def _restart(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
@@ -114,12 +121,11 @@ def _requested(now: datetime) -> dict[str, Any]:
     return {"requested_at": now, "actor": cause.actor, "request_id": cause.request_id}
 
 
-def _record_replay(endpoint: Endpoint, replay: ReplayResult, initiator: str, now: datetime) -> ReplayResult:
+def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> ReplayResult:
     if replay.replayed:
-        endpoint_actions.record(
+        EndpointAction.record(
             endpoint.id,
             EndpointActionType.REPLAYED,
-            initiator=initiator,
             now=now,
             detail=f"events: {replay.replayed}",
         )

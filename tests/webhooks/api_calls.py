@@ -20,6 +20,11 @@ def error_code(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
+def key_of(shop: Shop) -> str:
+    """The actor of the shop's requests."""
+    return f"key:{shop.merchant.keys.get().public_id}"
+
+
 def list_deliveries(shop: Shop, endpoint: Endpoint, query: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = shop.get(webhook_path(endpoint, "deliveries") + query).json()["deliveries"]
     return found

@@ -1,17 +1,20 @@
-"""What happens to a webhook is written down, in the commit in which it happens, and never rewritten."""
+"""Each change of a webhook is recorded with its actor, in the same commit, and never changed."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 
 from tests.conftest import Shop
+from tests.context import acting_as
 from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.api_calls import key_of
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint, publish, set_health
-from webhooks import endpoint_actions, endpoints, redelivery
+from webhooks import endpoints, redelivery
 from webhooks.delivery import attempt_log, circuit_breaker, dispatcher, inactive_endpoints
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.http.client import PostResult
@@ -28,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen
 
 OK = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
 FAILED = replace(OK, status=None, error="timeout")
-STAFF = endpoint_actions.staff_initiator("somsri")
+STAFF, WORKER = "staff:somsri", "task:webhooks.drain"
 
 
 def path_of(endpoint: Endpoint) -> str:
@@ -36,8 +39,8 @@ def path_of(endpoint: Endpoint) -> str:
 
 
 def recorded_actions() -> list[tuple[str, str, str]]:
-    """What happened, by whom, and why: in order."""
-    return list(EndpointAction.objects.order_by("id").values_list("type", "initiator", "detail"))
+    """Type, actor and detail of all actions, the oldest first."""
+    return list(EndpointAction.objects.order_by("id").values_list("type", "actor", "detail"))
 
 
 def pause(endpoint: Endpoint) -> None:
@@ -46,9 +49,10 @@ def pause(endpoint: Endpoint) -> None:
 
 
 def deliver(answer: PostResult, at: timedelta = timedelta()) -> None:
-    """One delivery is claimed and comes back so."""
+    """A worker claims one delivery and records this result."""
     (lease,) = claim(1, now=NOW + at)
-    attempt_log.record([DeliveryResult(lease, answer, started_at=NOW + at, ended_at=NOW + at)])
+    with acting_as(WORKER):
+        attempt_log.record([DeliveryResult(lease, answer, started_at=NOW + at, ended_at=NOW + at)])
 
 
 def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiver: Receiver) -> None:
@@ -64,14 +68,15 @@ def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiv
         assert shop.patch(path, change).status_code == 200
     assert shop.post(f"{path}/secret/rotate").status_code == 200
     assert shop.delete(path).status_code == 204
+    key = key_of(shop)
     assert recorded_actions() == [
-        ("created", "merchant", ""),
-        ("url_changed", "merchant", f"{first} → {second}"),
-        ("events_changed", "merchant", f"before: {PAYMENT_SUCCEEDED}"),
-        ("disabled", "merchant", "merchant"),
-        ("enabled", "merchant", ""),
-        ("secret_rotated", "merchant", ""),
-        ("deleted", "merchant", ""),
+        ("created", key, ""),
+        ("url_changed", key, f"{first} → {second}"),
+        ("events_changed", key, f"before: {PAYMENT_SUCCEEDED}"),
+        ("disabled", key, "merchant"),
+        ("enabled", key, ""),
+        ("secret_rotated", key, ""),
+        ("deleted", key, ""),
     ]
     assert set(EndpointAction.objects.values_list("endpoint", "created_at")) == {(made["webhook_id"], NOW)}
 
@@ -116,7 +121,7 @@ def test_prolonged_pause_is_recorded_once(shop: Shop) -> None:
     assert EndpointHealth.objects.get().pause_seconds == 60
     deliver(OK, timedelta(seconds=90))
     why = "10 failures in a row, last: timeout"
-    assert recorded_actions() == [("paused", "system", why), ("resumed", "system", "")]
+    assert recorded_actions() == [("paused", WORKER, why), ("resumed", WORKER, "")]
 
 
 def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
@@ -125,25 +130,26 @@ def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
     for number in range(circuit_breaker.MIN_WINDOW_ATTEMPTS):
         deliver(OK if number in {2, 5, 8} else FAILED)
     assert recorded_actions() == [
-        ("paused", "system", "7 of 10 attempts within 5 minutes failed, last: timeout")
+        ("paused", WORKER, "7 of 10 attempts within 5 minutes failed, last: timeout")
     ]
 
 
-def test_answer_410_disables_webhook_and_records_system(shop: Shop, receiver: Receiver) -> None:
+def test_answer_410_disables_webhook_and_records_worker_as_actor(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=410))
     make_endpoint(shop, receiver.url())
     publish(shop, 3)
-    dispatcher.drain(now=lambda: NOW)
-    assert recorded_actions() == [("disabled", "system", "gone")]
+    with acting_as(WORKER):
+        dispatcher.drain(now=lambda: NOW)
+    assert recorded_actions() == [("disabled", WORKER, "gone")]
 
 
-def test_webhook_failing_for_days_is_disabled_by_system(shop: Shop) -> None:
+def test_webhook_failing_for_days_is_disabled_by_worker(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
     long_ago = NOW - circuit_breaker.DISABLE_AFTER
     set_health(endpoint, consecutive_failures=50, failing_since=long_ago)
     deliver(FAILED)
-    assert recorded_actions()[-1] == ("disabled", "system", "failing")
+    assert recorded_actions()[-1] == ("disabled", WORKER, "failing")
 
 
 @pytest.mark.parametrize("change", [{"status": "active"}, {"url": "http://127.0.0.1:1/mended"}])
@@ -152,7 +158,7 @@ def test_change_by_merchant_ends_pause(shop: Shop, receiver: Receiver, change: d
     pause(endpoint)
     asked = change | ({"url": receiver.url()} if "url" in change else {})
     assert shop.patch(path_of(endpoint), asked).status_code == 200
-    assert recorded_actions()[-1] == ("resumed", "merchant", "")
+    assert recorded_actions()[-1] == ("resumed", key_of(shop), "")
 
 
 def test_repeated_staff_action_is_recorded_once(shop: Shop) -> None:
@@ -160,14 +166,16 @@ def test_repeated_staff_action_is_recorded_once(shop: Shop) -> None:
     publish(shop, 2)
     pause(endpoint)
 
-    def twice(service: Callable[..., object], **options: Any) -> None:
-        for _ in range(2):
-            service(endpoint_id=endpoint.id, initiator=STAFF, now=NOW, **options)
-
-    twice(endpoints.skip_pause)
-    twice(endpoints.disable, reason=DisabledReason.STAFF)
-    twice(endpoints.enable)
-    twice(redelivery.replay_held)
+    services: list[Callable[..., object]] = [
+        endpoints.skip_pause,
+        partial(endpoints.disable, reason=DisabledReason.STAFF),
+        endpoints.enable,
+        redelivery.replay_held,
+    ]
+    with acting_as(STAFF):
+        for service in services:
+            service(endpoint_id=endpoint.id, now=NOW)
+            service(endpoint_id=endpoint.id, now=NOW)
     assert recorded_actions() == [
         ("pause_skipped", STAFF, ""),
         ("disabled", STAFF, "staff"),
@@ -183,7 +191,7 @@ def test_skip_pause_allows_one_delivery(shop: Shop) -> None:
     publish(shop, 5)
     pause(endpoint)
     assert claim(9) == []
-    endpoints.skip_pause(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    endpoints.skip_pause(endpoint_id=endpoint.id, now=NOW)
     assert len(claim(9)) == 1
 
 
@@ -192,33 +200,32 @@ def test_replay_held_sends_only_held_deliveries(shop: Shop) -> None:
     publish(shop, 2)
     failed = Delivery.objects.order_by("pk")[0]
     Delivery.objects.filter(pk=failed.pk).update(state="failed", finished_at=NOW)
-    endpoints.enable(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
-    assert redelivery.replay_held(
-        endpoint_id=endpoint.id, initiator=STAFF, now=NOW
-    ) == redelivery.ReplayResult(1, False)
+    endpoints.enable(endpoint_id=endpoint.id, now=NOW)
+    assert redelivery.replay_held(endpoint_id=endpoint.id, now=NOW) == redelivery.ReplayResult(1, False)
     failed.refresh_from_db()
     assert failed.state == "failed"
 
 
 def test_deleted_webhook_cannot_be_enabled_or_disabled(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
-    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
-    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.STAFF, initiator=STAFF, now=NOW)
-    endpoints.enable(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
+    with acting_as("key:1"):
+        endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.STAFF, now=NOW)
+    endpoints.enable(endpoint_id=endpoint.id, now=NOW)
     pause(endpoint)
-    endpoints.skip_pause(endpoint_id=endpoint.id, initiator=STAFF, now=NOW)
-    assert recorded_actions() == [("deleted", "merchant", "")]
+    endpoints.skip_pause(endpoint_id=endpoint.id, now=NOW)
+    assert recorded_actions() == [("deleted", "key:1", "")]
 
 
 @pytest.mark.parametrize(
-    "sql", ["UPDATE webhooks_endpointaction SET initiator = 'nobody'", "DELETE FROM webhooks_endpointaction"]
+    "sql", ["UPDATE webhooks_endpointaction SET actor = 'nobody'", "DELETE FROM webhooks_endpointaction"]
 )
 def test_endpoint_actions_are_append_only_in_database(shop: Shop, sql: str) -> None:
-    endpoint_actions.record(make_endpoint(shop).id, EndpointActionType.CREATED, initiator=STAFF, now=NOW)
+    EndpointAction.record(make_endpoint(shop).id, EndpointActionType.CREATED, now=NOW)
     with (
         pytest.raises(DatabaseError, match="never changed"),
         transaction.atomic(),
         connection.cursor() as cursor,
     ):
         cursor.execute(sql)
-    assert recorded_actions() == [("created", STAFF, "")]
+    assert recorded_actions() == [("created", "", "")]

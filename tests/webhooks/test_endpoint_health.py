@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import NOW, make_endpoint, publish
-from webhooks import endpoint_actions, endpoints
+from webhooks import endpoints
 from webhooks.delivery import circuit_breaker, dispatcher
 from webhooks.models import DisabledReason, Endpoint
 
@@ -76,7 +76,7 @@ def test_webhook_that_answered_410_shows_disabled_reason_gone(shop: Shop, receiv
 @pytest.mark.parametrize("reason", DisabledReason)
 def test_disabled_webhook_shows_disabled_reason_until_enabled(shop: Shop, reason: DisabledReason) -> None:
     endpoint = make_endpoint(shop)
-    endpoints.disable(endpoint_id=endpoint.id, reason=reason, initiator=endpoint_actions.SYSTEM, now=NOW)
+    endpoints.disable(endpoint_id=endpoint.id, reason=reason, now=NOW)
     assert shown_health(shop, endpoint)["disabled_reason"] == reason
     changed = shop.patch(f"/Thai/v1/webhooks/{endpoint.id}", {"status": "active"}).json()
     assert (changed["status"], changed["disabled_reason"]) == ("active", None)

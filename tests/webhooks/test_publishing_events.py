@@ -65,7 +65,7 @@ def test_events_of_disabled_endpoint_are_held(shop: Shop) -> None:
 def test_endpoint_enabled_during_publish_gets_event(shop: Shop) -> None:
     endpoint = make_endpoint(shop, status=EndpointStatus.DISABLED)
     prepared = events.prepare(new_event(shop))
-    endpoints.enable(endpoint_id=endpoint.id, initiator="merchant", now=NOW)
+    endpoints.enable(endpoint_id=endpoint.id, now=NOW)
     rows.insert_together(prepared)
     inactive_endpoints.sweep(now=NOW)
     assert states() == {endpoint.id: "pending"}

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.conftest import Shop
-from tests.webhooks.api_calls import redeliver, replay, webhook_path
+from tests.webhooks.api_calls import key_of, redeliver, replay, webhook_path
 from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish
 from webhooks.models import Delivery
 
@@ -15,10 +15,6 @@ TILL = {"X-Request-Id": "till-3.0042"}
 def actor_and_request_id(manual_number: int = 0) -> tuple[str, str]:
     delivery = Delivery.objects.get(manual_number=manual_number)
     return delivery.actor, delivery.request_id
-
-
-def key_of(shop: Shop) -> str:
-    return f"key:{shop.merchant.keys.get().public_id}"
 
 
 def test_scheduled_delivery_has_no_actor(shop: Shop) -> None:

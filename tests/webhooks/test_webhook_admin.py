@@ -149,10 +149,10 @@ def test_endpoint_page_shows_health_history_and_failures(staff: Client, history:
 def test_text_of_merchant_is_escaped(staff: Client, shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     EndpointAction.objects.create(
-        endpoint=endpoint, type="url_changed", initiator="merchant", created_at=NOW, detail="<script>"
+        endpoint=endpoint, type="url_changed", actor="key:1", created_at=NOW, detail="<script>"
     )
     page = change_page(staff, endpoint)
-    assert "by merchant: &lt;script&gt;" in page
+    assert "by key:1: &lt;script&gt;" in page
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_staff_actions_are_idempotent(staff: Client, history: Endpoint) -> None:
     for action in ("skip_pause", "disable", "enable", "replay_held"):
         run_action(staff, history, action)
         run_action(staff, history, action)
-    recorded = EndpointAction.objects.order_by("id").values_list("type", "initiator")
+    recorded = EndpointAction.objects.order_by("id").values_list("type", "actor")
     expected = ["pause_skipped", "disabled", "resumed", "enabled", "replayed"]
     assert list(recorded) == [(each, "staff:staff") for each in expected]
     history.refresh_from_db()

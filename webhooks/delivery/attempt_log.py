@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from core import rows
-from webhooks import endpoint_actions, endpoints
+from webhooks import endpoints
 from webhooks.delivery import circuit_breaker, counters, retry_schedule
 from webhooks.delivery.queue import Lease
 from webhooks.http import client
@@ -20,6 +20,7 @@ from webhooks.models import (
     DeliveryState,
     DeliveryTrigger,
     DisabledReason,
+    EndpointAction,
     EndpointActionType,
     EndpointHealth,
 )
@@ -166,18 +167,16 @@ def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
     )
     if health.verified_at is None and result.post_result.error == "":
         health.verified_at = result.ended_at
-        endpoint_actions.record(
+        EndpointAction.record(
             _endpoint_id(result),
             EndpointActionType.VERIFIED,
-            initiator=endpoint_actions.SYSTEM,
             now=result.ended_at,
         )
     if action_type is not None:
         reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
-        endpoint_actions.record(
+        EndpointAction.record(
             _endpoint_id(result),
             action_type,
-            initiator=endpoint_actions.SYSTEM,
             now=result.ended_at,
             detail=reason,
         )

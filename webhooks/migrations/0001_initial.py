@@ -245,10 +245,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "initiator",
-                    models.CharField(help_text="merchant, system or staff:<username>.", max_length=160),
-                ),
-                (
                     "actor",
                     models.CharField(
                         blank=True,
