@@ -1,4 +1,4 @@
-"""Bulkheads: how many callers of this process may do one kind of work at once. Nobody waits for a slot."""
+"""Bulkheads: how many callers of this process may do one kind of work at once."""
 
 import threading
 from collections import Counter
@@ -7,32 +7,38 @@ from contextlib import contextmanager
 
 
 class BulkheadFull(Exception):
-    """All slots of this kind are taken, or all that one party may have."""
+    """All slots of this kind are taken, or all that one key may have."""
 
 
 class Bulkhead:
     """Counts the slots that are taken, in total and for each key, such as a merchant."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._taken: Counter[str] = Counter()
 
     @contextmanager
-    def hold(self, key: str, *, total: int, share: int) -> Iterator[None]:
-        """Hold a slot: at most `total` at once, `share` of them for one key. Raises NoFreeSlot."""
-        with self._lock:
-            if self._taken.total() >= total or self._taken[key] >= share:
+    def hold(self, key: str, *, total: int, share: int, wait_seconds: float = 0.0) -> Iterator[None]:
+        """Hold a slot: at most `total` at once, `share` of them for one key.
+
+        Raises BulkheadFull if no slot is free within `wait_seconds`.
+        """
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._taken.total() < total and self._taken[key] < share, wait_seconds
+            ):
                 raise BulkheadFull(key)
             self._taken[key] += 1
         try:
             yield
         finally:
-            with self._lock:
+            with self._changed:
                 self._taken[key] -= 1
                 self._taken += Counter()  # forgets keys that hold no slot
+                self._changed.notify_all()
 
     @property
     def taken(self) -> int:
         """How many slots are taken now."""
-        with self._lock:
+        with self._changed:
             return self._taken.total()

@@ -18,7 +18,7 @@ from core.http import ApiResponse
 from core.postgres import sessions
 from merchants.errors import AuthenticationFailed
 from operations import encryption, heartbeats
-from webhooks.delivery import backlog
+from webhooks.delivery import metrics as deliveries
 
 View = Callable[[HttpRequest], HttpResponse]
 
@@ -81,7 +81,7 @@ def _checks(now: datetime) -> dict[str, dict[str, Any]]:
     for name, is_silent in heartbeats.silent(now=now).items():
         checks[name if name == heartbeats.BEAT else f"worker_{name}"] = {"ok": not is_silent}
     checks[CLOCK_CHECK] = _clock_check()
-    age = backlog.oldest_due_seconds(now)
+    age = deliveries.oldest_due_seconds(now)
     checks["deliveries"] = {"ok": age < MAX_DUE_AGE.total_seconds(), "oldest_due_seconds": age}
     return checks
 

@@ -1,7 +1,7 @@
 """`/metrics`: how well the service does its work, in Prometheus text.
 
-Read from the database, so that every web process says the same. What only grows is counted as it happens
-(`webhooks.delivery.counters`), and what waits is counted up to a limit (`webhooks.delivery.backlog`).
+Read from the database, so that every web process says the same. What only grows is counted as it happens,
+and what waits is counted up to a limit (`webhooks.delivery.metrics`).
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,8 @@ from reconciliation.models import (
 )
 from transfers.models import CircuitBreaker, Transfer
 from transfers.schedule import OVERDUE_AFTER
-from webhooks.delivery import backlog, counters, queue
+from webhooks.delivery import metrics as deliveries
+from webhooks.delivery import queue
 from webhooks.models import CounterType, DeliveryCounter, Endpoint, EndpointStatus
 from withdrawals.models import Withdrawal
 
@@ -225,11 +226,11 @@ def _merchant_debts() -> Iterator[Metric]:
 
 
 def _deliveries(now: datetime) -> Iterator[Metric]:
-    waiting = backlog.count(now)
+    waiting = deliveries.backlog(now)
     due = GaugeMetricFamily(
         "webhook_deliveries_due",
         f"Deliveries that wait for a worker (due), or for an endpoint that is paused or unverified (paused); "
-        f"counted up to {backlog.MAX_COUNTED}.",
+        f"counted up to {deliveries.MAX_COUNTED}.",
         labels=["state"],
     )
     due.add_metric(["due"], waiting.due)
@@ -238,14 +239,14 @@ def _deliveries(now: datetime) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "webhook_deliveries_oldest_due_seconds",
         "Age of the oldest due delivery that no worker took; without paused and unverified endpoints.",
-        backlog.oldest_due_seconds(now),
+        deliveries.oldest_due_seconds(now),
     )
 
 
 def _delivery_attempts() -> Iterator[Metric]:
     known = list(DeliveryCounter.objects.all())
     attempts = [counter for counter in known if counter.type == CounterType.ATTEMPT]
-    outcomes = dict.fromkeys([counters.SUCCEEDED, queue.WORKER_LOST], 0)
+    outcomes = dict.fromkeys([deliveries.SUCCEEDED, queue.WORKER_LOST], 0)
     for counter in attempts:
         outcomes[counter.outcome] = outcomes.get(counter.outcome, 0) + counter.count
     total = CounterMetricFamily(
@@ -262,7 +263,7 @@ def _delivery_attempts() -> Iterator[Metric]:
 def _attempt_durations(attempts: list[DeliveryCounter]) -> Metric:
     counts = {
         bound: sum(counter.count for counter in attempts if 0 < counter.bucket_ms <= bound)
-        for bound in counters.BUCKETS_MS
+        for bound in deliveries.BUCKETS_MS
     }
     buckets = [(str(bound / 1000), float(count)) for bound, count in counts.items()]
     buckets[-1] = ("+Inf", buckets[-1][1])

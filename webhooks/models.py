@@ -326,9 +326,9 @@ class CounterType(models.TextChoices):
 
 
 class DeliveryCounter(models.Model):
-    """How often an outcome occurred in total. Written by `webhooks.delivery.counters`.
+    """How often an outcome occurred in total. Written by `webhooks.delivery.metrics`.
 
-    `bucket_ms` is one of `counters.BUCKETS_MS`, or 0 without a duration.
+    `bucket_ms` is one of `metrics.BUCKETS_MS`, or 0 without a duration.
     """
 
     type = models.CharField(max_length=7, choices=CounterType.choices)

@@ -1,13 +1,12 @@
 """Is anybody there? One signed `webhook.ping`, before a URL is accepted."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from datetime import datetime
 
 from django.conf import settings
 
 from core import ids, rate_limits
+from core.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ServiceUnavailable
 from core.rate_limits import RateLimit
 from merchants.errors import RateLimitExceeded
@@ -24,9 +23,7 @@ MAX_CONCURRENT_PROBES = 2
 WAIT_SECONDS = 0.5
 # Per merchant. More than anybody needs, and far too slow to look for open ports.
 RATE_PER_MERCHANT = RateLimit(per_second=0.5, burst=10)
-_slots = threading.BoundedSemaphore(MAX_CONCURRENT_PROBES)
-_merchants: set[str] = set()
-_lock = threading.Lock()
+_slots, _merchants = Bulkhead(), Bulkhead()
 
 
 def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
@@ -35,10 +32,21 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     Raises InvalidUrl when it may not or cannot be reached, RateLimitExceeded when its merchant asks for too
     many, ServiceUnavailable when all merchants together do.
     """
-    with _slot_of_merchant(endpoint.merchant_id):
-        _check_rate(endpoint.merchant_id)
-        with _free_slot():
+    try:
+        with _merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1):
+            _check_rate(endpoint.merchant_id)
+            return _probe_in_free_slot(endpoint, now)
+    except BulkheadFull:
+        raise _too_many(retry_after=1) from None
+
+
+def _probe_in_free_slot(endpoint: Endpoint, now: datetime) -> int | None:
+    limit = MAX_CONCURRENT_PROBES
+    try:
+        with _slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS):
             return _probe(endpoint, now)
+    except BulkheadFull:
+        raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
 
 
 def _probe(endpoint: Endpoint, now: datetime) -> int | None:
@@ -75,20 +83,6 @@ def _check_url(endpoint: Endpoint) -> None:
             raise InvalidUrl(param="url") from None
 
 
-@contextmanager
-def _slot_of_merchant(merchant_id: str) -> Iterator[None]:
-    """The one place that a merchant has: it cannot keep the others from theirs. Nobody waits for it."""
-    with _lock:
-        if merchant_id in _merchants:
-            raise _too_many(retry_after=1)
-        _merchants.add(merchant_id)
-    try:
-        yield
-    finally:
-        with _lock:
-            _merchants.remove(merchant_id)
-
-
 def _check_rate(merchant_id: str) -> None:
     if settings.RATE_LIMIT == 0:
         return
@@ -100,13 +94,3 @@ def _check_rate(merchant_id: str) -> None:
 def _too_many(retry_after: int) -> RateLimitExceeded:
     message = f"Too many webhook URLs were given to try. Try again in {retry_after} s."
     return RateLimitExceeded(message, retry_after=retry_after)
-
-
-@contextmanager
-def _free_slot() -> Iterator[None]:
-    if not _slots.acquire(timeout=WAIT_SECONDS):
-        raise ServiceUnavailable(retry_after=round(TIMEOUTS.total))
-    try:
-        yield
-    finally:
-        _slots.release()

@@ -28,7 +28,8 @@ from transfers.circuit_breakers import Counterparty
 from transfers.models import Transfer
 from transfers.schedule import OVERDUE_AFTER
 from webhooks import endpoints
-from webhooks.delivery import attempt_log, backlog, counters, queue
+from webhooks.delivery import attempt_log, queue
+from webhooks.delivery import metrics as deliveries
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.wakeup import WakeupSender
 from webhooks.http.client import PostResult
@@ -157,8 +158,8 @@ def test_metrics_count_due_and_paused_deliveries(shop: Shop, other_shop: Shop) -
 def test_delivery_of_an_unverified_endpoint_does_not_count_as_late(shop: Shop) -> None:
     make_endpoint(shop, is_verified=False)
     publish(shop, 3, at=NOW - MINUTE)
-    assert backlog.count(NOW) == backlog.Backlog(due=0, paused=3)
-    assert backlog.oldest_due_seconds(NOW) == 0
+    assert deliveries.backlog(NOW) == deliveries.Backlog(due=0, paused=3)
+    assert deliveries.oldest_due_seconds(NOW) == 0
 
 
 def test_delivery_that_waits_for_the_share_of_its_merchant_does_not_count_as_late(
@@ -168,10 +169,10 @@ def test_delivery_that_waits_for_the_share_of_its_merchant_does_not_count_as_lat
         make_endpoint(shop)
     publish(shop, at=NOW - MINUTE)
     claim(1)
-    assert backlog.oldest_due_seconds(NOW) == 0
+    assert deliveries.oldest_due_seconds(NOW) == 0
     make_endpoint(other_shop)
     publish(other_shop, at=NOW - MINUTE)
-    assert backlog.oldest_due_seconds(NOW) == 60
+    assert deliveries.oldest_due_seconds(NOW) == 60
 
 
 def test_deliveries_of_disabled_endpoints_are_not_counted(shop: Shop) -> None:
@@ -180,24 +181,24 @@ def test_deliveries_of_disabled_endpoints_are_not_counted(shop: Shop) -> None:
         publish(shop)
         Endpoint.objects.filter(pk=endpoint.pk).update(**fields)
     assert set(Delivery.objects.values_list("state", flat=True)) == {"pending"}
-    assert backlog.count(NOW) == backlog.Backlog(due=0, paused=0)
-    assert backlog.oldest_due_seconds(NOW) == 0
+    assert deliveries.backlog(NOW) == deliveries.Backlog(due=0, paused=0)
+    assert deliveries.oldest_due_seconds(NOW) == 0
 
 
 def test_deliveries_behind_slow_endpoint_are_not_late(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 9, at=NOW - MINUTE)
-    assert backlog.oldest_due_seconds(NOW) == 60
+    assert deliveries.oldest_due_seconds(NOW) == 60
     claim(1)
-    assert backlog.oldest_due_seconds(NOW) == 0
+    assert deliveries.oldest_due_seconds(NOW) == 0
 
 
 def test_delivery_count_stops_at_limit(shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "MAX_COUNTED", 4)
+    monkeypatch.setattr(deliveries, "MAX_COUNTED", 4)
     for each in (shop, other_shop):
         make_endpoint(each)
         publish(each, 3)
-    assert backlog.count(NOW) == backlog.Backlog(due=4, paused=0)
+    assert deliveries.backlog(NOW) == deliveries.Backlog(due=4, paused=0)
 
 
 def rows_read(plan: dict[str, Any]) -> float:
@@ -227,7 +228,8 @@ def test_metrics_do_not_read_long_backlog(shop: Shop) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_delivery")
         cursor.execute(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {backlog._WAITING_ENDPOINTS} {backlog._OLDEST}", [NOW]
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {deliveries.OLDEST_DUE}",
+            deliveries.ALL_ENDPOINTS | {"now": NOW},
         )
         ((explained,),) = cursor.fetchall()
     assert rows_read(explained[0]["Plan"]) < 50
@@ -286,7 +288,7 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_failed_wakeup_is_counted() -> None:
     with unused_port() as port:
-        sender = WakeupSender(f"redis://127.0.0.1:{port}/0", on_failure=counters.count_failed_wakeup)
+        sender = WakeupSender(f"redis://127.0.0.1:{port}/0", on_failure=deliveries.count_failed_wakeup)
         sender.wake()
         wait_until(DeliveryCounter.objects.exists, 60)
     assert value("webhook_wakeup_failures_total") == 1
@@ -299,7 +301,7 @@ def test_concurrent_counter_updates_are_all_counted() -> None:
 
     def count(**_: Any) -> None:
         for shift in range(20):
-            counters.count(attempts[shift % 8 :] + attempts[: shift % 8])
+            deliveries.count_attempts(attempts[shift % 8 :] + attempts[: shift % 8])
 
     run_concurrently(*[count] * 4)
     assert set(DeliveryCounter.objects.values_list("count", flat=True)) == {80}

@@ -11,7 +11,7 @@ from core import ids
 from tests.conftest import Shop
 from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish, set_health
 from webhooks.admin import describe_health
-from webhooks.delivery import counters, inactive_endpoints
+from webhooks.delivery import inactive_endpoints, metrics
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -71,7 +71,7 @@ def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
 def test_pages_of_actions_counters_and_health_open(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
-    counters.count(DeliveryAttempt.objects.all())
+    metrics.count_attempts(DeliveryAttempt.objects.all())
     for row in (*EndpointAction.objects.all(), *DeliveryCounter.objects.all(), *EndpointHealth.objects.all()):
         page = staff.get(f"/admin/webhooks/{row._meta.model_name}/{row.pk}/change/")
         assert page.status_code == 200

@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 
 from core import rows
 from webhooks import endpoints
-from webhooks.delivery import circuit_breaker, counters, retry_schedule
+from webhooks.delivery import circuit_breaker, metrics, retry_schedule
 from webhooks.delivery.queue import Lease
 from webhooks.http import client
 from webhooks.models import (
@@ -51,7 +51,7 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         recorded_ids = _update_deliveries(results)
         attempts = DeliveryAttempt.objects.bulk_create([_attempt(each) for each in results])
         to_disable = _update_health(results)
-        counters.count(attempts)
+        metrics.count_attempts(attempts)
     for result, reason in to_disable:
         _disable(result, reason)
     return recorded_ids

@@ -3,6 +3,21 @@
 from core import rows
 from webhooks.models import Endpoint
 
+# The next `window` endpoints with pending deliveries, from the one after `after` on. It hops from endpoint to
+# endpoint along an index, so its cost does not depend on the number of deliveries.
+WAITING_ENDPOINTS = """
+    waiting (endpoint_id, nth) AS (
+        (SELECT endpoint_id, 1 FROM webhooks_delivery
+         WHERE state = 'pending' AND endpoint_id > %(after)s ORDER BY endpoint_id LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT d.endpoint_id FROM webhooks_delivery d
+            WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
+        ), w.nth + 1
+        FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.nth < %(window)s
+    )
+"""
+
 
 def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_room: str) -> str:
     """Due deliveries of the endpoints of one quota: manual ones first, then the longest due.
@@ -53,16 +68,7 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
 # index (which knows no such comparison of the state) or by the table (which a lock in a subquery of its own
 # rules out).
 CLAIM = f"""
-    WITH RECURSIVE waiting (endpoint_id, nth) AS (
-        (SELECT endpoint_id, 1 FROM webhooks_delivery
-         WHERE state = 'pending' AND endpoint_id > %(after)s ORDER BY endpoint_id LIMIT 1)
-        UNION ALL
-        SELECT (
-            SELECT d.endpoint_id FROM webhooks_delivery d
-            WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1
-        ), w.nth + 1
-        FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.nth < %(window)s
-    ), known AS (
+    WITH RECURSIVE {WAITING_ENDPOINTS}, known AS (
         SELECT e.id, e.merchant_id, h.latency_ms IS NULL AS is_new,
             coalesce(h.latency_ms > %(slow_ms)s, true) AS is_slow, random() AS place,
             CASE

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from core import rows
-from webhooks.delivery import counters
+from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, DeliveryTrigger, Endpoint
@@ -152,7 +152,7 @@ def reclaim_expired(*, now: datetime) -> int:
         for delivery in lost:
             _release(delivery, now)
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
-        counters.count(attempts)
+        metrics.count_attempts(attempts)
     return len(lost)
 
 

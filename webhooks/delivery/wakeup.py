@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from core.redis import CALL_TIMEOUT_SECONDS, RedisBreaker
-from webhooks.delivery import counters
+from webhooks.delivery import metrics
 
 log = logging.getLogger("webhooks.delivery.wakeup")
 TASK = "webhooks.drain"
@@ -95,7 +95,7 @@ def _celery_app(broker_url: str) -> Celery:
     return app
 
 
-_sender = WakeupSender(settings.REDIS_URL, on_failure=counters.count_failed_wakeup)
+_sender = WakeupSender(settings.REDIS_URL, on_failure=metrics.count_failed_wakeup)
 
 
 def wake() -> None:

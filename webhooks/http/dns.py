@@ -1,83 +1,74 @@
-"""Name look-ups with a time limit, which the system's resolver does not have."""
+"""DNS look-ups with a time limit, which the resolver of the system does not have."""
 
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from threading import Condition, Thread
+from contextlib import ExitStack
+from threading import Thread
 from typing import Any
 
+from core.bulkhead import Bulkhead, BulkheadFull
 from core.deadlines import Deadline
 
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 
-# A name server that never answers holds its thread for about half a minute.
+# A name server that never answers blocks its thread for about 30 s.
 MAX_LOOKUPS = 256
-# Of these for one merchant: the names of one cannot take the threads of the others.
+# The names of one merchant cannot take all threads.
 MAX_LOOKUPS_PER_MERCHANT = 32
 
-
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    merchant_id: str
-    answer: Future[list[str]]
-
-
-_running: dict[tuple[Resolver, str, int], _Lookup] = {}
-_changed = Condition()
+_slots = Bulkhead()
+_running: dict[tuple[Resolver, str, int], Future[list[str]]] = {}
 
 
 class LookupFailed(Exception):
-    """The name has no address, or none was learned in time."""
+    """The name has no address, or the look-up took too long."""
 
 
 def look_up(host: str, port: int, *, merchant_id: str, resolver: Resolver, timeout: float) -> list[str]:
-    """The addresses of a name, in the resolver's order, within `timeout` seconds. Raises LookupFailed."""
+    """Return the addresses of a name, in the order of the resolver. Raises LookupFailed."""
     until = Deadline.after(timeout)
     try:
         return _start(resolver, host, port, merchant_id, until).result(until.left())
-    except (OSError, UnicodeError) as fault:
-        raise LookupFailed(host) from fault
+    except (OSError, UnicodeError, RuntimeError, BulkheadFull) as error:
+        raise LookupFailed(host) from error
 
 
 def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: Deadline) -> Future[list[str]]:
-    # Posts to one name share a running look-up, so that a dead name server costs one thread, not one a post.
+    """Join a running look-up of this name, so that a dead name server costs one thread for all its posts."""
     key = (resolver, host, port)
-    with _changed:
-        if not _changed.wait_for(lambda: key in _running or _has_room(merchant_id), until.left()):
-            raise LookupFailed(host)
-        if key in _running:
-            return _running[key].answer
+    if (running := _running.get(key)) is not None:
+        return running
+    with ExitStack() as held:
+        held.enter_context(
+            _slots.hold(
+                merchant_id,
+                total=MAX_LOOKUPS,
+                share=MAX_LOOKUPS_PER_MERCHANT,
+                wait_seconds=until.left(),
+            )
+        )
         future: Future[list[str]] = Future()
-        _running[key] = _Lookup(merchant_id, future)
+        if (running := _running.setdefault(key, future)) is not future:
+            return running
+        held.callback(_running.pop, key)
+        end = held.pop_all().close
     try:
-        Thread(target=_run, args=(key, future), name="lookup", daemon=True).start()
-    except RuntimeError as fault:  # no thread is to be had: the next post asks again
-        _remove(key)
-        raise LookupFailed(host) from fault
+        Thread(target=_run, args=(key, future, end), name="lookup", daemon=True).start()
+    except RuntimeError:  # no thread is free: the next post tries again
+        end()
+        raise
     return future
 
 
-def _has_room(merchant_id: str) -> bool:
-    of_merchant = sum(each.merchant_id == merchant_id for each in _running.values())
-    return len(_running) < MAX_LOOKUPS and of_merchant < MAX_LOOKUPS_PER_MERCHANT
-
-
-def _remove(key: tuple[Resolver, str, int]) -> None:
-    with _changed:
-        del _running[key]
-        _changed.notify_all()
-
-
-def _run(key: tuple[Resolver, str, int], future: Future[list[str]]) -> None:
+def _run(key: tuple[Resolver, str, int], future: Future[list[str]], end: Callable[[], None]) -> None:
     resolver, host, port = key
     try:
         found = resolver(host, port, type=socket.SOCK_STREAM)
         outcome: list[str] | Exception = [entry[4][0] for entry in found]
-    except Exception as fault:
-        outcome = fault
-    # Forgotten before it is answered: the next post asks again.
-    _remove(key)
+    except Exception as error:
+        outcome = error
+    end()  # before the result is set, so that the next post starts a new look-up
     if isinstance(outcome, Exception):
         future.set_exception(outcome)
     else:

@@ -1,0 +1,122 @@
+"""What `/metrics` shows of deliveries: counters that only grow, and the backlog.
+
+Counters are rows, so every process reports the same numbers. The cost of counting the backlog grows with the
+number of endpoints, not of deliveries.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import DatabaseError, connection
+
+from core import rows
+from webhooks.delivery.claim_query import WAITING_ENDPOINTS
+from webhooks.models import CounterType, DeliveryAttempt
+
+log = logging.getLogger("webhooks.delivery.metrics")
+SUCCEEDED = "succeeded"
+# An attempt counts in the first bucket whose bound its duration does not exceed.
+BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 2**31 - 1)
+Key = tuple[str, str, int]
+# Counting a larger backlog costs time and changes nothing that an operator would do.
+MAX_COUNTED = 100_000
+
+_ACTIVE_ENDPOINTS = f"""
+    WITH RECURSIVE {WAITING_ENDPOINTS}, active AS MATERIALIZED (
+        SELECT e.id, e.merchant_id, h.paused_until IS NOT NULL OR h.verified_at IS NULL AS is_paused
+        FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
+        LEFT JOIN webhooks_endpointhealth h ON h.endpoint_id = e.id
+        WHERE e.status = 'active' AND e.deleted_at IS NULL
+    )
+"""  # noqa: S608
+_COUNT = """
+    SELECT count(*) FROM (
+        SELECT FROM active a CROSS JOIN LATERAL (
+            SELECT FROM webhooks_delivery d
+            WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %(now)s LIMIT %(limit)s
+        ) due
+        WHERE a.is_paused = {is_paused} LIMIT %(limit)s
+    ) counted
+"""
+BACKLOG = f"{_ACTIVE_ENDPOINTS} SELECT ({_COUNT.format(is_paused=False)}), ({_COUNT.format(is_paused=True)})"
+OLDEST_DUE = f"""
+    {_ACTIVE_ENDPOINTS}
+    SELECT min(longest.due_at) FROM active a CROSS JOIN LATERAL (
+        SELECT d.due_at FROM webhooks_delivery d
+        WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %(now)s ORDER BY d.due_at LIMIT 1
+    ) longest
+    WHERE NOT a.is_paused AND NOT EXISTS (
+        SELECT FROM webhooks_endpoint e JOIN webhooks_delivery f ON f.endpoint_id = e.id
+        WHERE e.merchant_id = a.merchant_id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
+    )
+"""  # noqa: S608
+ALL_ENDPOINTS: dict[str, Any] = {"after": "", "window": 2**31 - 1}
+
+
+def count_attempts(attempts: Iterable[DeliveryAttempt]) -> None:
+    """Count attempts. Call it last in a transaction: other workers wait for these rows until it commits."""
+    counts, total_ms = Counter[Key](), Counter[Key]()
+    for attempt in attempts:
+        key = (CounterType.ATTEMPT.value, attempt.error or SUCCEEDED, _bucket(attempt.duration_ms))
+        counts[key] += 1
+        total_ms[key] += attempt.duration_ms or 0
+    _add(counts, total_ms)
+
+
+def count_failed_wakeup() -> None:
+    """Count a failed wake-up and close the connection. Never raises."""
+    try:
+        _add(Counter([(CounterType.WAKEUP.value, "failed", 0)]), Counter())
+    except DatabaseError as error:
+        log.warning("A failed wake-up was not counted: %s", type(error).__name__)
+    finally:
+        connection.close()
+
+
+def _bucket(duration_ms: int | None) -> int:
+    if duration_ms is None:
+        return 0
+    return next(bound for bound in BUCKETS_MS if duration_ms <= bound)
+
+
+def _add(counts: "Counter[Key]", total_ms: "Counter[Key]") -> None:
+    # In one order, so that two workers cannot deadlock.
+    added = [(*key, counts[key], total_ms[key]) for key in sorted(counts)]
+    if added:
+        rows.run(
+            """
+            INSERT INTO webhooks_deliverycounter AS t (type, outcome, bucket_ms, count, total_ms)
+            SELECT * FROM unnest(%s::text[], %s::text[], %s::int[], %s::bigint[], %s::bigint[])
+            ON CONFLICT (type, outcome, bucket_ms) DO UPDATE
+                SET count = t.count + EXCLUDED.count, total_ms = t.total_ms + EXCLUDED.total_ms
+            """,
+            [list(column) for column in zip(*added, strict=True)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Due deliveries: of active endpoints, and of paused or unverified ones. Up to MAX_COUNTED each."""
+
+    due: int
+    paused: int
+
+
+def backlog(now: datetime) -> Backlog:
+    """Count the due deliveries."""
+    return Backlog(*rows.run(BACKLOG, ALL_ENDPOINTS | {"now": now, "limit": MAX_COUNTED}).fetchone())
+
+
+def oldest_due_seconds(now: datetime) -> float:
+    """Return for how long the oldest delivery that waits for a worker is due, or 0.
+
+    Deliveries of paused and unverified endpoints do not count, because they do not wait for a worker. Those
+    of a merchant with a post in flight do not count either, because that merchant may be at its limit. An
+    expired lease is no post in flight.
+    """
+    (due_at,) = rows.run(OLDEST_DUE, ALL_ENDPOINTS | {"now": now}).fetchone()
+    return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)
