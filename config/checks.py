@@ -99,14 +99,10 @@ def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         )
     if settings.WEBHOOK_PROBE not in WEBHOOK_PROBE_MODES:
         found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(WEBHOOK_PROBE_MODES)}."))
-    if settings.WEBHOOK_TIMEOUT_SECONDS <= 0 or settings.WEBHOOK_SPEEDUP <= 0:
-        found.append(
-            _error(9, "WEBHOOK_TIMEOUT_SECONDS and WEBHOOK_SPEEDUP must be positive.", "15 and 1 by default.")
-        )
-    if settings.TRANSFER_SPEEDUP <= 0:
-        found.append(_error(17, "TRANSFER_SPEEDUP must be positive.", "1 by default."))
-    if settings.INQUIRY_SPEEDUP <= 0:
-        found.append(_error(23, "INQUIRY_SPEEDUP must be positive.", "1 by default."))
+    if settings.WEBHOOK_TIMEOUT_SECONDS <= 0:
+        found.append(_error(9, "WEBHOOK_TIMEOUT_SECONDS must be positive.", "15 by default."))
+    if settings.SPEEDUP <= 0:
+        found.append(_error(17, "SPEEDUP must be positive.", "1 by default."))
     if settings.WEBHOOK_THREADS < 2:
         hint = "96 by default; half of them serve endpoints that are slow."
         found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))

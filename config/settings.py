@@ -55,12 +55,8 @@ WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
 # The whole of one delivery attempt, with connection and answer.
 WEBHOOK_TIMEOUT_SECONDS = read_variable("WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0)
 WEBHOOK_THREADS = read_variable("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
-# Divides the waiting times between attempts, for tests.
-WEBHOOK_SPEEDUP = read_variable("WEBHOOK_SPEEDUP", env.float, 1.0)
-# Divides the waiting times between inquiries of outgoing money, for tests.
-TRANSFER_SPEEDUP = read_variable("TRANSFER_SPEEDUP", env.float, 1.0)
-# Divides the waiting times between inquiries of incoming money, for tests.
-INQUIRY_SPEEDUP = read_variable("INQUIRY_SPEEDUP", env.float, 1.0)
+# Divides the waiting times between inquiries and between delivery attempts; for tests.
+SPEEDUP = read_variable("SPEEDUP", env.float, 1.0)
 WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
 # Outgoing money above these waits for a second person; satang, 0 is off.
 APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)

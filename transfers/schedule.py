@@ -32,4 +32,4 @@ def hold_delay() -> timedelta:
 
 
 def _delay(seconds: float) -> timedelta:
-    return timedelta(seconds=seconds / settings.TRANSFER_SPEEDUP)
+    return timedelta(seconds=seconds / settings.SPEEDUP)

@@ -68,9 +68,9 @@ def retry_at(at: datetime, plan: list[datetime]) -> datetime | None:
 
 
 def scaled(wait: timedelta) -> timedelta:
-    """Tests go faster."""
-    pace: float = settings.INQUIRY_SPEEDUP
-    return wait / pace
+    """The waiting time, divided by SPEEDUP."""
+    speedup: float = settings.SPEEDUP
+    return wait / speedup
 
 
 def _code_expiry(payment: Payment) -> datetime:

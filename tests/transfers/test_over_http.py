@@ -24,7 +24,7 @@ DOOR = "/sandbox/bank/v1/orders"
 def service(live_server: Any, settings: Any, owner: RecordingHandler, monkeypatch: pytest.MonkeyPatch) -> str:
     """The service and the bank, which live at one address; the owner is told of callbacks."""
     settings.BASE_URL = live_server.url
-    settings.TRANSFER_SPEEDUP = 10
+    settings.SPEEDUP = 10
     monkeypatch.setitem(order_completion.HANDLERS, "wd", owner)
     return str(live_server.url)
 

@@ -34,7 +34,7 @@ def test_inquiry_delays_grow_to_one_hour(owner: RecordingHandler, served_by: Ser
 
 
 def test_transfer_speedup_divides_the_delays(settings: Any) -> None:
-    settings.TRANSFER_SPEEDUP = 100
+    settings.SPEEDUP = 100
     assert schedule.inquiry_delay(5) == timedelta(seconds=0.6)
     assert schedule.resend_delay(timedelta(0)) == timedelta(seconds=0.05)
 

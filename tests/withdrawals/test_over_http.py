@@ -26,7 +26,7 @@ pytestmark = [
 def service(live_server: Any, settings: Settings) -> None:
     """The service and the bank, which live at one address."""
     settings.BASE_URL = live_server.url
-    settings.TRANSFER_SPEEDUP = 10
+    settings.SPEEDUP = 10
 
 
 def ended(shop: Shop, account: str, status: str) -> dict[str, Any]:

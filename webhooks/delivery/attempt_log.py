@@ -103,7 +103,7 @@ def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]
     if lease.trigger == DeliveryTrigger.MANUAL:
         return DeliveryState.FAILED, None
     wait = retry_schedule.retry_delay(
-        lease.attempt, pace=settings.WEBHOOK_SPEEDUP, retry_after=post_result.retry_after, now=result.ended_at
+        lease.attempt, pace=settings.SPEEDUP, retry_after=post_result.retry_after, now=result.ended_at
     )
     if wait is None or post_result.error == "blocked":
         return DeliveryState.FAILED, None
@@ -163,7 +163,7 @@ def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
         duration_ms=result.post_result.duration_ms,
         started_at=result.started_at,
         now=result.ended_at,
-        pace=settings.WEBHOOK_SPEEDUP,
+        pace=settings.SPEEDUP,
     )
     if health.verified_at is None and result.post_result.error == "":
         health.verified_at = result.ended_at

@@ -109,7 +109,7 @@ def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[li
     values: dict[str, Any] = _values(limits) | {
         "after": after,
         "now": now,
-        "unverified_before": now - timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS / settings.WEBHOOK_SPEEDUP),
+        "unverified_before": now - timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS / settings.SPEEDUP),
         "window": ENDPOINTS_PER_CLAIM,
         "seconds": lease_seconds(),
         "share": MAX_IN_FLIGHT,

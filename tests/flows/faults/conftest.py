@@ -22,9 +22,7 @@ LEASE_SECONDS = WEBHOOK_TIMEOUT_SECONDS + 15
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Its limit is out of reach but on, so that every request asks Redis."""
     folder = tmp_path_factory.mktemp("frail") / "data"
-    with Stack(
-        folder, RATE_LIMIT="10000", WEBHOOK_SPEEDUP="1", WEBHOOK_TIMEOUT_SECONDS=str(WEBHOOK_TIMEOUT_SECONDS)
-    ) as running:
+    with Stack(folder, RATE_LIMIT="10000", WEBHOOK_TIMEOUT_SECONDS=str(WEBHOOK_TIMEOUT_SECONDS)) as running:
         yield running
 
 

@@ -86,6 +86,6 @@ def test_retry_is_never_later_than_the_next_scheduled_time() -> None:
 
 
 def test_inquiry_pace_setting_speeds_up_the_schedule(settings: Any) -> None:
-    settings.INQUIRY_SPEEDUP = 10
+    settings.SPEEDUP = 10
     plan = schedule.plan_times(NOON, NOON + 15 * MINUTE, 0)
     assert seconds(plan)[:6] == [0.5, 1.5, 3, 6, 899.5, 900.1]
