@@ -1,4 +1,7 @@
-"""What an adapter to a bank can do. Plain data in and out: adapters know no model of ours."""
+"""What an adapter to a bank or acquirer does, and the data that goes in and out. Adapters use no models.
+
+All amounts are satang, all instants UTC.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +15,9 @@ TransactionKind = Literal["credit", "decline", "reversal"]
 TransferPurpose = Literal["refund", "withdrawal", "return"]
 FinalStatus = Literal["succeeded", "failed", "returned"]
 ResultStatus = FinalStatus | Literal["processing", "unknown", "not_sent"]
+ChargeOutcome = Literal["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"]
+DeclineCode = Literal["insufficient_funds", "card_declined", "expired_card", "processing_error"]
+TokenErrorCode = Literal["invalid_token_id", "token_already_used"]
 
 
 class UnknownBank(NotFound):
@@ -20,17 +26,17 @@ class UnknownBank(NotFound):
 
 
 class InvalidSignature(AuthenticationError):
-    """Nobody proved to be the bank: nothing of the message is kept."""
+    """The sender did not prove to be the bank. The message is not stored."""
 
     code = "invalid_signature"
     message = "The signature is missing, wrong or too old."
 
 
 class UnreadableMessage(Exception):
-    """The bank said something that its adapter does not understand: it is parked for staff.
+    """The adapter cannot read a message of the bank. Staff get it as an exception.
 
-    answer: what this very message is answered, for a bank that wants some of it repeated; else it is
-    `Bank.answer(None)`. body: byte for byte, what it said when we asked.
+    acknowledgement: the answer to this message, if the bank wants parts of the message repeated; otherwise
+    the answer is `Bank.acknowledge(None)`. body: the bank's answer to an inquiry, byte for byte.
     """
 
     def __init__(
@@ -40,13 +46,17 @@ class UnreadableMessage(Exception):
         self.acknowledgement, self.body = acknowledgement, body
 
 
+class InquiryFailed(Exception):
+    """The bank gave no clear answer to an inquiry. The caller repeats the inquiry later."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedTransaction:
-    """A bank's word about one movement of money.
+    """A bank's report of one movement of money.
 
-    amount: satang, at least 1. paid_at: the bank's time in UTC, to the millisecond.
-    References and payer are empty where the bank does not tell them. slip_reference: what the mini-QR on the
-    payer's slip calls the transfer (core.slips), where the bank tells it.
+    amount: at least 1. paid_at: the bank's time, to the millisecond. References and payer are empty if the
+    bank does not report them. slip_reference: the id of the transfer in the mini-QR on the payer's slip
+    (core.slips).
     """
 
     bank_transaction_id: str
@@ -65,7 +75,7 @@ class ReportedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class ReportedTransfer:
-    """A bank's word about an order of ours, of its own accord.
+    """A bank's report about one of our transfers, which we did not inquire.
 
     `returned`: the money came back after it had arrived. reference: the bank's own, or empty.
     """
@@ -78,9 +88,9 @@ class ReportedTransfer:
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """How one merchant is known at its bank, which is the adapter's name in `banks`.
+    """What an adapter knows of one merchant. bank: the adapter's name.
 
-    credentials: what the adapter needs by name, never logged. Which these are, each adapter says.
+    credentials: by the names that the adapter declares. Never log them.
     """
 
     bank: str
@@ -90,10 +100,7 @@ class AdapterConfig:
 
 @dataclass(frozen=True, slots=True)
 class InquiryRequest:
-    """Whether anything was paid for a code: by whom it is known, and the instants (UTC) to look between.
-
-    amount: satang that were asked for; what was paid may differ.
-    """
+    """Ask what was paid for a code in a time range. amount: of the code; payers may have paid another one."""
 
     biller_id: str
     reference1: str
@@ -104,55 +111,51 @@ class InquiryRequest:
 
 @dataclass(frozen=True, slots=True)
 class InquiryResult:
-    """A bank's answer to a question: byte for byte, and what it says. No notices: nothing was paid."""
+    """A bank's answer to an inquiry, byte for byte and parsed. Without transactions nothing was paid."""
 
     body: bytes
     transactions: tuple[ReportedTransaction, ...]
 
 
-class InquiryFailed(Exception):
-    """The bank was asked and did not answer, or not in a way that can be relied on: ask again later."""
-
-
 class Bank(Protocol):
-    """One bank, configured."""
+    """The adapter to one bank, with its configuration."""
 
     code: str
-    """Its three digits among the banks of Thailand, as its statements carry them."""
+    """The bank's three digits in Thailand, as its statements have them."""
     signs_callbacks: bool
     """Whether `verify` proves that the bank sent a message.
 
-    If it does not, the bank is asked before money is credited.
+    If not, an inquiry confirms each payment before it is credited.
     """
     calls_per_second: float
-    """How many calls it takes from us, all merchants together."""
+    """How many calls the bank accepts from us, for all merchants together."""
 
     @staticmethod
     def calls_needed(inquiry: InquiryRequest) -> int:
-        """How many calls, tokens aside, `inquire` makes of a question."""
+        """How many calls `inquire` makes, without those for access tokens."""
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """Whether the bank itself sent this. `headers` ignores case. Raises BadSignature.
+        """Raise InvalidSignature unless the bank sent this. `headers` ignores case.
 
-        Where a bank signs nothing this accepts: see `signs_callbacks`.
+        Accepts everything if the bank does not sign (see `signs_callbacks`).
         """
 
     def parse_notification(self, body: bytes) -> ReportedTransaction | ReportedTransfer:
-        """What a verified message says. Raises Unreadable."""
+        """Read a verified message. Raises UnreadableMessage."""
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
-        """The body of the 200 after which the bank stops sending; None for a message that was parked."""
+        """The body of the 200 that makes the bank stop repeating. None stands for an unreadable message."""
 
     def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
-        """Ask what was paid. Takes at most some ten seconds. Raises NotAnswered, Unreadable."""
+        """Ask what was paid, in at most 10 s. Raises InquiryFailed, UnreadableMessage."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlipTransfer:
-    """What a bank says of the transfer that a payer's slip names. It is no notice: no money is booked by it.
+    """A bank's answer about the transfer on a payer's slip. It never credits money.
 
-    amount: satang. at: UTC. payee: who got it, as the bank shows names and cut numbers. biller_id and the
-    references are empty where the bank does not tell them.
+    payee: as the bank shows it, with shortened account numbers. biller_id and the references are empty if the
+    bank does not report them.
     """
 
     amount: int
@@ -166,18 +169,18 @@ class SlipTransfer:
 
 @runtime_checkable
 class SlipLookup(Protocol):
-    """A bank that can be asked about a slip as well."""
+    """A bank that also answers questions about slips."""
 
     def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
-        """What the bank knows of it; None: no such transfer. One call. Raises NotAnswered, Unreadable."""
+        """Ask once; None: the bank does not know the transfer. Raises InquiryFailed, UnreadableMessage."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransferOrder:
-    """Money to be sent out. `order_id` is ours, and the bank's key to do it only once.
+    """Money to send. `order_id` is ours, and the bank executes it only once.
 
-    amount: satang, at least 1. account: the whole number, never logged. charge_id: the acquirer's charge for
-    a refund to a card, which has no account; otherwise empty.
+    amount: at least 1. account: the whole number, which is never logged. charge_id: for refunds without an
+    account, the acquirer's charge or the bank's payment; otherwise empty.
     """
 
     order_id: str
@@ -191,11 +194,11 @@ class TransferOrder:
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """What the bank says of an order.
+    """A bank's answer to a transfer order or its inquiry.
 
-    `not_sent`: surely never reached it, so it may be sent again. `unknown`: nobody can tell, so it may only
-    be inquired. `processing`: the bank has it. reference: the bank's own. failure_code: ours, with `failed`
-    and `returned`.
+    `not_sent`: the order surely did not arrive, so it may be sent again. `unknown`: it may have arrived, so
+    it may only be inquired. `processing`: the bank has it. reference: the bank's own. failure_code: ours,
+    with `failed` and `returned`.
     """
 
     status: ResultStatus
@@ -204,10 +207,66 @@ class TransferResult:
 
 
 class TransferSender(Protocol):
-    """One way by which money leaves. Trouble on the way is a Word, never an exception."""
+    """A route by which money leaves. Failures are results, never exceptions."""
 
     def send(self, order: TransferOrder) -> TransferResult:
-        """Tell the bank to carry out the order."""
+        """Order the bank to send the money."""
 
     def inquire(self, order: TransferOrder) -> TransferResult:
-        """Ask what became of an order. Never makes the bank carry it out."""
+        """Ask about an order. This never makes the bank execute it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeRequest:
+    """Money to take from a card. `order_id` is ours, and the acquirer charges only once for it.
+
+    token: what the acquirer gave the customer's browser for the card, for one use. return_uri: where the
+    acquirer sends the payer's browser after 3-D Secure.
+    """
+
+    order_id: str
+    token: str = field(repr=False)
+    amount: int
+    return_uri: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeResult:
+    """An acquirer's answer about a charge.
+
+    `declined`: it was tried and failed because of `failure_code`. `refused`: the token is invalid and nothing
+    was tried. `pending`: not decided yet. `unknown`: no readable answer in time, so we inquire and never
+    charge again. `not_sent`: the request surely did not arrive. `missing`: the acquirer does not know the
+    charge. charge_id: the acquirer's own. brand: lower case. paid_at: the acquirer's time, with `succeeded`.
+    amount and currency: as the acquirer has them, or None. authorize_uri: with `pending`, the page for 3-D
+    Secure, or empty.
+    """
+
+    outcome: ChargeOutcome
+    charge_id: str = ""
+    failure_code: DeclineCode | TokenErrorCode | None = None
+    brand: str = ""
+    last4: str = ""
+    paid_at: datetime | None = None
+    amount: int | None = None
+    currency: str | None = None
+    authorize_uri: str = ""
+
+
+class Acquirer(TransferSender, Protocol):
+    """The adapter to an acquirer, which sees tokens and never card numbers. As a sender it refunds to cards.
+
+    Failures are results, never exceptions.
+    """
+
+    seconds: float
+    """The longest time that `charge` takes."""
+
+    def charge(self, charge: ChargeRequest) -> ChargeResult:
+        """Take the money, once for an `order_id`."""
+
+    def find(self, order_id: str, *, charge_id: str, starts_at: datetime) -> ChargeResult:
+        """Look for a charge that was requested after `starts_at`. This never charges.
+
+        charge_id: the acquirer's id, empty if we never got it.
+        """

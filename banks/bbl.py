@@ -1,35 +1,50 @@
-"""Bangkok Bank: pushes and inquiry of tag 30 codes that we make. What it takes back is in `bbl_void`.
+"""Bangkok Bank: notifications, inquiries and voids of tag 30 codes that we make.
 
-Sources: apiportal.bangkokbank.com, pages qr-payment and thai-qr, and public programs that speak to it; what
-they leave open is in docs/banks.md. Amounts in baht, dates and times in Bangkok. Both sides sign what they
-send: a JSON Web Token over the body, in a header.
+Sources: apiportal.bangkokbank.com, pages qr-payment and thai-qr, and public programs that use its API;
+docs/banks.md lists what they leave open. Amounts are in baht, dates and times in Bangkok. Each side signs
+what it sends with a JSON Web Token over the body, in a header.
 """
 
 import re
+import uuid
 from collections.abc import Mapping
-from datetime import date, datetime
-from typing import Any, ClassVar
+from datetime import date, datetime, time
+from typing import Any
 
-from banks import bbl_api, credentials, jwt, parsing
+import orjson
+
+from banks import credentials, jwt, oauth, parsing
 from banks.base import (
     AdapterConfig,
     InquiryFailed,
     InquiryRequest,
-    InquiryResult,
     InvalidSignature,
     ReportedTransaction,
     ReportedTransfer,
     TransactionKind,
+    TransferOrder,
+    TransferResult,
     UnreadableMessage,
 )
 from banks.credentials import CredentialField
-from banks.http_client import NoResponse, NotSent
+from banks.http_client import CallFailed, NoResponse, Response
+from banks.live_bank import LiveBank
+from banks.oauth import AccessToken, ApiClient, AuthorizedSession
 from core import clock, money
-from core.errors import InvalidRequest
 
+API_URL = "https://api.bangkokbank.com"
+TOKEN_REQUEST = {"grant_type": "client_credentials", "scope": "CREATE READ"}
 KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 ACKNOWLEDGEMENT = {"responseCode": "000", "responseMesg": "Success"}
-CODE_FOUND, CODE_NOT_FOUND = "000", "209"
+CODE_SUCCESS, CODE_NOT_FOUND = "000", "209"
+# A void is possible on the day of the payment, until 23:00 in Bangkok.
+VOID_ENDS_AT = time(23, 0)
+VOID_FIELDS = ("billerId", "reference1", "reference2", "transDate", "transTime", "approvalCode")
+# The bank surely refused: unknown biller, payment not found, wrong data, amount, reference or payee.
+FINAL_REFUSAL_CODES = {"052", "209", "211", "213", "331", "332"}
+# HTTP statuses with which the API surely did nothing.
+NOT_ACCEPTED_STATUSES = {401, 403, 404, 429}
+FAILURE_WINDOW_CLOSED, FAILURE_REJECTED = "void_window_closed", "rejected_by_bank"
 _PATTERNS = {
     "billerId": re.compile("[0-9]{15}"),
     "transDate": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
@@ -40,15 +55,14 @@ _PATTERNS = {
 }
 
 
-class Bbl:
-    title: ClassVar[str] = "Bangkok Bank"
-    code: str = "002"
-    signs_callbacks: bool = True
-    authentication_note: ClassVar[str] = (
-        "It signs each message with its key; the secret in the path comes on top."
-    )
-    reference3_help: ClassVar[str] = ""
-    credential_fields: ClassVar[tuple[CredentialField, ...]] = (
+class Bbl(LiveBank):
+    title = "Bangkok Bank"
+    code = "002"
+    signs_callbacks = True
+    # The bank answers 429 above its limit, but does not publish the limit.
+    calls_per_second = 2.0
+    authentication_note = "It signs each message with its key, and knows the secret in the path."
+    credential_fields = (
         CredentialField("consumer_id", "Consumer ID of the application on its portal", credentials.text),
         CredentialField("consumer_secret", "Consumer secret of the application", credentials.text),
         CredentialField(
@@ -57,25 +71,25 @@ class Bbl:
         CredentialField(
             "bank_public_key", "The bank's RSA key in PEM", credentials.public_key, is_secret=False
         ),
+        CredentialField("api_url", "URL of its API", credentials.url, is_secret=False, default=API_URL),
         CredentialField(
-            "api_url", "Where its API is", credentials.url, is_secret=False, default=bbl_api.API_URL
+            "inquiry_path",
+            "Path of its inquiry",
+            credentials.path,
+            is_secret=False,
+            default="/biller/v1/inquiry",
         ),
         CredentialField(
-            "inquiry_path", "Its inquiry", credentials.path, is_secret=False, default="/biller/v1/inquiry"
-        ),
-        CredentialField(
-            "void_path", "Its void", credentials.path, is_secret=False, default="/biller/v1/refund/reversal"
+            "void_path",
+            "Path of its void",
+            credentials.path,
+            is_secret=False,
+            default="/biller/v1/refund/reversal",
         ),
     )
-    # It says 429 to too many, and not how many that is.
-    calls_per_second: float = 2.0
-
-    def __init__(self, config: AdapterConfig) -> None:
-        self._biller_id = config.biller_id
-        self._credentials = config.credentials
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """The token stands in `Signature`, or as a bearer's in `Authorization`."""
+        """The token is in `Signature`, or is the bearer token in `Authorization`."""
         token = headers.get("Signature") or headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             jwt.verify(token, body, public_key=self._credentials["bank_public_key"], now=now)
@@ -83,92 +97,201 @@ class Bbl:
             raise InvalidSignature() from None
 
     def parse_notification(self, body: bytes) -> ReportedTransaction:
-        """Whatever `retryFlag` says: a repeat is known by its id."""
+        """`retryFlag` is ignored, because the id shows that a message is a repetition."""
         try:
-            return parse_transaction(parsing.parse_json(body), self._biller_id)
-        except (InvalidRequest, ValueError, OverflowError) as error:
+            return _parse_transaction(parsing.parse_json(body), self._biller_id)
+        except ValueError as error:
             raise UnreadableMessage(str(error)) from None
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
         return ACKNOWLEDGEMENT
 
-    @staticmethod
-    def calls_needed(inquiry: InquiryRequest) -> int:
-        return parsing.count_bangkok_days(inquiry.starts_at, inquiry.ends_at)
+    def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
+        """By reference and amount: the bank does not find money of another amount."""
+        client, bodies = _BblClient(self._credentials), []
+        for day in days:
+            response = client.inquire(inquiry.biller_id, day, inquiry.amount, inquiry.reference1)
+            if response.status != 200 or _code(response.data) not in (CODE_SUCCESS, CODE_NOT_FOUND):
+                raise InquiryFailed(f"answered with {response.status}")
+            bodies.append(response.body)
+        return bodies
 
-    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
-        """Day by day, by reference and amount: money of another amount is not found this way.
-
-        The bodies of several days are joined by line feeds.
-        """
-        client = bbl_api.BblClient(self._credentials)
-        try:
-            days = parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at)
-            responses = [_inquire_day(client, inquiry, day) for day in days]
-        except (NotSent, NoResponse):
-            raise InquiryFailed() from None
-        except ValueError as error:
-            raise InquiryFailed(str(error)) from None
-        found = [
-            transaction
-            for body, code in responses
-            if code == CODE_FOUND
-            for transaction in _parse_response(body, inquiry)
-        ]
-        return InquiryResult(b"\n".join(body for body, _ in responses), tuple(dict.fromkeys(found)))
-
-
-def _inquire_day(client: bbl_api.BblClient, inquiry: InquiryRequest, day: date) -> tuple[bytes, str]:
-    body = {
-        "billerId": inquiry.biller_id,
-        "transDate": day.isoformat(),
-        "amount": money.baht(inquiry.amount),
-        "reference1": inquiry.reference1,
-    }
-    response = client.request("inquiry_path", body)
-    code = bbl_api.response_code(response)
-    if response.status != 200 or code not in (CODE_FOUND, CODE_NOT_FOUND):
-        raise InquiryFailed(f"answered with {response.status}")
-    return response.body, code
-
-
-def _parse_response(body: bytes, inquiry: InquiryRequest) -> list[ReportedTransaction]:
-    try:
-        data = parsing.parse_json(body)
+    def _parse_inquiry(self, data: dict[str, Any], inquiry: InquiryRequest) -> list[ReportedTransaction]:
+        if _code(data) == CODE_NOT_FOUND:
+            return []
         if data.get("reference1") != inquiry.reference1:
-            raise ValueError("an answer to another question")
-        return parse_transactions(data, inquiry.biller_id)
-    except (InvalidRequest, ValueError, OverflowError) as error:
-        raise UnreadableMessage(str(error), body=body) from None
+            raise ValueError("the answer is about another code")
+        return _parse_transactions(data, inquiry.biller_id)
 
 
-def parse_transactions(data: Mapping[str, Any], biller_id: str) -> list[ReportedTransaction]:
-    """One payment; two words if it was taken back since. Raises ValueError, OverflowError."""
-    last = parse_transaction(data, biller_id)
-    return [last] if last.kind == "credit" else [parse_transaction({**data, "txnType": "C"}, biller_id), last]
+class BblVoidSender:
+    """Voids a whole payment on its day; the payer has the money at once.
+
+    `TransferOrder.charge_id` is the id that `_transaction_id` made of the payment.
+    """
+
+    def __init__(self, config: AdapterConfig) -> None:
+        self._biller_id, self._credentials = config.biller_id, config.credentials
+
+    def send(self, order: TransferOrder) -> TransferResult:
+        """Inquire the payment, whose time and approval code a void needs, then void it.
+
+        If the inquiry fails, the void was not sent.
+        """
+        if not _is_window_open(order, clock.now()):
+            return TransferResult("failed", failure_code=FAILURE_WINDOW_CLOSED)
+        client = _BblClient(self._credentials)
+        try:
+            data, transactions = self._find_payment(client, order)
+        except (CallFailed, ValueError):
+            return TransferResult("not_sent")
+        if not transactions or transactions[0].amount != order.amount:
+            return TransferResult("failed", failure_code=FAILURE_REJECTED)
+        if len(transactions) == 2:  # it is void already
+            return TransferResult("succeeded", order.charge_id)
+        body = {name: str(data.get(name) or "") for name in VOID_FIELDS} | {
+            "amount": money.baht(order.amount)
+        }
+        try:
+            return _parse_void(client.request("void_path", body), order)
+        except CallFailed as failure:
+            return TransferResult(failure.outcome)
+
+    def inquire(self, order: TransferOrder) -> TransferResult:
+        """Without a reversal the result is unknown: the void may still arrive."""
+        try:
+            _, transactions = self._find_payment(_BblClient(self._credentials), order)
+        except (CallFailed, ValueError):
+            return TransferResult("unknown")
+        return (
+            TransferResult("succeeded", order.charge_id)
+            if len(transactions) == 2
+            else TransferResult("unknown")
+        )
+
+    def _find_payment(
+        self, client: "_BblClient", order: TransferOrder
+    ) -> tuple[dict[str, Any], list[ReportedTransaction]]:
+        """The bank's answer about the payment; no transactions if the bank does not know it.
+
+        Raises CallFailed, ValueError.
+        """
+        day, reference1 = _split_transaction_id(order)
+        response = client.inquire(self._biller_id, day.date(), order.amount, reference1)
+        if response.status == 200 and _code(response.data) == CODE_NOT_FOUND:
+            return {}, []
+        if response.status != 200 or _code(response.data) != CODE_SUCCESS:
+            raise NoResponse()
+        data = parsing.parse_json(response.body)
+        transactions = _parse_transactions(data, self._biller_id)
+        return data, transactions if transactions[0].bank_transaction_id == order.charge_id else []
 
 
-def parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTransaction:
-    """Raises ValueError, OverflowError."""
+class _BblClient:
+    """Signed requests to the bank, which share one deadline."""
+
+    def __init__(self, credentials: Mapping[str, str]) -> None:
+        self._credentials = credentials
+        name, secret = credentials["consumer_id"], credentials["consumer_secret"]
+        self._session = AuthorizedSession(ApiClient(credentials["api_url"], name, secret, self._fetch_token))
+
+    def inquire(self, biller_id: str, day: date, amount: int, reference1: str) -> Response:
+        """Raises CallFailed."""
+        body = {
+            "billerId": biller_id,
+            "transDate": day.isoformat(),
+            "amount": money.baht(amount),
+            "reference1": reference1,
+        }
+        return self.request("inquiry_path", body)
+
+    def request(self, path: str, params: Mapping[str, str]) -> Response:
+        """path: the name of the credential with the path. Raises CallFailed."""
+        now = clock.now()
+        headers = {
+            "Content-Type": "application/json",
+            "Request-Ref": uuid.uuid4().hex,
+            "Transmit-Date-Time": now.astimezone(clock.BANGKOK).isoformat(timespec="milliseconds"),
+            "Signature": jwt.sign(params, private_key=self._credentials["private_key"], now=now),
+        }
+        body = orjson.dumps(params)
+        return self._session.request("POST", self._credentials[path], headers=headers, data=body)
+
+    def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
+        login = (self._credentials["consumer_id"], self._credentials["consumer_secret"])
+        response = session.request_without_token("POST", "/oauth/accesstoken", data=TOKEN_REQUEST, auth=login)
+        if response.status != 200:
+            raise NoResponse()
+        # The bank's pages write `accessToken`, its gateway answers with `access_token`.
+        data = {name.replace("_", "").lower(): value for name, value in response.data.items()}
+        return oauth.parse_token(data, "accesstoken", "expiresin")
+
+
+def _code(data: Mapping[str, Any]) -> str:
+    return str(data.get("responseCode", ""))
+
+
+def _parse_transactions(data: Mapping[str, Any], biller_id: str) -> list[ReportedTransaction]:
+    """The credit, and its reversal if the bank took it back. Raises ValueError."""
+    last = _parse_transaction(data, biller_id)
+    return (
+        [last] if last.kind == "credit" else [_parse_transaction({**data, "txnType": "C"}, biller_id), last]
+    )
+
+
+def _parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTransaction:
+    """Raises ValueError."""
     text = parsing.matching_texts(data, _PATTERNS)
     if text["billerId"] != biller_id:
-        raise ValueError("money for another biller")
+        raise ValueError("the money is for another biller")
     return ReportedTransaction(
-        bank_transaction_id=transaction_id(text),
+        bank_transaction_id=_transaction_id(text),
         kind=KINDS[text["txnType"]],
         biller_id=text["billerId"],
         reference1=text["reference1"],
         reference2=parsing.optional_reference(data, "reference2"),
         reference3=parsing.optional_reference(data, "reference3"),
         amount=parsing.parse_amount(data.get("amount")),
-        paid_at=clock.to_millisecond(parsing.parse_instant(f"{text['transDate']}T{text['transTime']}+07:00")),
+        paid_at=parsing.parse_instant(f"{text['transDate']}T{text['transTime']}+07:00"),
         payer_name=parsing.optional_text(data, "fromName", parsing.NAME_PATTERN),
         payer_bank_code=parsing.optional_text(data, "fromBank", "[0-9]{3}"),
         payer_account="",
     )
 
 
-def transaction_id(text: Mapping[str, str]) -> str:
-    """Day, reference and the bank's own reference: that of the bank is not said to last beyond a day, and a
-    void must name the other two."""
+def _transaction_id(text: Mapping[str, str]) -> str:
+    """Day, reference and the bank's reference.
+
+    The bank's reference may be unique for a day only, and a void needs the other two.
+    """
     return f"{text['transDate'].replace('-', '')}.{text['reference1']}.{text['bankRef']}"
+
+
+def _split_transaction_id(order: TransferOrder) -> tuple[datetime, str]:
+    """Day and reference of the payment. Raises ValueError for an id that `_transaction_id` did not make."""
+    day, _, rest = order.charge_id.partition(".")
+    reference1, _, bank_reference = rest.rpartition(".")
+    if not reference1 or not bank_reference:
+        raise ValueError("not a transaction id of this bank")
+    return datetime.strptime(day, "%Y%m%d").replace(tzinfo=clock.BANGKOK), reference1
+
+
+def _is_window_open(order: TransferOrder, now: datetime) -> bool:
+    """Whether the bank still voids this payment."""
+    local = now.astimezone(clock.BANGKOK)
+    try:
+        day, _ = _split_transaction_id(order)
+    except ValueError:
+        return False
+    return day.date() == local.date() and local.time() < VOID_ENDS_AT
+
+
+def _parse_void(response: Response, order: TransferOrder) -> TransferResult:
+    if response.status in NOT_ACCEPTED_STATUSES:
+        return TransferResult("not_sent")
+    code = _code(response.data)
+    if response.status == 200 and code == CODE_SUCCESS:
+        return TransferResult("succeeded", order.charge_id)
+    if code in FINAL_REFUSAL_CODES:
+        return TransferResult("failed", failure_code=FAILURE_REJECTED)
+    return TransferResult("unknown")

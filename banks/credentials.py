@@ -1,4 +1,4 @@
-"""What an adapter needs to know of a merchant's account at its bank, and how each of it is judged."""
+"""The credentials that adapters need of a merchant, and the check of each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,14 +10,15 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-MIN_RSA_BITS = 2048  # bits
+MIN_RSA_BITS = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
-    """One credential. normalised: the text as it is kept; raises ValueError.
+    """One credential that an adapter needs.
 
-    help: for whoever connects a merchant. default: used where none is given; None makes it required.
+    help: for staff who connect a merchant. normalise: returns the text to store; raises ValueError.
+    default: used if none is given; None makes the credential required.
     """
 
     name: str
@@ -28,7 +29,7 @@ class CredentialField:
 
 
 class InvalidCredential(ValueError):
-    """A credential is missing, unknown or malformed: `name` says which."""
+    """The credential `name` is missing, unknown or malformed."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -36,12 +37,10 @@ class InvalidCredential(ValueError):
 
 
 def validate_credentials(fields: tuple[CredentialField, ...], given: Mapping[str, object]) -> dict[str, str]:
-    """The credentials as they are kept. Raises Unmet for the first at fault; its text repeats no secret."""
+    """The credentials to store. Raises InvalidCredential for the first error, without repeating a secret."""
     known = {field_.name for field_ in fields}
     if unknown := sorted(set(given) - known):
-        raise InvalidCredential(
-            unknown[0], f"there is no such credential; known are {', '.join(sorted(known))}"
-        )
+        raise InvalidCredential(unknown[0], f"unknown credential; known are {', '.join(sorted(known))}")
     return {field_.name: _validated(field_, given.get(field_.name, field_.default)) for field_ in fields}
 
 
@@ -49,7 +48,7 @@ def _validated(field_: CredentialField, value: object) -> str:
     if value is None:
         raise InvalidCredential(field_.name, f"is missing: {field_.help}")
     if not isinstance(value, str):
-        raise InvalidCredential(field_.name, "is no text")
+        raise InvalidCredential(field_.name, "is not a text")
     try:
         return field_.normalise(value)
     except ValueError as error:
@@ -57,19 +56,19 @@ def _validated(field_: CredentialField, value: object) -> str:
 
 
 def text(value: str) -> str:
-    """Printable characters without spaces, as keys and secrets are."""
+    """Printable characters without spaces, such as a key or secret."""
     found = value.strip()
     if not re.fullmatch("[!-~]{1,500}", found):
-        raise ValueError("has 1 to 500 printable characters without spaces")
+        raise ValueError("must have 1 to 500 printable characters without spaces")
     return found
 
 
 def url(value: str) -> str:
-    """An address that begins with https; http is for this machine alone."""
+    """A URL with https, or with http for loopback addresses."""
     found = value.strip().rstrip("/")
     parts = urlsplit(found)
     if not re.fullmatch(r"https?://[^\s?#@]+", found) or not parts.hostname or not _has_valid_port(parts):
-        raise ValueError("is no address such as https://api.bank.example/v1")
+        raise ValueError("is not a URL such as https://api.bank.example/v1")
     if parts.scheme != "https" and not is_loopback(found):
         raise ValueError("must begin with https://")
     return found
@@ -78,7 +77,7 @@ def url(value: str) -> str:
 def path(value: str) -> str:
     found = value.strip()
     if not re.fullmatch(r"(/[0-9A-Za-z._~-]+)+", found):
-        raise ValueError("is no path such as /biller/v1/inquiry")
+        raise ValueError("is not a path such as /biller/v1/inquiry")
     return found
 
 
@@ -89,23 +88,25 @@ def public_key(value: str) -> str:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, RSAPublicKey) or key.key_size < MIN_RSA_BITS:
-        raise ValueError(f"is no RSA public key in PEM of at least {MIN_RSA_BITS} bits")
+        raise ValueError(f"is not an RSA public key in PEM of at least {MIN_RSA_BITS} bits")
     return value.strip() + "\n"
 
 
 def private_key(value: str) -> str:
-    """An RSA private key in PEM, without a passphrase: it is kept sealed."""
+    """An RSA private key in PEM without a passphrase, because we store it encrypted."""
     try:
         key = load_pem_private_key(value.encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, RSAPrivateKey) or key.key_size < MIN_RSA_BITS:
-        raise ValueError(f"is no RSA private key in PEM of at least {MIN_RSA_BITS} bits without a passphrase")
+        raise ValueError(
+            f"is not an RSA private key in PEM of at least {MIN_RSA_BITS} bits without a passphrase"
+        )
     return value.strip() + "\n"
 
 
 def is_loopback(address: str) -> bool:
-    """Whether `address` (a URL) is on this machine by its number; names are not looked up."""
+    """Whether the host of a URL is a loopback address. Names are not looked up."""
     host = urlsplit(address).hostname or ""
     try:
         return ip_address(host).is_loopback

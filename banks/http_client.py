@@ -1,11 +1,11 @@
-"""One question to a bank or an acquirer over HTTP, and what can be known when the answer does not come."""
+"""HTTP requests to banks and acquirers, with a deadline, and with two errors for a missing answer."""
 
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, Literal, cast
 
 import requests
 from requests import PreparedRequest
@@ -22,17 +22,27 @@ from core.errors import InvalidRequest
 MAX_RESPONSE_BYTES = 1_048_576
 
 
-class NotSent(Exception):
-    """There was no connection by which the question could have left."""
+class CallFailed(Exception):
+    """No readable answer. outcome: what this means for an order or charge."""
+
+    outcome: ClassVar[Literal["not_sent", "unknown"]]
 
 
-class NoResponse(Exception):
-    """It may have arrived; no answer came in time, or none that can be read."""
+class NotSent(CallFailed):
+    """There was no connection, so the request surely did not arrive."""
+
+    outcome = "not_sent"
+
+
+class NoResponse(CallFailed):
+    """The request may have arrived, but no readable answer came in time."""
+
+    outcome = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What was answered; `body` is the same byte for byte."""
+    """An answer: its status, its JSON object, and its body byte for byte."""
 
     status: int
     data: dict[str, Any]
@@ -48,14 +58,14 @@ def request(
     is_internal: bool = False,
     **options: Any,
 ) -> Response:
-    """Ask once. Raises NotSent, NoResponse.
+    """Send a request once. Raises NotSent, NoResponse.
 
-    timeout: seconds to connect, and of silence. ends_at: when whatever comes is over; the sum of these if not
-    given.
+    timeout: seconds to connect, and seconds of silence. ends_at: the end of the whole request; without it,
+    the sum of the two. is_internal: ignore the proxies of the environment.
     """
     deadline = ends_at or Deadline.after(sum(timeout))
     with requests.Session() as session, ExitStack() as stack:
-        session.trust_env = not is_internal  # a proxy of the environment is for the outside
+        session.trust_env = not is_internal
         session.mount("https://", DeadlineAdapter(deadline, stack))
         session.mount("http://", DeadlineAdapter(deadline, stack))
         try:
@@ -64,7 +74,7 @@ def request(
             )
             body = _read_body(response)
             if deadline.is_past:
-                raise NoResponse()  # what looks like the end may be where it was cut off
+                raise NoResponse()  # the watchdog may have cut the body
             return Response(response.status_code, strict_json.loads(body), body)
         except RequestException as error:
             raise NotSent() if _was_never_sent(error) else NoResponse() from None
@@ -73,7 +83,7 @@ def request(
 
 
 def _read_body(response: requests.Response) -> bytes:
-    """The body, whatever pieces it comes in; what is longer than any answer is cut and means nothing."""
+    """The body, up to MAX_RESPONSE_BYTES. A longer body is cut, so it does not parse as JSON."""
     body = b""
     for piece in response.iter_content(MAX_RESPONSE_BYTES):
         body += piece
@@ -102,11 +112,11 @@ class WatchedConnection(HTTPConnection):
 
 
 class WatchedTlsConnection(WatchedConnection, HTTPSConnection):
-    """The same with TLS."""
+    pass
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """Watches its connections until the stack ends, whoever holds them by then."""
+    """Watches its connections until the stack ends: at the deadline the watchdog shuts them down."""
 
     def __init__(self, deadline: Deadline, stack: ExitStack) -> None:
         super().__init__()

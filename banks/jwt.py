@@ -1,6 +1,6 @@
 """JSON Web Tokens over a message: RS256 and nothing else (RFC 7515, RFC 7519, RFC 8725).
 
-The claims are the fields of the message itself, with when the token was made and ends beside them.
+The claims are the fields of the message, with `iat`, `exp` and `jti`.
 """
 
 import base64
@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from banks import parsing
-from core.errors import InvalidRequest
 
 ALGORITHM = "RS256"
 LIFETIME = timedelta(days=1)
@@ -30,74 +29,74 @@ _TOKEN = re.compile(r"([0-9A-Za-z_-]+)\.([0-9A-Za-z_-]+)\.([0-9A-Za-z_-]+)")
 
 
 class InvalidToken(ValueError):
-    """Not signed by the other side, not over this message, or not now."""
+    """The token is malformed, not signed by the other side, for another message, or out of time."""
 
 
 def sign(message: Mapping[str, Any], *, private_key: str, now: datetime) -> str:
     """A token over `message`. private_key: RSA, in PEM."""
-    key = _private_key(private_key)
     times = {"iat": int(now.timestamp()), "exp": int((now + LIFETIME).timestamp()), "jti": str(uuid.uuid4())}
     parts = ({"typ": "JWT", "alg": ALGORITHM}, {**message, **times})
-    signed = b".".join(_encoded(orjson.dumps(part)) for part in parts)
-    return (signed + b"." + _encoded(key.sign(signed, PKCS1v15(), SHA256()))).decode()
+    signed = b".".join(_encode(orjson.dumps(part)) for part in parts)
+    signature = _private_key(private_key).sign(signed, PKCS1v15(), SHA256())
+    return (signed + b"." + _encode(signature)).decode()
 
 
 def verify(token: str, body: bytes, *, public_key: str, now: datetime) -> None:
-    """Whether the holder of the key signed exactly what `body` says. Raises BadToken."""
+    """Check that the holder of the key signed exactly the fields of `body`. Raises InvalidToken."""
     match = _TOKEN.fullmatch(token)
     if not match:
-        raise InvalidToken("no token")
+        raise InvalidToken("it is not a token")
     try:
-        header, claims, signature = (_decoded(part) for part in match.groups())
-        # The algorithm is ours to choose, not the token's: "none", or HMAC with a public key, are old tricks.
+        header, claims, signature = (_decode(part) for part in match.groups())
+        # Never use the token's algorithm: attackers send "none", or HMAC with the public key.
         data = parsing.parse_json(header)
         if data.get("alg") != ALGORITHM or "crit" in data:
-            raise InvalidToken("another algorithm")
+            raise InvalidToken("the algorithm is not allowed")
         _verify_signature(token.rpartition(".")[0], signature, public_key)
         _verify_claims(parsing.parse_json(claims), parsing.parse_json(body), now)
-    except (InvalidRequest, ValueError) as error:
+    except ValueError as error:
         raise InvalidToken(str(error)) from None
 
 
 @lru_cache(maxsize=64)
 def _private_key(pem: str) -> RSAPrivateKey:
-    """Read a key once: to load and check one takes 50 ms of CPU."""
+    """Cached, because loading and checking a key takes 50 ms of CPU."""
     key = load_pem_private_key(pem.encode(), password=None)
     if not isinstance(key, RSAPrivateKey):
-        raise ValueError("no RSA key")
+        raise ValueError("the key is not RSA")
     return key
 
 
 def _verify_signature(signed: str, signature: bytes, public_key: str) -> None:
     key = load_pem_public_key(public_key.encode())
     if not isinstance(key, RSAPublicKey):
-        raise InvalidToken("no RSA key")
+        raise InvalidToken("the key is not RSA")
     try:
         key.verify(signature, signed.encode(), PKCS1v15(), SHA256())
     except InvalidSignature:
-        raise InvalidToken("a wrong signature") from None
+        raise InvalidToken("the signature is wrong") from None
 
 
 def _verify_claims(claims: dict[str, Any], message: dict[str, Any], now: datetime) -> None:
     moment, tolerance = now.timestamp(), TOLERANCE.total_seconds()
     if moment > _time_claim(claims, "exp", moment) + tolerance:
-        raise InvalidToken("it has ended")
+        raise InvalidToken("it has expired")
     if moment < _time_claim(claims, "iat", moment) - tolerance:
-        raise InvalidToken("it was made in the future")
+        raise InvalidToken("it was issued in the future")
     if {name: value for name, value in claims.items() if name not in OWN_CLAIMS} != message:
-        raise InvalidToken("it is about another message")
+        raise InvalidToken("it is for another message")
 
 
 def _time_claim(claims: Mapping[str, Any], name: str, default: float) -> float:
     value = claims.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise InvalidToken(f"{name} is no time")
+        raise InvalidToken(f"{name} is not a time")
     return float(value)
 
 
-def _encoded(part: bytes) -> bytes:
+def _encode(part: bytes) -> bytes:
     return base64.urlsafe_b64encode(part).rstrip(b"=")
 
 
-def _decoded(part: str) -> bytes:
+def _decode(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -1,23 +1,76 @@
-"""A bank's API behind an access token, asked within a time that is bounded as a whole."""
+"""Calls to a bank's API with an access token, which is cached until shortly before it expires."""
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from banks import credentials, http_client
 from banks.http_client import NoResponse, NotSent, Response
-from banks.token_cache import AccessToken, TokenCache
 from core.deadlines import Deadline
 
 CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
-TOTAL_SECONDS = 9.0  # whoever waits for an adapter gives it ten
+TOTAL_SECONDS = 9.0  # callers of an adapter wait 10 s
+# A token is not used in its last minute, because a request takes some seconds to arrive.
+EXPIRY_MARGIN_SECONDS = 60.0
 UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    text: str = field(repr=False)
+    seconds: float  # its lifetime as the bank reports it
+
+
+class _CacheEntry:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.text = ""
+        self.expires_at = 0.0
+
+
+class TokenCache:
+    """One token for each key (URL, name and secret). Concurrent callers fetch it once."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, ...], _CacheEntry] = {}
+
+    def get(self, key: tuple[str, ...], fetch: Callable[[], AccessToken], *, timeout: float) -> str:
+        """The cached token, or a new one.
+
+        Raises what `fetch` raises, and TimeoutError after waiting `timeout` seconds for another caller's
+        fetch.
+        """
+        entry = self._entry(key)
+        if not entry.lock.acquire(timeout=max(0.0, timeout)):
+            raise TimeoutError
+        try:
+            if time.monotonic() >= entry.expires_at:
+                token = fetch()
+                entry.text = token.text
+                entry.expires_at = time.monotonic() + token.seconds - EXPIRY_MARGIN_SECONDS
+            return entry.text
+        finally:
+            entry.lock.release()
+
+    def drop(self, key: tuple[str, ...], text: str) -> None:
+        """Forget a token that the bank refused, unless a new one has replaced it."""
+        entry = self._entry(key)
+        with entry.lock:
+            if entry.text == text:
+                entry.expires_at = 0.0
+
+    def _entry(self, key: tuple[str, ...]) -> _CacheEntry:
+        return self._entries.setdefault(key, _CacheEntry())  # atomic: concurrent callers get one entry
+
+
 _token_cache = TokenCache()
 
 
 @dataclass(frozen=True, slots=True)
 class ApiClient:
-    """Where the bank is asked, by whom, and how a token is fetched there."""
+    """The URL and login of an API, and the function that fetches its tokens."""
 
     url: str
     name: str
@@ -26,7 +79,7 @@ class ApiClient:
 
 
 class AuthorizedSession:
-    """Some questions to one bank, which share the time that they may take."""
+    """Requests to one bank, which share one deadline."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
@@ -34,7 +87,7 @@ class AuthorizedSession:
         self._deadline = Deadline.after(TOTAL_SECONDS)
 
     def request_without_token(self, method: str, path: str, **options: Any) -> Response:
-        """Ask without a token. Raises NotSent, NoResponse."""
+        """Raises NotSent, NoResponse."""
         try:
             left = self._deadline.left()
         except TimeoutError:
@@ -49,7 +102,7 @@ class AuthorizedSession:
         )
 
     def request(self, method: str, path: str, *, headers: Mapping[str, str], **options: Any) -> Response:
-        """Ask with a token, and with a fresh one if the bank refuses it. Raises NotSent, NoResponse."""
+        """Send with a token, and once more with a new token after a 401. Raises NotSent, NoResponse."""
         response, token = self._request(method, path, headers, options)
         if response.status != UNAUTHORIZED:
             return response
@@ -61,10 +114,10 @@ class AuthorizedSession:
     ) -> tuple[Response, str]:
         token = self._token()
         try:
-            sent = {**headers, "Authorization": f"Bearer {token}"}
-            return self.request_without_token(method, path, headers=sent, **options), token
+            authorized = {**headers, "Authorization": f"Bearer {token}"}
+            return self.request_without_token(method, path, headers=authorized, **options), token
         except NoResponse:
-            # Some gateways refuse a token with a page for people, which is no answer to us.
+            # Some gateways refuse a token with an HTML page, which is not a readable answer.
             _token_cache.drop(self._key, token)
             raise
 
@@ -72,11 +125,11 @@ class AuthorizedSession:
         try:
             return _token_cache.get(self._key, lambda: self._api.fetch(self), timeout=self._deadline.left())
         except (NoResponse, TimeoutError):
-            raise NotSent() from None  # the question itself never left
+            raise NotSent() from None  # only the token was requested
 
 
 def parse_token(data: Mapping[str, Any], text: str, seconds: str) -> AccessToken:
-    """The token in an answer, by the names of its fields. Raises NoResponse where there is none."""
+    """Read the token from the fields with these names. Raises NoResponse if it is missing or malformed."""
     found, lifetime = data.get(text), data.get(seconds, 0)
     try:
         if isinstance(found, str) and found.isascii() and found.isprintable() and found:

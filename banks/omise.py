@@ -1,8 +1,9 @@
 """Opn Payments (Omise): cards by token. Amounts in satang; times in UTC.
 
-Sources: docs.omise.co, pages charges-api, refunds-api, api-errors and api-versioning, and the
-failure codes of its client libraries. A charge and a refund carry our id in their metadata, by which they are
-found again, and as `Idempotency-Key`, which is kept there for a day; nothing is sent twice on its strength.
+Sources: docs.omise.co, pages charges-api, refunds-api, api-errors and api-versioning, and the failure codes
+of its client libraries. A charge and a refund have our id in their metadata, by which we find them again. Our
+id is also the `Idempotency-Key`, but Opn keeps that for a day only, so we never send a request again because
+of it.
 """
 
 import logging
@@ -10,9 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from banks import http_client
-from banks.acquirers import ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode
-from banks.base import TransferOrder, TransferResult
-from banks.http_client import NoResponse, NotSent, Response
+from banks.base import ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode, TransferOrder, TransferResult
+from banks.http_client import CallFailed, NoResponse, Response
 from core import clock
 from core.deadlines import Deadline
 
@@ -20,15 +20,14 @@ log = logging.getLogger("banks")
 Json = dict[str, Any]
 VERSION = "2019-05-29"
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
-# Their lists: rows on a page, and how many pages and seconds one search may take.
+# Rows on a page of a list, and the limits of one search in pages and seconds.
 PAGE_SIZE, MAX_PAGES, SEARCH_SECONDS = 100, 40, 8.0
-# A charge is looked for in these spans, in seconds around the second in which we wrote it down, the likeliest
-# first. A call begins within 30 s of that and takes 13; the rest allows for two clocks a minute apart. Spans
-# overlap by a second, because their times have no fractions.
+# A charge is searched in these time ranges, the likeliest first, in seconds after the second in which we
+# stored it. A call begins within 30 s and takes 13 s; the rest allows for a minute between the two clocks.
+# The ranges overlap by a second, because Opn's times have no fractions.
 SEARCH_WINDOWS = ((-1, 4), (3, 15), (14, 60), (-60, 0), (59, 120))
 MAX_URI_LENGTH = 1_000
-ORDER_ID_KEY = "order_id"  # the name of our id in their metadata
-
+ORDER_ID_KEY = "order_id"  # the name of our id in the metadata
 DECLINES: dict[str, DeclineCode] = {
     "insufficient_fund": "insufficient_funds",
     "insufficient_balance": "insufficient_funds",
@@ -42,14 +41,14 @@ DECLINES: dict[str, DeclineCode] = {
     "failed_processing": "processing_error",
     "timeout": "processing_error",
 }
-# Error objects in the place of a charge: nothing was tried.
+# Codes of error objects that mean that the token is invalid and nothing was tried.
 TOKEN_ERRORS: dict[str, TokenErrorCode] = {
     "used_token": "token_already_used",
     "invalid_card_token": "invalid_token_id",
     "invalid_card": "invalid_token_id",
     "not_found": "invalid_token_id",
 }
-# Theirs: it was tried, or stopped before the bank; the customer's card, or our account there, is at fault.
+# Codes of error objects that mean that the card was declined.
 DECLINE_ERRORS: dict[str, DeclineCode] = {
     "failed_fraud_check": "card_declined",
     "brand_not_supported": "card_declined",
@@ -59,11 +58,11 @@ REFUNDED_STATUSES = {"closed", "voided"}
 
 
 class TooManyRows(Exception):
-    """A list is longer than one search may read: what was not found in it may still be there."""
+    """A list is longer than one search may read, so a charge that was not found may still be in it."""
 
 
-class _Search:
-    """How far one search has come, in pages and in time."""
+class _SearchLimit:
+    """Counts the pages and the time of one search."""
 
     def __init__(self) -> None:
         self._pages = 0
@@ -93,73 +92,71 @@ class Omise:
         }
         try:
             response = self._request("POST", "/charges", body, key=charge.order_id)
-        except NotSent:
-            return ChargeResult("not_sent")
-        except NoResponse:
-            return ChargeResult("unknown")
+        except CallFailed as failure:
+            return ChargeResult(failure.outcome)
         return _parse_charge(response.data) if response.status == 200 else _parse_error(response)
 
     def find(self, order_id: str, *, charge_id: str, starts_at: datetime) -> ChargeResult:
-        """By its id, else by ours among all charges of that time: their search may not know it yet."""
+        """By the charge id, or by our id among all charges of that time: Opn's search index may be behind."""
         try:
             if charge_id:
                 response = self._request("GET", f"/charges/{charge_id}")
                 return _parse_charge(response.data) if response.status == 200 else ChargeResult("unknown")
-            found = self._in_time(order_id, starts_at)
+            found = self._find_by_time(order_id, starts_at)
             return _parse_charge(found) if found else ChargeResult("missing")
         except TooManyRows:
-            log.error("charge %s is not found: too many charges at that time, look for it there", order_id)
+            log.error(
+                "charge %s is not found: too many charges at that time, search it in the dashboard", order_id
+            )
             return ChargeResult("unknown")
-        except (NotSent, NoResponse):
+        except CallFailed:
             return ChargeResult("unknown")
 
-    def _in_time(self, order_id: str, starts_at: datetime) -> Json | None:
-        """Ours among all charges of its time. Raises TooManyRows."""
-        second, search = starts_at.replace(microsecond=0), _Search()
+    def _find_by_time(self, order_id: str, starts_at: datetime) -> Json | None:
+        """Raises TooManyRows, CallFailed."""
+        second, limit = starts_at.replace(microsecond=0), _SearchLimit()
         for begin, end in SEARCH_WINDOWS:
-            span = {
-                "from": clock.iso(second + timedelta(seconds=begin)),
-                "to": clock.iso(second + timedelta(seconds=end)),
-            }
-            if found := self._among("/charges", order_id, span, search):
+            times = [clock.iso(second + timedelta(seconds=seconds)) for seconds in (begin, end)]
+            params = dict(zip(("from", "to"), times, strict=True))
+            if found := self._find_in_list("/charges", order_id, params, limit):
                 return found
         return None
 
-    def _among(self, path: str, order_id: str, body: Json, search: "_Search") -> Json | None:
-        """Ours in one of their lists, page after page to its end. Raises TooManyRows, NoResponse."""
+    def _find_in_list(self, path: str, order_id: str, params: Json, limit: _SearchLimit) -> Json | None:
+        """Read the pages of a list until one has an object with our id. Raises TooManyRows, CallFailed."""
         read = 0
         while True:
-            search.next_page()
-            rows, total = _parse_list(
-                self._request("GET", path, params=body | {"limit": PAGE_SIZE, "offset": read})
-            )
-            if found := _find_by_order_id(rows, order_id):
-                return found
+            limit.next_page()
+            page = {"limit": PAGE_SIZE, "offset": read}
+            rows, total = _parse_list(self._request("GET", path, params=params | page))
+            for row in rows:
+                if (row.get("metadata") or {}).get(ORDER_ID_KEY) == order_id:
+                    return row
             read += len(rows)
             if read >= total:
                 return None
-            if not rows:  # rows that are said to be there and are not shown prove nothing
+            if not rows:  # the list is incomplete, so a missing object proves nothing
                 raise NoResponse()
 
     def send(self, order: TransferOrder) -> TransferResult:
         body = {"amount": order.amount, "metadata": {ORDER_ID_KEY: order.order_id}}
         try:
             response = self._request("POST", f"/charges/{order.charge_id}/refunds", body, key=order.order_id)
-        except NotSent:
-            return TransferResult("not_sent")
-        except NoResponse:
-            return TransferResult("unknown")
+        except CallFailed as failure:
+            return TransferResult(failure.outcome)
         if response.status in (400, 404, 422):
             return TransferResult("failed", failure_code="rejected_by_acquirer")
-        return _parse_refund(response.data) if response.status == 200 else _failed_refund(response)
+        if response.status in (401, 403, 429):
+            return TransferResult("not_sent")
+        return _parse_refund(response.data) if response.status == 200 else TransferResult("unknown")
 
     def inquire(self, order: TransferOrder) -> TransferResult:
-        """Among the refunds of its charge. One that is not there proves nothing: it may be on its way."""
+        """Search the refunds of the charge. A missing one is unknown, because the order may still arrive."""
         try:
             path = f"/charges/{order.charge_id}/refunds"
-            found = self._among(path, order.order_id, {}, _Search())
+            found = self._find_in_list(path, order.order_id, {}, _SearchLimit())
             return _parse_refund(found) if found else TransferResult("unknown")
-        except (NotSent, NoResponse, TooManyRows):
+        except (CallFailed, TooManyRows):
             return TransferResult("unknown")
 
     def _request(
@@ -183,7 +180,7 @@ class Omise:
 
 
 def _parse_error(response: Response) -> ChargeResult:
-    """An error object. What is our own fault, such as a wrong key, was surely not tried."""
+    """Read an error object. After an error of ours, such as a wrong key, nothing was tried."""
     code, message = str(response.data.get("code")), str(response.data.get("message"))
     if response.status >= 500 or response.data.get("object") != "error":
         return ChargeResult("unknown")
@@ -192,16 +189,12 @@ def _parse_error(response: Response) -> ChargeResult:
     if code in TOKEN_ERRORS:
         return ChargeResult("refused", failure_code=TOKEN_ERRORS[code])
     if code not in DECLINE_ERRORS:
-        log.error("the acquirer did not take a charge: %s", code)
+        log.error("the acquirer refused a charge: %s", code)
     return ChargeResult("declined", failure_code=DECLINE_ERRORS.get(code, "processing_error"))
 
 
-def _failed_refund(response: Response) -> TransferResult:
-    return TransferResult("not_sent") if response.status in (401, 403, 429) else TransferResult("unknown")
-
-
 def _parse_charge(data: Json) -> ChargeResult:
-    """A charge object. One that waits for the customer (3-D Secure) is pending."""
+    """Read a charge object. It is pending while the customer has not passed 3-D Secure."""
     try:
         return _read_charge(data)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -228,7 +221,7 @@ def _read_charge(data: Json) -> ChargeResult:
 
 
 def _safe_uri(uri: str | None) -> str:
-    """A page that a browser may be sent to; empty for anything else."""
+    """A URL that a browser may open; empty for anything else."""
     return uri if uri and len(uri) <= MAX_URI_LENGTH and uri.startswith(("https://", "http://")) else ""
 
 
@@ -237,7 +230,7 @@ def _paid_at(data: Json) -> datetime:
 
 
 def _brand(data: str | None) -> str:
-    """`American Express` is `amex` everywhere else."""
+    """The brand as other acquirers name it, such as `amex` for `American Express`."""
     name = (data or "").lower().replace(" ", "")
     return {"americanexpress": "amex", "unionpayinternational": "unionpay"}.get(name, name)[:20]
 
@@ -252,16 +245,12 @@ def _parse_refund(data: Json) -> TransferResult:
 
 
 def _parse_list(response: Response) -> tuple[list[Json], int]:
-    """The rows of a page, and of the whole list.
+    """The rows of a page, and the length of the whole list.
 
-    Raises NoResponse for what is no list, such as an error: nothing can be concluded from that.
+    Raises NoResponse for anything but a list, because an error does not prove that an object is missing.
     """
     found = response.data.get("data") if response.status == 200 else None
     total = response.data.get("total")
     if not isinstance(found, list) or not isinstance(total, int):
         raise NoResponse()
     return [each for each in found if isinstance(each, dict)], total
-
-
-def _find_by_order_id(rows: list[Json], order_id: str) -> Json | None:
-    return next((each for each in rows if (each.get("metadata") or {}).get(ORDER_ID_KEY) == order_id), None)

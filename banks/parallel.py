@@ -1,4 +1,4 @@
-"""Calls to banks: side by side, with no transaction open, and none for longer than a bank may take."""
+"""Run calls to banks in parallel threads, for at most CALL_SECONDS, without an open transaction."""
 
 import logging
 import threading
@@ -9,26 +9,25 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 log = logging.getLogger("banks")
-# One call, all in all. Whatever an adapter does, nobody waits longer.
 CALL_SECONDS = 10.0
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class TimedResult(Generic[T]):
-    """What a call says, and how many seconds it took."""
+    """The result of a call, and its duration."""
 
     result: T
     seconds: float
 
 
 def run_all(calls: Sequence[Callable[[], T]], *, default: T) -> list[T]:
-    """What each call says, in their order; `default` for those that failed or did not end in time."""
+    """The results in the order of the calls; `default` for calls that fail or take too long."""
     return [timed.result for timed in run_all_timed(calls, default=default)]
 
 
 def run_all_timed(calls: Sequence[Callable[[], T]], *, default: T) -> list[TimedResult[T]]:
-    """The same with the time that each call took."""
+    """`run_all` with the duration of each call."""
     futures = [_start(call) for call in calls]
     wait(futures, timeout=CALL_SECONDS)
     return [_result_of(future, default) for future in futures]
@@ -36,15 +35,15 @@ def run_all_timed(calls: Sequence[Callable[[], T]], *, default: T) -> list[Timed
 
 def _start(call: Callable[[], T]) -> "Future[TimedResult[T]]":
     future: Future[TimedResult[T]] = Future()
-    began = time.monotonic()
+    started = time.monotonic()
 
     def run() -> None:
         try:
-            future.set_result(TimedResult(call(), time.monotonic() - began))
+            future.set_result(TimedResult(call(), time.monotonic() - started))
         except BaseException as error:
             future.set_exception(error)
 
-    # A daemon, so that a bank that never ends its answer cannot hold up the end of the process.
+    # A daemon thread, because a bank that never ends its answer must not delay the end of the process.
     threading.Thread(target=run, daemon=True).start()
     return future
 

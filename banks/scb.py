@@ -1,22 +1,21 @@
-"""Siam Commercial Bank: payment confirmation and inquiry of tag 30 codes that we make ourselves.
+"""Siam Commercial Bank: confirmations, inquiries and slips of tag 30 codes that we make.
 
 Sources: developer.scb, pages payment-confirmation, get-billpayment-inquiry, get-billpayment-transactions,
-post-oauth-token and generic-response-codes. Amounts in baht, as text or number; times with their offset. It
-signs nothing that it sends, so nothing is credited before its API, asked by us, has confirmed it.
+post-oauth-token and generic-response-codes. Amounts are in baht, as text or number; times have an offset. The
+bank does not sign, so its inquiry confirms each payment before it is credited.
 """
 
 import re
 import uuid
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any, ClassVar
+from typing import Any
 
-from banks import credentials, oauth, parsing, scb_slips
+from banks import credentials, oauth, parsing
 from banks.base import (
     AdapterConfig,
     InquiryFailed,
     InquiryRequest,
-    InquiryResult,
     ReportedTransaction,
     ReportedTransfer,
     SlipTransfer,
@@ -24,16 +23,15 @@ from banks.base import (
     UnreadableMessage,
 )
 from banks.credentials import CredentialField
-from banks.http_client import NoResponse, NotSent, Response
-from banks.oauth import ApiClient, AuthorizedSession
-from banks.token_cache import AccessToken
-from core.errors import InvalidRequest
+from banks.http_client import CallFailed, NoResponse, Response
+from banks.live_bank import LiveBank
+from banks.oauth import AccessToken, ApiClient, AuthorizedSession
 from core.slips import Slip
 
 API_URL = "https://api.partners.scb/partners"
-EVENT_CODE_TAG_30 = "00300100"  # the bank's code for codes that the customer scans
-# Status and code of an answer that tells, and of one that there is nothing to tell: "Requested entity record
-# does not exist".
+PAYMENTS_PATH = "/v1/payment/billpayment"
+EVENT_CODE_TAG_30 = "00300100"  # the bank's code for QR codes of tag 30
+# HTTP status and code of the bank. The text of 1104 is "Requested entity record does not exist".
 FOUND, NOT_FOUND = (200, 1000), (404, 1104)
 REVERSED, NOT_REVERSED = "R", ("", "N", None)
 _PATTERNS = {
@@ -45,96 +43,89 @@ _PATTERNS = {
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?[+-][0-9]{2}:[0-9]{2}"
     ),
 }
+_SLIP_PATTERNS = {
+    "transDate": re.compile("[0-9]{8}"),
+    "transTime": re.compile("[0-9]{2}:[0-9]{2}:[0-9]{2}"),
+}
+_SLIP_NUMBER = "[0-9A-Za-z*-]{1,40}"  # accounts are shortened, such as xxx-x-x1234-x
 
 
-class Scb:
-    title: ClassVar[str] = "Siam Commercial Bank"
-    code: str = "014"
-    signs_callbacks: bool = False
-    authentication_note: ClassVar[str] = (
-        "It signs nothing: the secret in the path and its networks let it in, and it is asked before money "
-        "is credited."
+class Scb(LiveBank):
+    title = "Siam Commercial Bank"
+    code = "014"
+    signs_callbacks = False
+    calls_per_second = 5.0  # the limit of each API in its sandbox
+    authentication_note = (
+        "It does not sign. It knows the secret in the path and calls from its networks, and its API confirms "
+        "each payment before money is credited."
     )
-    reference3_help: ClassVar[str] = (
+    reference3_help = (
         "Required: the prefix that the bank registered for the callback, alone or with more after it."
     )
-    credential_fields: ClassVar[tuple[CredentialField, ...]] = (
+    credential_fields = (
         CredentialField("application_key", "API key of the application on developer.scb", credentials.text),
         CredentialField("application_secret", "API secret of the application", credentials.text),
-        CredentialField("api_url", "Where its API is", credentials.url, is_secret=False, default=API_URL),
+        CredentialField("api_url", "URL of its API", credentials.url, is_secret=False, default=API_URL),
     )
-    calls_per_second: float = 5.0  # as it says of each API in its sandbox
 
     def __init__(self, config: AdapterConfig) -> None:
-        self._biller_id = config.biller_id
-        self._key = config.credentials["application_key"]
-        self._secret = config.credentials["application_secret"]
-        self._api = ApiClient(config.credentials["api_url"], self._key, self._secret, self._fetch_token)
+        super().__init__(config)
+        key, secret = self._credentials["application_key"], self._credentials["application_secret"]
+        self._api = ApiClient(self._credentials["api_url"], key, secret, self._fetch_token)
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """Accepts everything: see above."""
+        """Accepts everything, because the bank does not sign."""
 
     def parse_notification(self, body: bytes) -> ReportedTransaction:
         data: dict[str, Any] = {}
         try:
             data = parsing.parse_json(body)
             return _parse_transaction(data, "credit", self._biller_id)
-        except (InvalidRequest, ValueError, OverflowError) as error:
-            raise UnreadableMessage(
-                str(error), acknowledgement=_acknowledgement(_transaction_id(data))
-            ) from None
+        except ValueError as error:
+            transaction_id = parsing.optional_text(data, "transactionId", ".{0,140}")
+            raise UnreadableMessage(str(error), acknowledgement=_acknowledgement(transaction_id)) from None
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
-        return _acknowledgement(
-            transaction.bank_transaction_id if isinstance(transaction, ReportedTransaction) else ""
-        )
-
-    @staticmethod
-    def calls_needed(inquiry: InquiryRequest) -> int:
-        return parsing.count_bangkok_days(inquiry.starts_at, inquiry.ends_at)
-
-    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
-        """Day by day, by the reference. The bodies of several days are joined by line feeds."""
-        session = AuthorizedSession(self._api)
-        try:
-            days = parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at)
-            bodies = [self._day(session, inquiry, day) for day in days]
-        except (NotSent, NoResponse):
-            raise InquiryFailed() from None
-        except ValueError as error:
-            raise InquiryFailed(str(error)) from None
-        found = [transaction for body in bodies for transaction in _parse_response(body, inquiry)]
-        return InquiryResult(b"\n".join(bodies), tuple(dict.fromkeys(found)))
-
-    def _day(self, session: AuthorizedSession, inquiry: InquiryRequest, day: date) -> bytes:
-        """Raises NotAnswered for an answer that neither has nor denies money."""
-        body = {
-            "eventCode": EVENT_CODE_TAG_30,
-            "transactionDate": day.isoformat(),
-            "billerId": inquiry.biller_id,
-            "reference1": inquiry.reference1,
-        }
-        path = "/v1/payment/billpayment/inquiry"
-        response = session.request("GET", path, headers=self._headers(), params=body)
-        if _status_and_code(response) not in (FOUND, NOT_FOUND):
-            raise InquiryFailed(f"answered with {response.status}")
-        return response.body
+        if isinstance(transaction, ReportedTransaction):
+            return _acknowledgement(transaction.bank_transaction_id)
+        return _acknowledgement("")
 
     def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
-        path = f"/v1/payment/billpayment/transactions/{slip.transaction_id}"
-        body = {"sendingBank": slip.sending_bank}
+        path, params = f"/transactions/{slip.transaction_id}", {"sendingBank": slip.sending_bank}
         try:
-            response = AuthorizedSession(self._api).request("GET", path, headers=self._headers(), params=body)
-        except (NotSent, NoResponse):
-            raise InquiryFailed() from None
-        if _status_and_code(response) == NOT_FOUND:
-            return None
-        if _status_and_code(response) != FOUND:
+            response = self._get(AuthorizedSession(self._api), path, params)
+        except CallFailed as error:
+            raise InquiryFailed(str(error)) from None
+        return None if _status_and_code(response) == NOT_FOUND else parse_slip_transfer(response.body, slip)
+
+    def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
+        """By the reference."""
+        session, bodies = AuthorizedSession(self._api), []
+        for day in days:
+            params = {
+                "eventCode": EVENT_CODE_TAG_30,
+                "transactionDate": day.isoformat(),
+                "billerId": inquiry.biller_id,
+                "reference1": inquiry.reference1,
+            }
+            bodies.append(self._get(session, "/inquiry", params).body)
+        return bodies
+
+    def _parse_inquiry(self, data: dict[str, Any], inquiry: InquiryRequest) -> list[ReportedTransaction]:
+        rows = data.get("data") or []
+        if not isinstance(rows, list):
+            raise ValueError("data is not a list")
+        return [transaction for row in rows for transaction in _parse_row(row, inquiry)]
+
+    def _get(self, session: AuthorizedSession, path: str, params: Mapping[str, str]) -> Response:
+        """An answer with or without a record. Raises CallFailed, and InquiryFailed for any other answer."""
+        response = session.request("GET", PAYMENTS_PATH + path, headers=self._headers(), params=params)
+        if _status_and_code(response) not in (FOUND, NOT_FOUND):
             raise InquiryFailed(f"answered with {response.status}")
-        return scb_slips.parse_slip_transfer(response.body, slip)
+        return response
 
     def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
-        body = {"applicationKey": self._key, "applicationSecret": self._secret}
+        body = {"applicationKey": self._api.name, "applicationSecret": self._api.secret}
         response = session.request_without_token(
             "POST", "/v1/oauth/token", json=body, headers=self._headers()
         )
@@ -144,23 +135,50 @@ class Scb:
         return oauth.parse_token(data, "accessToken", "expiresIn")
 
     def _headers(self) -> dict[str, str]:
-        return {"resourceOwnerId": self._key, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
+        return {"resourceOwnerId": self._api.name, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
 
 
-def _parse_response(body: bytes, inquiry: InquiryRequest) -> list[ReportedTransaction]:
+def parse_slip_transfer(body: bytes, slip: Slip) -> SlipTransfer:
+    """Raises UnreadableMessage."""
     try:
-        rows = parsing.parse_json(body).get("data") or []
-        if not isinstance(rows, list):
-            raise ValueError("data is no list")
-        return [transaction for data in rows for transaction in _parse_row(data, inquiry)]
-    except (InvalidRequest, ValueError, OverflowError) as error:
-        raise UnreadableMessage(str(error), body=body) from None
+        data = parsing.parse_json(body).get("data")
+        if not isinstance(data, dict):
+            raise ValueError("data is not an object")
+        return _parse_slip_transfer(data, slip)
+    except ValueError as error:
+        raise UnreadableMessage(str(error)) from None
+
+
+def _parse_slip_transfer(data: Mapping[str, Any], slip: Slip) -> SlipTransfer:
+    if (data.get("transRef"), data.get("sendingBank")) != (slip.transaction_id, slip.sending_bank):
+        raise ValueError("the answer is about another slip")
+    text = parsing.matching_texts(data, _SLIP_PATTERNS)
+    day = text["transDate"]
+    receiver = _section(data, "receiver")
+    proxy, account = (_section(receiver, name) for name in ("proxy", "account"))
+    names = [parsing.optional_text(receiver, name, parsing.NAME_PATTERN) for name in ("displayName", "name")]
+    numbers = [parsing.optional_text(part, "value", _SLIP_NUMBER) for part in (proxy, account)]
+    payee = [next(filter(None, names), ""), *numbers]
+    return SlipTransfer(
+        amount=parsing.parse_amount(data.get("amount")),
+        transferred_at=parsing.parse_instant(f"{day[:4]}-{day[4:6]}-{day[6:]}T{text['transTime']}+07:00"),
+        payee=" ".join(filter(None, payee)),
+        biller_id=parsing.optional_text(proxy, "value", "[0-9]{15}"),
+        reference1=parsing.optional_reference(data, "ref1"),
+        reference2=parsing.optional_reference(data, "ref2"),
+        reference3=parsing.optional_reference(data, "ref3"),
+    )
+
+
+def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = data.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _parse_row(data: object, inquiry: InquiryRequest) -> list[ReportedTransaction]:
-    """One payment; two words if the bank took it back since."""
+    """The credit, and its reversal if the bank took it back. Raises ValueError."""
     if not isinstance(data, dict) or data.get("billPaymentRef1") != inquiry.reference1:
-        raise ValueError("an answer to another question")
+        raise ValueError("the answer is about another code")
     flag = data.get("reverseFlag")
     if flag != REVERSED and flag not in NOT_REVERSED:
         raise ValueError("reverseFlag is unknown")
@@ -169,10 +187,10 @@ def _parse_row(data: object, inquiry: InquiryRequest) -> list[ReportedTransactio
 
 
 def _parse_transaction(data: Mapping[str, Any], kind: TransactionKind, biller_id: str) -> ReportedTransaction:
-    """Raises ValueError, OverflowError."""
+    """Raises ValueError."""
     text = parsing.matching_texts(data, _PATTERNS)
     if text["payeeProxyId"] != biller_id:
-        raise ValueError("money for another biller")
+        raise ValueError("the money is for another biller")
     return ReportedTransaction(
         bank_transaction_id=text["transactionId"],
         kind=kind,
@@ -191,11 +209,6 @@ def _parse_transaction(data: Mapping[str, Any], kind: TransactionKind, biller_id
 
 def _acknowledgement(transaction_id: str) -> dict[str, str]:
     return {"resCode": "00", "resDesc": "success", "transactionId": transaction_id}
-
-
-def _transaction_id(data: Mapping[str, Any]) -> str:
-    """What a message that is parked says its id is, to be repeated in the answer."""
-    return parsing.optional_text(data, "transactionId", ".{0,140}")
 
 
 def _status_and_code(response: Response) -> tuple[int, object]:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from banks import sandbox_inquiries
+from banks import sandbox
 from banks.base import (
     Bank,
     InquiryFailed,
@@ -156,7 +156,7 @@ def test_refused_connection_is_failed_inquiry() -> None:
 
 
 def test_timeout_is_failed_inquiry(adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_inquiries, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(sandbox, "READ_SECONDS", 0.05)
     bank.on(f"{DOOR}?{QUERY}", Reply(hangs=True))
     with pytest.raises(InquiryFailed):
         adapter.inquire(QUESTION)

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from banks import http_client, sandbox_orders, sender
+from banks import http_client, sandbox, sender
 from banks.base import TransferOrder, TransferResult, UnknownBank
-from banks.sandbox_orders import SandboxSender
+from banks.sandbox import SandboxSender
 from tests import webhook_receiver
 from tests.webhook_receiver import Receiver, Reply
 
@@ -144,7 +144,7 @@ def test_refused_connection_is_not_sent_order() -> None:
 def test_timeout_of_order_is_unknown(
     adapter: SandboxSender, bank: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox_orders, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(sandbox, "READ_SECONDS", 0.05)
     assert both(adapter, bank, Reply(hangs=True)) == (TransferResult("unknown"), TransferResult("unknown"))
 
 

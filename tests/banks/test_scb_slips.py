@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb_slips
+from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb
 from banks.scb import Scb
 from core.slips import Slip
 from tests.banks.fake_scb import BILLER, REFERENCE, SLIP, FakeScb, error_response, run, success
@@ -134,7 +134,7 @@ VALUES = (
 def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     body = success(SLIP | changes).body
     try:
-        shown = scb_slips.parse_slip_transfer(body, SHOWN)
+        shown = scb.parse_slip_transfer(body, SHOWN)
     except UnreadableMessage:
         return
     assert shown.amount > 0

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from banks.token_cache import AccessToken, TokenCache
+from banks.oauth import AccessToken, TokenCache
 
 KEY = ("https://bank.example", "name", "secret")
 

@@ -1,0 +1,64 @@
+"""What the adapters to the banks of live merchants share: declarations, and an inquiry for each day."""
+
+from abc import abstractmethod
+from datetime import date
+from typing import Any, ClassVar
+
+from banks import parsing
+from banks.base import (
+    AdapterConfig,
+    Bank,
+    InquiryFailed,
+    InquiryRequest,
+    InquiryResult,
+    ReportedTransaction,
+    UnreadableMessage,
+)
+from banks.credentials import CredentialField
+from banks.http_client import CallFailed
+
+
+class LiveBank(Bank):
+    """A bank of live merchants, configured for one of them."""
+
+    title: ClassVar[str]
+    credential_fields: ClassVar[tuple[CredentialField, ...]]
+    authentication_note: ClassVar[str]
+    """How the bank proves its identity, as the console shows it."""
+    reference3_help: ClassVar[str] = ""
+    """Why codes need a third reference; empty if they need none."""
+
+    def __init__(self, config: AdapterConfig) -> None:
+        self._biller_id, self._credentials = config.biller_id, config.credentials
+
+    @staticmethod
+    def calls_needed(inquiry: InquiryRequest) -> int:
+        """One call for each day in Bangkok; 1 for a time range that `inquire` refuses."""
+        try:
+            return len(parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at))
+        except ValueError:
+            return 1
+
+    def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
+        """Inquire each day in Bangkok. The bodies of several days are joined by line feeds."""
+        try:
+            days = parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at)
+            bodies = self._inquire_days(inquiry, days)
+        except (CallFailed, ValueError) as error:
+            raise InquiryFailed(str(error)) from None
+        found = [transaction for body in bodies for transaction in self._parse_day(body, inquiry)]
+        return InquiryResult(b"\n".join(bodies), tuple(dict.fromkeys(found)))
+
+    def _parse_day(self, body: bytes, inquiry: InquiryRequest) -> list[ReportedTransaction]:
+        try:
+            return self._parse_inquiry(parsing.parse_json(body), inquiry)
+        except ValueError as error:
+            raise UnreadableMessage(str(error), body=body) from None
+
+    @abstractmethod
+    def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
+        """The bodies of clear answers only. Raises CallFailed, InquiryFailed."""
+
+    @abstractmethod
+    def _parse_inquiry(self, data: dict[str, Any], inquiry: InquiryRequest) -> list[ReportedTransaction]:
+        """The transactions of one day. Raises ValueError, also for the answer to another inquiry."""
