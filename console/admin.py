@@ -15,7 +15,7 @@ from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
 from payments.models import Payment
-from timeline import staff_page
+from timeline import pages
 
 admin.site.site_header = "Thai QR Payments"
 admin.site.site_title = "Thai QR Payments"
@@ -60,5 +60,5 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
     ) -> HttpResponse:
         """Called when it is certain that they may see the payment."""
         assert obj is not None, "nobody adds payments here"
-        context["page"] = staff_page.page(obj, request.GET.get("from", ""))
+        context["page"] = pages.staff_page(obj, request.GET.get("from", ""))
         return super().render_change_form(request, context, add, change, form_url, obj)

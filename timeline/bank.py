@@ -1,9 +1,10 @@
-"""What the bank said of the payment, by which way, and what it was asked."""
+"""Reports of banks about the payment, and inquiries to banks and acquirers."""
 
 from typing import Any
 
 from core import money, vault
 from core.clock import iso, iso_or_none
+from payments.models import ChargeAnswer, ChargeOutcome
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -44,47 +45,65 @@ INQUIRY_RESULT_TEXT = {
     InquiryOutcome.NO_ANSWER: "Inquiry: the bank did not answer.",
     InquiryOutcome.UNREADABLE: "Inquiry: the bank's answer could not be read.",
 }
+CHARGE_OUTCOME_TEXT = {
+    ChargeOutcome.SUCCEEDED: "the card was charged",
+    ChargeOutcome.DECLINED: "the card was declined",
+    ChargeOutcome.REFUSED: "the token is invalid",
+    ChargeOutcome.PENDING: "not decided yet",
+    ChargeOutcome.UNKNOWN: "no usable answer",
+    ChargeOutcome.NOT_SENT: "the charge was never requested",
+    ChargeOutcome.MISSING: "no such charge exists",
+}
 
 
 def inquiries(context: PaymentContext) -> EntrySource:
     return EntrySource(InquiryAnswer.objects.filter(payment=context.payment), "answered_at", _inquiry_entry)
 
 
+def charge_inquiries(context: PaymentContext) -> EntrySource:
+    rows = ChargeAnswer.objects.filter(charge=context.payment.pk).select_related("charge")
+    return EntrySource(rows, "created_at", _charge_inquiry_entry)
+
+
 def notifications(context: PaymentContext) -> EntrySource:
-    """Of a statement the line is told."""
-    reported = BankNotification.objects.filter(movement__in=context.movement_ids).exclude(
-        source=ReportSource.STATEMENT
-    )
-    rows = reported.select_related("movement").defer("body_sealed")
+    """Without the notifications that stand for statement lines."""
+    rows = BankNotification.objects.filter(movement__in=context.movement_ids)
+    rows = rows.exclude(source=ReportSource.STATEMENT).select_related("movement").defer("body_sealed")
     return EntrySource(rows, "received_at", _notification_entry)
 
 
 def unsigned_notifications(context: PaymentContext) -> EntrySource:
-    """Notifications that prove nothing by themselves. Their bank's answer is a notification of its own."""
-    inquiries = ConfirmationInquiry.objects.filter(payment_id=context.payment.pk, notification__isnull=False)
-    return EntrySource(
-        inquiries.select_related("notification").defer("notification__body_sealed"),
-        "created_at",
-        _unsigned_entry,
-    )
+    """Notifications that the bank must confirm. Its confirmation is another notification."""
+    rows = ConfirmationInquiry.objects.filter(payment_id=context.payment.pk, notification__isnull=False)
+    rows = rows.select_related("notification").defer("notification__body_sealed")
+    return EntrySource(rows, "created_at", _unsigned_entry)
 
 
 def statement_lines(context: PaymentContext) -> EntrySource:
-    lines = StatementLine.objects.filter(movement__in=context.movement_ids)
-    return EntrySource(
-        lines.select_related("movement", "statement"), "statement__created_at", _statement_line_entry
+    rows = StatementLine.objects.filter(movement__in=context.movement_ids)
+    rows = rows.select_related("movement", "statement")
+    return EntrySource(rows, "statement__created_at", _statement_line_entry)
+
+
+def _inquiry_entry(answer: InquiryAnswer) -> TimelineEntry:
+    return TimelineEntry(
+        answer.answered_at,
+        TimelineEntryType.INQUIRY,
+        INQUIRY_RESULT_TEXT[InquiryOutcome(answer.outcome)],
+        CLOCK,
+        answer.request_id,
+        {"said": answer.outcome, "found": answer.transaction_count, "took_ms": answer.duration_ms},
     )
 
 
-def _inquiry_entry(response: InquiryAnswer) -> TimelineEntry:
-    details = {"said": response.outcome, "found": response.transaction_count, "took_ms": response.duration_ms}
+def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
     return TimelineEntry(
-        response.answered_at,
-        TimelineEntryType.INQUIRY,
-        INQUIRY_RESULT_TEXT[InquiryOutcome(response.outcome)],
+        answer.created_at,
+        TimelineEntryType.CARD_INQUIRY,
+        f"Inquiry about the charge: {CHARGE_OUTCOME_TEXT[ChargeOutcome(answer.outcome)]}.",
         CLOCK,
-        response.request_id,
-        details,
+        answer.request_id,
+        {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms},
     )
 
 
@@ -94,19 +113,14 @@ def _notification_entry(notification: BankNotification) -> TimelineEntry:
         NOTIFICATION_RESULT_TEXT.get(NotificationResult(notification.result))
         or f"The bank reports: {_describe(notification.movement)}."
     )
-    details = {
-        "verdict": notification.result,
-        "source": notification.source,
-        **movement_details(notification.movement),
-    }
-    actor = f"bank:{notification.bank}"
+    details = {"verdict": notification.result, "source": notification.source}
     return TimelineEntry(
         notification.received_at,
         TimelineEntryType.NOTIFICATION,
         summary,
-        actor,
+        f"bank:{notification.bank}",
         notification.request_id,
-        details,
+        details | _movement_details(notification.movement),
     )
 
 
@@ -114,21 +128,19 @@ def _unsigned_entry(inquiry: ConfirmationInquiry) -> TimelineEntry:
     assert inquiry.notification is not None
     amount = money.display(inquiry.amount)
     summary = f"A notification reports {amount}. It is not signed, so the bank is asked to confirm it."
-    details = {
-        "verdict": inquiry.notification.result,
-        "source": inquiry.notification.source,
-        "bank_transaction_id": inquiry.bank_transaction_id,
-        "amount": inquiry.amount,
-        "confirmed_at": iso_or_none(inquiry.confirmed_at),
-    }
-    actor = f"bank:{inquiry.bank}"
     return TimelineEntry(
         inquiry.created_at,
         TimelineEntryType.NOTIFICATION,
         summary,
-        actor,
+        f"bank:{inquiry.bank}",
         inquiry.notification.request_id,
-        details,
+        {
+            "verdict": inquiry.notification.result,
+            "source": inquiry.notification.source,
+            "bank_transaction_id": inquiry.bank_transaction_id,
+            "amount": inquiry.amount,
+            "confirmed_at": iso_or_none(inquiry.confirmed_at),
+        },
     )
 
 
@@ -137,21 +149,16 @@ def _statement_line_entry(line: StatementLine) -> TimelineEntry:
     summary = f"A bank statement reports: {_describe(line.movement)}."
     if not line.movement.is_confirmed:
         summary += " Only the statement reports it so far: the money cannot be paid out."
-    details = {
-        "result": line.result,
-        "source": ReportSource.STATEMENT.value,
-        **movement_details(line.movement),
-    }
-    imported = line.statement
-    internal = {"statement": imported.file_name, "imported_by": imported.actor}
+    statement = line.statement
+    details = {"result": line.result, "source": ReportSource.STATEMENT.value}
     return TimelineEntry(
-        at=imported.created_at,
-        type=TimelineEntryType.STATEMENT,
-        summary=summary,
-        actor=f"bank:{line.bank}",
-        request_id=imported.request_id,
-        details=details,
-        internal=internal,
+        statement.created_at,
+        TimelineEntryType.STATEMENT,
+        summary,
+        f"bank:{line.bank}",
+        statement.request_id,
+        details | _movement_details(line.movement),
+        {"statement": statement.file_name, "imported_by": statement.actor},
     )
 
 
@@ -160,8 +167,8 @@ def _describe(movement: BankTransaction) -> str:
     return f"{what}, {MATCH_RESULT_TEXT[MatchResult(movement.match_result)]}"
 
 
-def movement_details(movement: BankTransaction) -> dict[str, Any]:
-    """What merchants may know of money that came for them: of the payer's account its last digits."""
+def _movement_details(movement: BankTransaction) -> dict[str, Any]:
+    """What merchants see of the money. The payer's account is masked."""
     return {
         "receipt_id": movement.id,
         "bank_transaction_id": movement.current_bank_transaction_id,

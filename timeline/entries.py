@@ -1,4 +1,4 @@
-"""What the timeline is made of: a payment with what hangs on it, moments of its rows, entries for readers."""
+"""Entries of a timeline, the sources they are read from, and the payment that they are about."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,41 +18,39 @@ CLOCK = "clock"
 
 
 class TimelineEntryType(StrEnum):
-    """What an entry can be about."""
-
     PENDING = "payment.pending"
-    EXPIRED = "payment.expired"  # by the clock, whenever that was written down
+    EXPIRED = "payment.expired"  # at `expires_at`, also if the sweep stored it later
     SUCCEEDED = "payment.succeeded"
     FAILED = "payment.failed"
-    REFUNDED = "payment.refunded"  # all of it has gone back
+    REFUNDED = "payment.refunded"  # fully
     INQUIRY = "bank.inquiry"  # we asked the bank
     CARD_INQUIRY = "acquirer.inquiry"  # we asked the acquirer about a charge
-    NOTIFICATION = "bank.notice"  # the bank's word, told by it or in its answer
-    CONTRADICTION = "bank.contradiction"  # a bank or an acquirer reports another end than our record
-    STATEMENT = "bank.statement"  # a line of a statement names the same money, or money of its own
-    POLICY_ACCEPTED = "policy.accepted"  # the merchant's own policy for late money
+    NOTIFICATION = "bank.notice"  # in a callback, or in an answer to an inquiry
+    CONTRADICTION = "bank.contradiction"  # a bank or acquirer contradicts our final status
+    STATEMENT = "bank.statement"  # a statement line reports the money
+    POLICY_ACCEPTED = "policy.accepted"  # by the merchant's policy for late money
     ACCEPTED = "staff.accepted"
     ATTACHED = "staff.attached"
     SENT_BACK = "staff.sent_back"
     SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
-    MERGED = "staff.merged"  # it is the same transaction as another, and counts once
+    MERGED = "staff.merged"  # two reports were the same bank transaction
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"
-    BOOKED_RETURNED = "staff.booked_returned"  # the bank never sent what it had reported as sent
-    BOOKED_FAILED = "staff.booked_failed"  # the acquirer charged something else, and it was refunded there
+    BOOKED_RETURNED = "staff.booked_returned"  # the bank never sent what it reported as sent
+    BOOKED_FAILED = "staff.booked_failed"  # the acquirer charged and refunded another amount
     WRITTEN_OFF = "staff.lost"
-    CONFIRMED = "staff.confirmed"  # a second person confirmed what only a statement reported
-    REOPENED = "staff.reopened"  # it was dismissed, merged or booked as lost by mistake
-    SLIP_CHECKED = "staff.slip_checked"  # a payer's slip was shown for it, or is of its money
-    RETURN_SUBMITTED = "return.told"  # the bank has the order to send money back that did not fit
-    RETURN_NOT_SENT = "return.unreached"  # the order never arrived at the bank, and is sent again
-    RETURN_INQUIRY = "return.inquiry"  # we asked the bank what became of the order
+    CONFIRMED = "staff.confirmed"  # a second person confirmed money of a statement
+    REOPENED = "staff.reopened"  # a dismissal, merge or write-off was a mistake
+    SLIP_CHECKED = "staff.slip_checked"  # a slip was shown for the payment, or is of its money
+    RETURN_SUBMITTED = "return.told"  # the bank has, or may have, the order
+    RETURN_NOT_SENT = "return.unreached"  # the bank has no order; it is sent again
+    RETURN_INQUIRY = "return.inquiry"  # we asked the bank about the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
-    RETURN_CANCELED = "return.canceled"  # before a bank was told: it took it back itself, or staff ended it
+    RETURN_CANCELED = "return.canceled"  # before submission: the bank reversed the money, or staff ended it
     RETURN_RETURNED = "return.returned"
     REFUND_CREATED = "refund.created"
-    REFUND_DESTINATION_SET = "refund.addressed"  # it waited to know where to
+    REFUND_DESTINATION_SET = "refund.addressed"  # the merchant named an account
     REFUND_SUBMITTED = "refund.told"
     REFUND_NOT_SENT = "refund.unreached"
     REFUND_INQUIRY = "refund.inquiry"
@@ -63,11 +61,11 @@ class TimelineEntryType(StrEnum):
     APPROVAL_REQUESTED = "approval.requested"  # outgoing money waits for a second person
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"
-    APPROVAL_CANCELED = "approval.canceled"  # what asked for it was canceled
-    RESEND = "webhook.resend"  # somebody wants a webhook to be told again
-    HELD = "webhook.held"  # kept for a replay: the webhook is disabled
+    APPROVAL_CANCELED = "approval.canceled"  # its subject ended before the decision
+    RESEND = "webhook.resend"  # a redelivery or replay was requested
+    HELD = "webhook.held"  # for a replay: the webhook is disabled
     ATTEMPT = "webhook.attempt"
-    DROPPED = "webhook.dropped"  # not sent, for the webhook was deleted or disabled
+    DROPPED = "webhook.dropped"  # not sent: the webhook was deleted or disabled
 
 
 # Stored names that the API shows under another name.
@@ -81,7 +79,7 @@ def public_type(prefix: str, name: str) -> TimelineEntryType:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """Something that happened. `internal` is for staff alone; an empty actor or request is not known."""
+    """One event. Only staff see `internal`. An empty actor or request id is unknown."""
 
     at: datetime
     type: str
@@ -94,7 +92,7 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntrySource:
-    """One kind of entry: rows of one table, the column that says when, and how a row is told."""
+    """One kind of entry: rows, the column with their time, and the function that makes an entry of a row."""
 
     rows: QuerySet[Any]
     time_column: str
@@ -103,7 +101,7 @@ class EntrySource:
 
 @dataclass(frozen=True, slots=True)
 class PaymentContext:
-    """A payment, what hangs on it (ids), and the instant at which it is looked at."""
+    """A payment, the ids of its money, refunds and returns, and the time of the request."""
 
     payment: Payment
     movement_ids: list[str]
@@ -113,30 +111,28 @@ class PaymentContext:
 
     @property
     def order_ids(self) -> list[str]:
-        """What banks may be told to send: its refunds, and money that did not fit."""
+        """Refunds and returns: each id is also that of its transfer."""
         return [*self.refund_ids, *self.return_ids]
 
     @classmethod
     def of(cls, payment: Payment, now: datetime) -> "PaymentContext":
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
-        movements = list(BankTransaction.objects.filter(_of_payment(payment)).values_list("pk", flat=True))
+        movements = list(BankTransaction.objects.filter(_movements_of(payment)).values_list("pk", flat=True))
         returns = Return.objects.filter(movement__in=movements).values_list("pk", flat=True)
         return cls(payment, movements, list(refunds), list(returns), now)
 
 
-def _of_payment(payment: Payment) -> Q:
-    """Bank transactions that are the payment's, or that gave its reference, whatever was decided about
-    them.
-    """
-    belongs = Q(payment=payment)
+def _movements_of(payment: Payment) -> Q:
+    """Bank transactions of the payment, and all that name its reference."""
     code = QrCode.objects.select_related("merchant").filter(payment=payment).first()
     if code is None:
-        return belongs
-    return belongs | Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
+        return Q(payment=payment)
+    by_reference = Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
+    return Q(payment=payment) | by_reference
 
 
 def public_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """Without the names of staff and what they wrote."""
+    """The entry as merchants see it: without names and notes of staff."""
     return {
         "at": iso(entry.at),
         "type": entry.type,
@@ -148,6 +144,6 @@ def public_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def _public_actor(actor: str) -> str | None:
-    """Whoever works here is `staff`, and what the service does by itself is done by the `clock`."""
-    number, _, _ = actor.partition(":")
-    return {"staff": "staff", "command": "staff", "task": CLOCK, "": None}.get(number, actor)
+    """Members of staff and commands are `staff`; tasks are the `clock`."""
+    kind = actor.partition(":")[0]
+    return {"staff": "staff", "command": "staff", "task": CLOCK, "": None}.get(kind, actor)

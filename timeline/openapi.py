@@ -1,4 +1,4 @@
-"""The timeline, as the OpenAPI document tells it."""
+"""The timeline in the OpenAPI document."""
 
 from typing import Any
 

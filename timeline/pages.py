@@ -1,57 +1,61 @@
-"""A page of a payment's timeline, newest first, and the sources of its money.
+"""Pages of a payment's timeline, newest first, for merchants and for staff.
 
-The database puts the times of all rows in order and gives the keys of one page; only its rows are read. So a
-page costs the same few statements, however often a bank repeated itself or a webhook was tried.
+The database sorts the times of all rows and returns the keys of one page; only its rows are read. So a page
+needs the same number of statements however many rows the payment has.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
+from django.utils.timezone import localtime
 
+from core import clock, money
 from payments.models import Payment
-from reconciliation.matching import deduplication as report_sources
+from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource
-from timeline import approvals, bank, cards, refunds, resolutions, returns, slips, transfers, webhooks
-from timeline import payment as payment_entries
+from timeline import bank, decisions, payment, refunds, transfers, webhooks
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry
 
-# Cause before effect: the order of what happened in one millisecond.
+STAFF_PAGE_SIZE = 50
+# Cause before effect: the order of entries within one millisecond.
 SOURCES: list[Callable[[PaymentContext], EntrySource]] = [
-    payment_entries.created,
-    payment_entries.expired,
+    payment.created,
+    payment.expired,
     bank.inquiries,
-    cards.inquiries,
+    bank.charge_inquiries,
     bank.unsigned_notifications,
     bank.notifications,
     bank.statement_lines,
-    slips.checks,
-    resolutions.resolutions,
-    resolutions.dismissals,
-    resolutions.contradictions,
-    payment_entries.succeeded,
-    payment_entries.failed,
-    refunds.created,
-    refunds.destination_set,
-    approvals.requested,
-    approvals.decided,
+    decisions.slip_checks,
+    decisions.resolutions,
+    decisions.dismissals,
+    decisions.contradictions,
+    payment.succeeded,
+    payment.failed,
+    refunds.refunds_created,
+    refunds.refund_destinations_set,
+    decisions.approvals_requested,
+    decisions.approvals_decided,
     transfers.submitted,
     transfers.not_sent,
     transfers.inquiries,
     transfers.notifications,
     transfers.contradictions,
-    returns.completed,
-    returns.completed_manually,
-    returns.failed,
-    returns.canceled,
-    returns.returned,
-    refunds.completed,
+    refunds.returns_completed,
+    refunds.returns_completed_manually,
+    refunds.returns_failed,
+    refunds.returns_canceled,
+    refunds.returns_returned,
+    refunds.refunds_completed,
     refunds.payment_refunded,
-    refunds.failed,
-    refunds.canceled,
-    refunds.returned,
+    refunds.refunds_failed,
+    refunds.refunds_canceled,
+    refunds.refunds_returned,
     webhooks.resends,
     webhooks.attempts,
     webhooks.held,
@@ -60,7 +64,7 @@ SOURCES: list[Callable[[PaymentContext], EntrySource]] = [
 
 
 def page(context: PaymentContext, *, limit: int, offset: int) -> tuple[list[TimelineEntry], int]:
-    """The entries from `offset` on, newest first, and how many there are in all."""
+    """Return the entries from `offset` on, newest first, and the total."""
     sources = [source(context) for source in SOURCES]
     keys = _keys(sources)
     total = keys.count()
@@ -71,14 +75,52 @@ def page(context: PaymentContext, *, limit: int, offset: int) -> tuple[list[Time
     return [entries[number, key] for _, number, key in wanted if (number, key) in entries], total
 
 
-def sources(payment: Payment) -> list[ReportSource]:
-    """The ways by which the bank told of the money that paid for it, or else of money that did not fit."""
-    reported = BankTransaction.objects.credited().filter(payment=payment)
-    if payment.completed_at is None:
+def sources(subject: Payment) -> list[ReportSource]:
+    """Return how the bank reported the money that paid, or else the money that did not fit."""
+    reported = BankTransaction.objects.credited().filter(payment=subject)
+    if subject.completed_at is None:
         reported = BankTransaction.objects.filter(
-            payment=payment, match_result__in=HELD_RESULTS, kind=BankTransactionKind.CREDIT
+            payment=subject, match_result__in=HELD_RESULTS, kind=BankTransactionKind.CREDIT
         )
-    return report_sources.sources_of(reported)
+    return deduplication.sources_of(reported)
+
+
+@dataclass(frozen=True, slots=True)
+class StaffPage:
+    """Entries with their details, newest first, and the offsets of the newer and the older page."""
+
+    entries: list[tuple[TimelineEntry, list[tuple[str, str]]]]
+    total: int
+    sources: list[tuple[str, bool]]
+    newer: int | None
+    older: int | None
+
+
+def staff_page(subject: Payment, offset_text: str) -> StaffPage:
+    """The console's page from the entry with this number on, or the first page if it is not a number."""
+    is_number = offset_text.isascii() and offset_text.isdigit() and len(offset_text) < 10
+    offset = int(offset_text) if is_number else 0
+    entries, total = page(PaymentContext.of(subject, clock.now()), limit=STAFF_PAGE_SIZE, offset=offset)
+    reported = sources(subject)
+    return StaffPage(
+        entries=[(entry, list(_detail_rows(entry))) for entry in entries],
+        total=total,
+        sources=[(source.value, source in reported) for source in ReportSource],
+        newer=max(0, offset - STAFF_PAGE_SIZE) if offset else None,
+        older=offset + STAFF_PAGE_SIZE if offset + STAFF_PAGE_SIZE < total else None,
+    )
+
+
+def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
+    for name, value in (entry.details | entry.internal).items():
+        if value in (None, ""):
+            continue
+        if name == "amount":
+            yield name, money.display(value)
+        elif name.endswith("_at"):
+            yield name, f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"
+        else:
+            yield name, str(value)
 
 
 def _keys(sources: list[EntrySource]) -> QuerySet[Any, Any]:

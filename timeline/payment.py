@@ -1,4 +1,4 @@
-"""The payment itself: its birth and what became of it, by its events; its expiry by the clock."""
+"""The payment itself: its creation, result and expiry."""
 
 from datetime import timedelta
 from functools import partial
@@ -19,7 +19,7 @@ FAILED_EVENTS = [EventType.PAYMENT_FAILED]
 
 
 def created(context: PaymentContext) -> EntrySource:
-    """Who asked, its charge says; of a code its first event."""
+    """The actor is that of the card charge, or of the first event of a QR code's payment."""
     pending = Event.objects.filter(subject_id=OuterRef("pk"), type=EventType.PAYMENT_PENDING)
     first = pending.order_by("created_at", "id").values
     rows = Payment.objects.filter(pk=context.payment.pk).annotate(
@@ -31,11 +31,11 @@ def created(context: PaymentContext) -> EntrySource:
 
 
 def expired(context: PaymentContext) -> EntrySource:
-    """One, or none: true by the clock, so that it stands here before any sweep has written it down."""
+    """The expiry, also if the sweep has not stored it yet, or if the payment succeeded after it."""
     payment, rows = context.payment, Payment.objects.filter(pk=context.payment.pk)
-    over = _succeeded_at(payment) or context.now
-    has_expired = payment.status != PaymentStatus.FAILED and payment.expires_at is not None
-    rows = rows.filter(expires_at__lte=over) if has_expired else rows.none()
+    succeeded_at = _events(payment, SUCCEEDED_EVENTS).values_list("created_at", flat=True).first()
+    may_expire = payment.status != PaymentStatus.FAILED and payment.expires_at is not None
+    rows = rows.filter(expires_at__lte=succeeded_at or context.now) if may_expire else rows.none()
     return EntrySource(rows.select_related("qr_code"), "expires_at", _expired_entry)
 
 
@@ -49,13 +49,12 @@ def succeeded(context: PaymentContext) -> EntrySource:
 
 
 def failed(context: PaymentContext) -> EntrySource:
-    """The event of this name also tells of expiry, after which a payment never fails."""
+    """Without the event of this type that reports an expiry: an expired payment never fails."""
     payment = context.payment
     rows = _events(payment, FAILED_EVENTS if payment.status == PaymentStatus.FAILED else [])
     details = {"failure_code": payment.failure_code}
-    return EntrySource(
-        rows, "created_at", partial(_event_entry, TimelineEntryType.FAILED, "The payment failed.", details)
-    )
+    to_entry = partial(_event_entry, TimelineEntryType.FAILED, "The payment failed.", details)
+    return EntrySource(rows, "created_at", to_entry)
 
 
 def _events(payment: Payment, types: list[EventType]) -> Any:
@@ -73,21 +72,16 @@ def _created_entry(row: Any) -> TimelineEntry:
 def _event_entry(
     type: TimelineEntryType, summary: str, details: dict[str, Any], event: Event
 ) -> TimelineEntry:
-    rows = {**details, "event_id": event.id}
-    return TimelineEntry(event.created_at, type, summary, event.actor, event.request_id, rows)
-
-
-def _succeeded_at(payment: Payment) -> Any:
-    """When the payment succeeded, if it did: what had expired until then had expired."""
-    return _events(payment, SUCCEEDED_EVENTS).values_list("created_at", flat=True).first()
+    details = details | {"event_id": event.id}
+    return TimelineEntry(event.created_at, type, summary, event.actor, event.request_id, details)
 
 
 def _expired_entry(payment: Payment) -> TimelineEntry:
-    """By whoever ended it before its time, else by the clock."""
+    """The actor is who ended the QR code early, else the clock."""
     assert payment.expires_at is not None
     code = payment.qr_code
-    # Codes live for whole minutes. Who ended one sooner was not always kept.
-    in_time = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
-    actor = code.actor or (CLOCK if in_time else "")
+    # A QR code is valid for whole minutes. One that was ended earlier may have no stored actor.
+    is_on_schedule = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
+    actor = code.actor or (CLOCK if is_on_schedule else "")
     summary = "The code can no longer be paid."
     return TimelineEntry(payment.expires_at, TimelineEntryType.EXPIRED, summary, actor, code.request_id)

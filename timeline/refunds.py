@@ -1,126 +1,154 @@
-"""Refunds of the payment, each with every step it took."""
+"""Refunds of the payment, and returns of money that did not fit, each with its steps."""
 
-from functools import partial
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Concat
 
 from core import money
-from payments.models import PaymentStatus as Payments
+from payments.models import PaymentStatus
+from reconciliation.models import Resolution, ResolutionType, Return, ReturnStatus
 from refunds.models import Refund, RefundStatus
-from timeline import transfers
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
+from timeline.transfers import with_actor, with_event, with_order
 from transfers.models import TransferEventType
 from webhooks.models import Event
 
 
-def created(context: PaymentContext) -> EntrySource:
-    """Of a refund by which the bank took the money back itself, nobody asked."""
-    to_entry = partial(
-        _refund_entry, TimelineEntryType.REFUND_CREATED, "created_at", "Refund of {amount} created."
-    )
-    rows = _refunds(context).filter(reversal_id__isnull=True)
-    return EntrySource(
-        rows.annotate(event_actor=F("actor"), event_request_id=F("request_id")), "created_at", to_entry
+def refunds_created(context: PaymentContext) -> EntrySource:
+    """Without refunds that only show a bank's reversal: nobody asked for them."""
+    rows = _refunds(context, reversal_id__isnull=True)
+    rows = rows.annotate(event_actor=F("actor"), event_request_id=F("request_id"))
+    return _source(
+        rows, "created_at", TimelineEntryType.REFUND_CREATED, "Refund of {amount} created.", "reason"
     )
 
 
-def destination_set(context: PaymentContext) -> EntrySource:
-    """Of a refund that waited for an account, by whoever named it."""
-    rows = transfers.with_order(_refunds(context)).filter(ordered_at__gt=F("created_at"))
-    to_entry = partial(
-        _refund_entry,
-        TimelineEntryType.REFUND_DESTINATION_SET,
-        "ordered_at",
-        "The destination of the refund of {amount} is set.",
-    )
-    return EntrySource(rows, "ordered_at", to_entry)
+def refund_destinations_set(context: PaymentContext) -> EntrySource:
+    """Refunds that waited for an account, with the actor who named it."""
+    rows = with_order(_refunds(context)).filter(ordered_at__gt=F("created_at"))
+    summary = "The destination of the refund of {amount} is set."
+    return _source(rows, "ordered_at", TimelineEntryType.REFUND_DESTINATION_SET, summary)
 
 
-def completed(context: PaymentContext) -> EntrySource:
-    to_entry = partial(
-        _refund_entry, TimelineEntryType.REFUND_COMPLETED, "completed_at", "Refund of {amount} completed."
-    )
-    rows = _with_actor(
-        _refunds(context).filter(status=RefundStatus.COMPLETED), TimelineEntryType.REFUND_COMPLETED
-    )
-    return EntrySource(rows, "completed_at", to_entry)
+def refunds_completed(context: PaymentContext) -> EntrySource:
+    rows = _with_webhook_event(_refunds(context, status=RefundStatus.COMPLETED), "refund.completed")
+    return _source(rows, "completed_at", TimelineEntryType.REFUND_COMPLETED, "Refund of {amount} completed.")
 
 
-def failed(context: PaymentContext) -> EntrySource:
-    to_entry = partial(
-        _refund_entry,
-        TimelineEntryType.REFUND_FAILED,
-        "updated_at",
-        "Refund of {amount} failed: {failure_code}.",
-    )
-    rows = _with_actor(_refunds(context).filter(status=RefundStatus.FAILED), TimelineEntryType.REFUND_FAILED)
-    return EntrySource(rows, "updated_at", to_entry)
+def refunds_failed(context: PaymentContext) -> EntrySource:
+    rows = _with_webhook_event(_refunds(context, status=RefundStatus.FAILED), "refund.failed")
+    summary = "Refund of {amount} failed: {failure_code}."
+    return _source(rows, "updated_at", TimelineEntryType.REFUND_FAILED, summary, "failure_code")
 
 
-def canceled(context: PaymentContext) -> EntrySource:
-    to_entry = partial(
-        _refund_entry, TimelineEntryType.REFUND_CANCELED, "updated_at", "Refund of {amount} canceled."
-    )
-    rows = _refunds(context).filter(status=RefundStatus.CANCELED)
-    known = rows.annotate(event_actor=F("cancel_actor"), event_request_id=F("cancel_request_id"))
-    return EntrySource(known, "updated_at", to_entry)
+def refunds_canceled(context: PaymentContext) -> EntrySource:
+    rows = _refunds(context, status=RefundStatus.CANCELED)
+    rows = rows.annotate(event_actor=F("cancel_actor"), event_request_id=F("cancel_request_id"))
+    return _source(rows, "updated_at", TimelineEntryType.REFUND_CANCELED, "Refund of {amount} canceled.")
 
 
-def returned(context: PaymentContext) -> EntrySource:
-    to_entry = partial(
-        _refund_entry, TimelineEntryType.REFUND_RETURNED, "returned_at", "Refund of {amount} returned."
-    )
-    rows = _refunds(context).filter(returned_at__isnull=False)
-    return EntrySource(transfers.with_event(rows, TransferEventType.RETURNED), "returned_at", to_entry)
+def refunds_returned(context: PaymentContext) -> EntrySource:
+    rows = with_event(_refunds(context, returned_at__isnull=False), TransferEventType.RETURNED)
+    return _source(rows, "returned_at", TimelineEntryType.REFUND_RETURNED, "Refund of {amount} returned.")
 
 
 def payment_refunded(context: PaymentContext) -> EntrySource:
-    """The payment is refunded, by the last refund of it."""
-    payment, rows = context.payment, _refunds(context).filter(status=RefundStatus.COMPLETED)
-    last = rows.order_by("-completed_at", "-pk") if payment.status == Payments.REFUNDED else rows.none()
-    with_actor = _with_actor(rows.filter(pk__in=last.values("pk")[:1]), TimelineEntryType.REFUND_COMPLETED)
-    return EntrySource(
-        with_actor, "completed_at", partial(_payment_refunded_entry, money.display(payment.received))
+    """The payment is fully refunded, with the actor of its last refund."""
+    payment, rows = context.payment, _refunds(context, status=RefundStatus.COMPLETED)
+    last = rows.order_by("-completed_at", "-pk")
+    if payment.status != PaymentStatus.REFUNDED:
+        last = last.none()
+    rows = _with_webhook_event(rows.filter(pk__in=last.values("pk")[:1]), "refund.completed")
+    summary = f"Fully refunded: {money.display(payment.received)}."
+
+    def to_entry(row: Any) -> TimelineEntry:
+        details = {"refund_id": row.id}
+        return TimelineEntry(
+            row.completed_at, TimelineEntryType.REFUNDED, summary, *_actor_and_request(row), details
+        )
+
+    return EntrySource(rows, "completed_at", to_entry)
+
+
+def returns_completed(context: PaymentContext) -> EntrySource:
+    rows = _returns(context, status=ReturnStatus.COMPLETED, is_manual=False)
+    return _completed_returns(with_event(rows, TransferEventType.SUCCEEDED))
+
+
+def returns_completed_manually(context: PaymentContext) -> EntrySource:
+    """Money that staff sent at the bank themselves. The actor is in the resolution before the completion."""
+    actions = Resolution.objects.filter(
+        subject_id=OuterRef("movement_id"),
+        type=ResolutionType.SENT_BACK_BY_HAND,
+        created_at__lte=OuterRef("completed_at"),
+    ).order_by("-created_at", "-pk")
+    rows = _returns(context, status=ReturnStatus.COMPLETED, is_manual=True)
+    return _completed_returns(
+        rows.annotate(
+            event_actor=Subquery(actions.values(staff=Concat(Value("staff:"), "actor"))[:1]),
+            event_request_id=Subquery(actions.values("request_id")[:1]),
+        )
     )
 
 
-def _refunds(context: PaymentContext) -> QuerySet[Any]:
-    rows: QuerySet[Any] = Refund.objects.filter(payment=context.payment)
+def returns_failed(context: PaymentContext) -> EntrySource:
+    rows = with_event(_returns(context, status=ReturnStatus.FAILED), TransferEventType.FAILED)
+    summary = "{amount} could not be sent back: {failure_code}."
+    return _source(rows, "event_at", TimelineEntryType.RETURN_FAILED, summary, "failure_code")
+
+
+def returns_canceled(context: PaymentContext) -> EntrySource:
+    """Before the bank had the order: the bank reversed the money, or staff ended or rejected the return."""
+    rows = _returns(context, status=ReturnStatus.CANCELED, is_manual=False)
+    summary = "{amount} not sent back: canceled before submission to the bank."
+    rows = with_event(rows, TransferEventType.CANCELED)
+    return _source(rows, "event_at", TimelineEntryType.RETURN_CANCELED, summary)
+
+
+def returns_returned(context: PaymentContext) -> EntrySource:
+    rows = with_event(_returns(context, returned_at__isnull=False), TransferEventType.RETURNED)
+    summary = "{amount} sent back to the payer was returned."
+    return _source(rows, "returned_at", TimelineEntryType.RETURN_RETURNED, summary)
+
+
+def _refunds(context: PaymentContext, **where: Any) -> QuerySet[Any]:
+    rows: QuerySet[Any] = Refund.objects.filter(payment=context.payment, **where)
     return rows
 
 
-def _with_actor(rows: QuerySet[Any], type: TimelineEntryType) -> QuerySet[Any]:
-    """By the event of the same name, which says who caused it."""
-    event = Event.objects.filter(subject_id=OuterRef("pk"), type=type.value)
-    known: QuerySet[Any] = rows.annotate(
-        event_actor=Subquery(event.values("actor")[:1]),
-        event_request_id=Subquery(event.values("request_id")[:1]),
-    )
-    return known
+def _returns(context: PaymentContext, **where: Any) -> QuerySet[Any]:
+    rows: QuerySet[Any] = Return.objects.filter(pk__in=context.return_ids, **where)
+    return rows
 
 
-def _refund_entry(type: TimelineEntryType, at: str, summary: str, row: Any) -> TimelineEntry:
-    rows = summary.format(amount=money.display(row.amount), failure_code=row.failure_code)
-    details = {"refund_id": row.id, "amount": row.amount}
-    if type in (TimelineEntryType.REFUND_CREATED, TimelineEntryType.REFUND_FAILED):
-        details |= (
-            {"reason": row.reason}
-            if type == TimelineEntryType.REFUND_CREATED
-            else {"failure_code": row.failure_code}
+def _completed_returns(rows: QuerySet[Any]) -> EntrySource:
+    summary = "{amount} sent back to the payer."
+    return _source(rows, "completed_at", TimelineEntryType.RETURN_COMPLETED, summary)
+
+
+def _with_webhook_event(rows: QuerySet[Any], type: str) -> QuerySet[Any]:
+    """Annotate the actor and request of the event that tells the merchant about the refund."""
+    return with_actor(rows, Event.objects.filter(subject_id=OuterRef("pk"), type=type), "event_at")
+
+
+def _source(
+    rows: QuerySet[Any], time_column: str, type: TimelineEntryType, summary: str, *detail_names: str
+) -> EntrySource:
+    """Make entries of refunds or returns. `rows` have an annotated actor and request."""
+
+    def to_entry(row: Any) -> TimelineEntry:
+        ids = (
+            {"refund_id": row.id}
+            if isinstance(row, Refund)
+            else {"return_id": row.id, "receipt_id": row.movement_id}
         )
-    actor, request_id = getattr(row, "event_actor", None), getattr(row, "event_request_id", None)
-    return TimelineEntry(getattr(row, at), type, rows, actor or "", request_id or "", details)
+        details = ids | {"amount": row.amount} | {name: getattr(row, name) for name in detail_names}
+        text = summary.format(amount=money.display(row.amount), failure_code=row.failure_code)
+        return TimelineEntry(getattr(row, time_column), type, text, *_actor_and_request(row), details)
+
+    return EntrySource(rows, time_column, to_entry)
 
 
-def _payment_refunded_entry(amount: str, row: Any) -> TimelineEntry:
-    summary = f"Fully refunded: {amount}."
-    details = {"refund_id": row.id}
-    return TimelineEntry(
-        row.completed_at,
-        TimelineEntryType.REFUNDED,
-        summary,
-        row.event_actor or "",
-        row.event_request_id or "",
-        details,
-    )
+def _actor_and_request(row: Any) -> tuple[str, str]:
+    return row.event_actor or "", row.event_request_id or ""

@@ -1,4 +1,4 @@
-"""Orders to send money, for refunds and for what did not fit: each telling, each question, what banks say."""
+"""Transfers of refunds and returns: each submission, inquiry and report of a bank."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from transfers.models import Transfer, TransferContradiction, TransferEvent, Tra
 EVENT_TEXT = {
     TransferEventType.SUBMITTED: "Sent the order for {amount} to the bank.",
     TransferEventType.NOT_SENT: "The bank could not be reached; the order will be sent again.",
-    TransferEventType.INQUIRY: "Inquiry about {amount}: {said}.",
+    TransferEventType.INQUIRY: "Inquiry about {amount}: {answer}.",
 }
 ANSWER_TEXT = {
     "succeeded": "the bank reports success",
@@ -30,7 +30,7 @@ NOTIFICATION_RESULT_TEXT = {
 
 
 def submitted(context: PaymentContext) -> EntrySource:
-    """Again where the bank could not be reached the time before."""
+    """Several entries for an order that is sent again because the bank could not be reached."""
     return _events(context, TransferEventType.SUBMITTED)
 
 
@@ -43,44 +43,46 @@ def inquiries(context: PaymentContext) -> EntrySource:
 
 
 def notifications(context: PaymentContext) -> EntrySource:
-    events = Transfer.objects.filter(pk=OuterRef("order_id"))
+    transfers = Transfer.objects.filter(pk=OuterRef("order_id"))
     rows = BankNotification.objects.filter(order_id__in=context.order_ids).annotate(
-        purpose=Subquery(events.values("purpose")[:1])
+        purpose=Subquery(transfers.values("purpose")[:1])
     )
     return EntrySource(rows.defer("body_sealed"), "received_at", _notification_entry)
 
 
 def contradictions(context: PaymentContext) -> EntrySource:
-    """Also of a card charge."""
+    """Contradictions about transfers and about the card charge."""
     ids = [context.payment.pk, *context.order_ids]
-    return EntrySource(
-        TransferContradiction.objects.filter(subject_id__in=ids), "created_at", _contradiction_entry
-    )
+    rows = TransferContradiction.objects.filter(subject_id__in=ids)
+    return EntrySource(rows, "created_at", _contradiction_entry)
 
 
 def with_event(rows: QuerySet[Any], type: TransferEventType) -> QuerySet[Any]:
-    """With the last such step of the transfer of the same id: `stepped_at`, and who caused it."""
+    """Annotate `event_at` and actor of the last event of this type of the transfer with the same id."""
     events = TransferEvent.objects.filter(transfer=OuterRef("pk"), type=type).order_by("-created_at")
-    return _with_actor(rows, events, "stepped_at")
+    return with_actor(rows, events, "event_at")
 
 
 def with_order(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """With the step that made the transfer of the same id: `ordered_at`, and who caused it.
+    """Annotate `ordered_at` and actor of the first event of the transfer with the same id.
 
-    A step of its own says later that a held order was approved.
+    The approval of a held order is a later event.
     """
     events = TransferEvent.objects.filter(
         transfer=OuterRef("pk"), type__in=[TransferEventType.HELD, TransferEventType.QUEUED]
     ).order_by("created_at", "pk")
-    return _with_actor(rows, events, "ordered_at")
+    return with_actor(rows, events, "ordered_at")
 
 
-def _with_actor(rows: QuerySet[Any], events: QuerySet[TransferEvent], at: str) -> QuerySet[Any]:
-    when, actor, request_id = (
+def with_actor(rows: QuerySet[Any], events: QuerySet[Any], time_column: str) -> QuerySet[Any]:
+    """Annotate time, `event_actor` and `event_request_id` of the first of `events`, a subquery."""
+    created_at, actor, request_id = (
         Subquery(events.values(name)[:1]) for name in ("created_at", "actor", "request_id")
     )
-    known: QuerySet[Any] = rows.annotate(event_actor=actor, event_request_id=request_id, **{at: when})
-    return known
+    annotated: QuerySet[Any] = rows.annotate(
+        event_actor=actor, event_request_id=request_id, **{time_column: created_at}
+    )
+    return annotated
 
 
 def _events(context: PaymentContext, type: TransferEventType) -> EntrySource:
@@ -91,9 +93,8 @@ def _events(context: PaymentContext, type: TransferEventType) -> EntrySource:
 def _event_entry(event: TransferEvent) -> TimelineEntry:
     order = event.transfer
     amount = money.display(order.amount) + (" back" if order.purpose == "return" else "")
-    summary = EVENT_TEXT[TransferEventType(event.type)].format(
-        amount=amount, said=ANSWER_TEXT.get(event.answer, "")
-    )
+    text = EVENT_TEXT[TransferEventType(event.type)]
+    summary = text.format(amount=amount, answer=ANSWER_TEXT.get(event.answer, ""))
     details = {f"{order.purpose}_id": order.id, "amount": order.amount}
     if event.answer:
         details["said"] = event.answer
@@ -102,29 +103,24 @@ def _event_entry(event: TransferEvent) -> TimelineEntry:
 
 
 def _notification_entry(notification: Any) -> TimelineEntry:
-    summary, actor = (
-        NOTIFICATION_RESULT_TEXT[NotificationResult(notification.result)],
-        f"bank:{notification.bank}",
-    )
-    details = {
-        "verdict": notification.result,
-        "source": notification.source,
-        f"{notification.purpose}_id": notification.order_id,
-    }
     return TimelineEntry(
         notification.received_at,
         TimelineEntryType.NOTIFICATION,
-        summary,
-        actor,
+        NOTIFICATION_RESULT_TEXT[NotificationResult(notification.result)],
+        f"bank:{notification.bank}",
         notification.request_id,
-        details,
+        {
+            "verdict": notification.result,
+            "source": notification.source,
+            f"{notification.purpose}_id": notification.order_id,
+        },
     )
 
 
 def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
-    """The amount is what was asked for here, in satang; `answer_amount` what the acquirer charged."""
-    who = found.route.partition(":")[2]
-    summary = f"{money.display(found.amount)} are {found.state} here, and {who} says: {found.answer}."
+    """`amount` is what we asked for, `answer_amount` what the acquirer charged, both in satang."""
+    amount, counterparty = money.display(found.amount), found.route.partition(":")[2]
+    summary = f"{amount} are {found.state} here, and {counterparty} says: {found.answer}."
     details: dict[str, Any] = {
         "subject_id": found.subject_id,
         "amount": found.amount,
@@ -132,9 +128,7 @@ def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
         "said": found.answer,
     }
     if found.answer_amount is not None:
-        summary = (
-            f"{money.display(found.amount)} were asked for, and {who} charged another amount or currency."
-        )
+        summary = f"{amount} were asked for, and {counterparty} charged another amount or currency."
         details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}
     return TimelineEntry(
         found.created_at, TimelineEntryType.CONTRADICTION, summary, found.actor, found.request_id, details

@@ -1,4 +1,4 @@
-"""The merchant is told by webhooks: every attempt, who asked for another one, what is kept or dropped."""
+"""Webhook deliveries: attempts, redeliveries, and deliveries that are held or dropped."""
 
 from typing import Any
 
@@ -28,27 +28,27 @@ DISABLED_TEXT = {
 
 
 def resends(context: PaymentContext) -> EntrySource:
-    """Somebody wants it to be told again, by a resend or a replay; of several replays the last is known."""
+    """Redeliveries and replays. Of several replays of one delivery only the last is stored."""
     return EntrySource(_deliveries(context).filter(requested_at__isnull=False), "requested_at", _resend_entry)
 
 
 def held(context: PaymentContext) -> EntrySource:
-    """Kept for a replay, since it happened or since the webhook was disabled later."""
-    # What a worker is about to hold is held: it will not be sent.
-    silent = Q(endpoint__status=EndpointStatus.DISABLED, endpoint__deleted_at=None)
-    kept = Q(state=DeliveryState.HELD) | silent & Q(state=DeliveryState.PENDING, manual_number=0)
-    rows = _deliveries(context).filter(kept).annotate(begun_at=Greatest("created_at", "requested_at"))
+    """Deliveries held for a replay, from the time when they began or the webhook was disabled."""
+    # A pending delivery of a disabled endpoint counts as held: a worker will hold it and not send it.
+    is_disabled = Q(endpoint__status=EndpointStatus.DISABLED, endpoint__deleted_at=None)
+    is_held = Q(state=DeliveryState.HELD) | is_disabled & Q(state=DeliveryState.PENDING, manual_number=0)
+    rows = _deliveries(context).filter(is_held).annotate(begun_at=Greatest("created_at", "requested_at"))
     disabled = _disabled().values
-    known = rows.annotate(
+    rows = rows.annotate(
         held_at=Greatest("begun_at", Subquery(disabled("created_at")[:1])),
         reason=Subquery(disabled("detail")[:1]),
         disabled_by=Subquery(disabled("actor")[:1]),
     )
-    return EntrySource(_with_actor(known, "held_at"), "held_at", _held_entry)
+    return EntrySource(_with_actor(rows, "held_at"), "held_at", _held_entry)
 
 
 def attempts(context: PaymentContext) -> EntrySource:
-    """Of a delivery by the schedule the clock is the actor, by a task; else whoever asked for it."""
+    """The actor of a scheduled attempt is the clock; of a manual one, who asked for it."""
     attempts = DeliveryAttempt.objects.filter(delivery__event__subject_id__in=_subject_ids(context))
     later = DeliveryAttempt.objects.filter(delivery=OuterRef("delivery"), pk__gt=OuterRef("pk"))
     rows = attempts.select_related("delivery__event").annotate(is_last=~Exists(later))
@@ -56,11 +56,9 @@ def attempts(context: PaymentContext) -> EntrySource:
 
 
 def dropped(context: PaymentContext) -> EntrySource:
-    """Never sent, or not any more: the webhook was deleted, or disabled before an extra attempt."""
-    ended = _deliveries(context).filter(state=DeliveryState.FAILED)
-    rows = ended.filter(
-        Q(endpoint__deleted_at__lte=F("finished_at")) | Q(manual_number__gt=0, attempt_count=0)
-    )
+    """Deliveries that ended because the webhook was deleted, or disabled before a redelivery."""
+    is_dropped = Q(endpoint__deleted_at__lte=F("finished_at")) | Q(manual_number__gt=0, attempt_count=0)
+    rows = _deliveries(context).filter(is_dropped, state=DeliveryState.FAILED)
     return EntrySource(_with_actor(rows, "finished_at"), "finished_at", _dropped_entry)
 
 
@@ -69,34 +67,34 @@ def _subject_ids(context: PaymentContext) -> list[str]:
 
 
 def _deliveries(context: PaymentContext) -> QuerySet[Any]:
-    events = Delivery.objects.filter(event__subject_id__in=_subject_ids(context))
-    rows: QuerySet[Any] = events.select_related("event", "endpoint").defer("event__body")
-    return rows
+    rows: QuerySet[Any] = Delivery.objects.filter(event__subject_id__in=_subject_ids(context))
+    return rows.select_related("event", "endpoint").defer("event__body")
 
 
 def _disabled() -> QuerySet[EndpointAction]:
-    """Of a delivery's endpoint: the first that was not over before the delivery began."""
-    events = EndpointAction.objects.filter(endpoint=OuterRef("endpoint"))
-    over = events.filter(
+    """The first disabling of a delivery's endpoint that was still in force when the delivery began."""
+    actions = EndpointAction.objects.filter(endpoint=OuterRef("endpoint"))
+    enabled_again = actions.filter(
         type=EndpointActionType.ENABLED, pk__gt=OuterRef("pk"), created_at__lte=OuterRef(OuterRef("begun_at"))
     )
-    return events.filter(~Exists(over), type=EndpointActionType.DISABLED).order_by("pk")
+    return actions.filter(~Exists(enabled_again), type=EndpointActionType.DISABLED).order_by("pk")
 
 
 def _with_actor(rows: QuerySet[Any], at: str) -> QuerySet[Any]:
-    """By whoever disabled or deleted the webhook, if that was the moment; else nobody did it then."""
-    resolutions = EndpointAction.objects.filter(
-        endpoint=OuterRef("endpoint"), type__in=[EndpointActionType.DISABLED, EndpointActionType.DELETED]
-    )
-    action = resolutions.filter(created_at=OuterRef(at)).order_by("-pk")
-    caused_by, request_id = (Subquery(action.values(name)[:1]) for name in ("actor", "request_id"))
-    known: QuerySet[Any] = rows.annotate(caused_by=caused_by, caused_request_id=request_id)
-    return known
+    """Annotate who disabled or deleted the webhook at the instant `at`; null if nobody did it then."""
+    action = EndpointAction.objects.filter(
+        endpoint=OuterRef("endpoint"),
+        type__in=[EndpointActionType.DISABLED, EndpointActionType.DELETED],
+        created_at=OuterRef(at),
+    ).order_by("-pk")
+    actor, request_id = (Subquery(action.values(name)[:1]) for name in ("actor", "request_id"))
+    annotated: QuerySet[Any] = rows.annotate(action_actor=actor, action_request_id=request_id)
+    return annotated
 
 
 def _actor_and_request(delivery: Any) -> tuple[str, str]:
-    """The clock where nobody did it; empty where somebody did, and it was not kept who."""
-    return CLOCK if delivery.caused_by is None else delivery.caused_by, delivery.caused_request_id or ""
+    """The clock if nobody caused it; an empty actor if it was not stored who did."""
+    return CLOCK if delivery.action_actor is None else delivery.action_actor, delivery.action_request_id or ""
 
 
 def _resend_entry(delivery: Any) -> TimelineEntry:
@@ -119,20 +117,22 @@ def _held_entry(delivery: Any) -> TimelineEntry:
 
 def _attempt_entry(attempt: Any) -> TimelineEntry:
     delivery = attempt.delivery
+    will_retry = attempt.is_last and delivery.state in UNFINISHED_STATES
     details = {
         **_delivery_details(delivery),
         "number": attempt.number,
         "http_status": attempt.status,
         "duration_ms": attempt.duration_ms,
         "error": attempt.error or None,
-        "next_attempt_at": iso(delivery.due_at) if _will_retry(attempt) else None,
+        "next_attempt_at": iso(delivery.due_at) if will_retry else None,
     }
     is_manual = attempt.trigger == DeliveryTrigger.MANUAL
-    by_schedule = (CLOCK, attempt.request_id)
-    actor, request_id = (delivery.actor, delivery.request_id) if is_manual else by_schedule
-    return TimelineEntry(
-        attempt.started_at, TimelineEntryType.ATTEMPT, _summary(attempt), actor, request_id, details
+    caused_by: tuple[str, str] = (
+        (delivery.actor, delivery.request_id) if is_manual else (CLOCK, attempt.request_id)
     )
+    response = attempt.error if attempt.status is None else f"{attempt.status} in {attempt.duration_ms} ms"
+    summary = f"{delivery.event.type} is sent: {response}."
+    return TimelineEntry(attempt.started_at, TimelineEntryType.ATTEMPT, summary, *caused_by, details)
 
 
 def _dropped_entry(delivery: Any) -> TimelineEntry:
@@ -152,14 +152,3 @@ def _delivery_details(delivery: Delivery) -> dict[str, Any]:
         "webhook_id": delivery.endpoint_id,
         "delivery_id": delivery.id,
     }
-
-
-def _will_retry(attempt: Any) -> bool:
-    return bool(attempt.is_last) and attempt.delivery.state in UNFINISHED_STATES
-
-
-def _summary(attempt: Any) -> str:
-    event = attempt.delivery.event.type
-    if attempt.status is not None:
-        return f"{event} is sent: {attempt.status} in {attempt.duration_ms} ms."
-    return f"{event} is sent: {attempt.error}."
