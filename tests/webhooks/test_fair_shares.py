@@ -179,7 +179,7 @@ def test_pooled_connections_of_one_merchant_do_not_push_out_others(
 ) -> None:
     monkeypatch.setattr(connection_pool, "MAX_IDLE_PER_MERCHANT", 2)
     monkeypatch.setattr(connection_pool, "MAX_IDLE", 4)
-    client.ADAPTER.close()
+    client.IDLE_CONNECTIONS.clear()
     with listening(replies(OK)) as kept:
         assert post(kept.url(), merchant_id="other").error == ""
         for _ in range(6):

@@ -4,18 +4,14 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 import pytest
 
 from tests.webhooks.hostile_urls import CORPUS
-from webhooks.http import url_check
-from webhooks.http.public_networks import BLOCKED_IPV4, BLOCKED_IPV6
-from webhooks.http.url_check import UrlPolicy
-
-STRICT = UrlPolicy()
+from webhooks.http.public_networks import BLOCKED_IPV4, BLOCKED_IPV6, is_public
 
 
 @pytest.mark.parametrize("row", CORPUS["blocked_ranges"], ids=lambda row: row["cidr"])
 def test_no_address_of_a_blocked_range_is_public(row: dict[str, str]) -> None:
     network = ip_network(row["cidr"].removeprefix("NOT "))
     for edge in (network[0], network[1], network[-2], network[-1]):
-        assert url_check.is_allowed_address(edge, STRICT) is row["cidr"].startswith("NOT")
+        assert is_public(edge) is row["cidr"].startswith("NOT")
 
 
 def neighbours() -> Iterator[tuple[str, bool]]:
@@ -32,7 +28,7 @@ def neighbours() -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("address", "public"), sorted(set(neighbours())))
 def test_addresses_next_to_blocked_range(address: str, public: bool) -> None:
-    assert url_check.is_allowed_address(ip_address(address), STRICT) is public
+    assert is_public(ip_address(address)) is public
 
 
 @pytest.mark.parametrize(
@@ -57,7 +53,7 @@ def test_addresses_next_to_blocked_range(address: str, public: bool) -> None:
     ],
 )
 def test_known_addresses_are_public_or_not(address: str, public: bool) -> None:
-    assert url_check.is_allowed_address(ip_address(address), STRICT) is public
+    assert is_public(ip_address(address)) is public
 
 
 def test_blocked_ranges_match_test_data() -> None:

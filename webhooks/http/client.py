@@ -1,48 +1,60 @@
-"""Post a webhook to an address that somebody else chose, and come back in time whatever waits there."""
+"""Post a webhook to a URL that a merchant chose: only to public addresses, in bounded time and size."""
 
 import atexit
+import http.client
 import socket
 import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from threading import local
+from functools import lru_cache
 
 import certifi
-import requests
 
-from core.deadlines import Deadline
-from webhooks.http import url_check
-from webhooks.http.connections import Route
+from core.deadlines import Deadline, Watchdog
+from webhooks.http import connections, url_check
+from webhooks.http.connection_pool import ConnectionPool
+from webhooks.http.connections import Connection, PeerNotAllowed, Route
 from webhooks.http.dns import Resolver
 from webhooks.http.public_networks import Address
-from webhooks.http.transport import PostFailed, PostRequest, WebhookAdapter, WebhookSession
+from webhooks.http.response_reader import read_body
 from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
 
 MAX_EXCERPT_BYTES = 4 * 1024
 ERROR_BY_STATUS_CLASS = {2: "", 3: "http_3xx", 4: "http_4xx", 5: "http_5xx"}
 
+# The first matching type gives the error.
+CONNECT_ERRORS = (
+    (PeerNotAllowed, "blocked"),
+    (TimeoutError, "connect_timeout"),
+    (ssl.SSLCertVerificationError, "tls_cert"),
+    (ssl.SSLError, "tls_handshake"),
+    (ConnectionResetError, "tls_handshake"),
+    (OSError, "connect_refused"),
+)
+EXCHANGE_ERRORS = (
+    (TimeoutError, "timeout"),
+    (ssl.SSLEOFError, "reset"),
+    (ssl.SSLError, "tls_handshake"),  # TLS 1.3 reports a failed handshake with the first read
+    (OSError, "reset"),
+    (http.client.HTTPException, "protocol"),
+)
+
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds: `connect` for TCP and TLS, `total` from the look-up to the end of the answer."""
+    """Seconds: `connect` for TCP and TLS, `total` from the look-up to the end of the response."""
 
     connect: float = 3.0
     total: float = 15.0
 
 
-DEFAULT_TIMEOUTS = Timeouts()
-ADAPTER = WebhookAdapter()
-atexit.register(ADAPTER.close)
-
-
 @dataclass(frozen=True)
 class PostResult:
-    """What became of a post. `error` is empty exactly when a whole 2xx head arrived in time.
+    """The result of a post. `error` is empty exactly if a complete 2xx head arrived in time.
 
-    Else it is one of dns, blocked, connect_refused, connect_timeout, tls_cert, tls_handshake, timeout,
-    reset, protocol, http_3xx, http_4xx, http_5xx. `status` is there whenever a whole head arrived.
+    Otherwise it is one of dns, blocked, connect_refused, connect_timeout, tls_cert, tls_handshake, timeout,
+    reset, protocol, http_3xx, http_4xx, http_5xx. `status` is set if a complete head arrived.
     """
 
     status: int | None
@@ -51,6 +63,20 @@ class PostResult:
     duration_ms: int
     peer: str | None
     retry_after: str | None
+
+
+class PostFailed(Exception):
+    """No complete response head arrived; `error` is a value of `PostResult.error`."""
+
+    def __init__(self, error: str, peer: Address | None = None) -> None:
+        super().__init__(error)
+        self.error, self.peer = error, peer
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+IDLE_CONNECTIONS = ConnectionPool()
+_watchdog = Watchdog()
+atexit.register(IDLE_CONNECTIONS.clear)
 
 
 def post(
@@ -64,28 +90,32 @@ def post(
     resolver: Resolver = socket.getaddrinfo,
     tls: ssl.SSLContext | None = None,
 ) -> PostResult:
-    """Judge the URL, send the bytes once and tell what came back. Faults of URL and network never raise.
+    """Check the URL and post the bytes once, without following redirects. Never raises for URL or network.
 
-    Look-ups and kept connections count against the limits of `merchant_id`.
+    Look-ups and idle connections count against the limits of `merchant_id`.
     """
     started = time.monotonic()
     try:
         route = _route(url, policy, timeouts, resolver, tls or tls_context(), merchant_id)
-    except UrlRejected as refusal:
-        return _result_of_failure("dns" if refusal.reason is RejectionReason.DNS else "blocked", started)
-    request = PostRequest(route, body=body, headers=headers)
-    try:
-        response = _session().send(request, allow_redirects=False, proxies={})
+        connection, response, content = _send(route, body, {**headers, "Accept-Encoding": "identity"})
     except PostFailed as failure:
-        return _result_of_failure(failure.error, started, request.peer)
-    return _result_of_response(response, started, request.peer)
+        peer = str(failure.peer) if failure.peer else None
+        return PostResult(None, failure.error, "", _elapsed_ms(started), peer, retry_after=None)
+    return PostResult(
+        status=response.status,
+        error=ERROR_BY_STATUS_CLASS.get(response.status // 100, "protocol"),
+        excerpt=_excerpt(content),
+        duration_ms=_elapsed_ms(started),
+        peer=str(connection.peer),
+        retry_after=response.headers.get("Retry-After"),
+    )
 
 
 @lru_cache(maxsize=8)
 def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """The process's TLS settings (loading a CA bundle takes 15 ms); `ca_file` instead of the public CAs.
+    """The TLS settings of this process, which take 15 ms to load; `ca_file` replaces the public CAs.
 
-    Built bare: `ssl.create_default_context` would write session keys to $SSLKEYLOGFILE.
+    `ssl.create_default_context` is not used, because it would write session keys to $SSLKEYLOGFILE.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -102,55 +132,74 @@ def _route(
     merchant_id: str,
 ) -> Route:
     answer_by = Deadline.after(timeouts.total)
-    target = url_check.parse_target(url, policy)
-    lookup_time = min(url_check.LOOKUP_SECONDS, timeouts.total)
-    addresses = url_check.resolve(target, policy, resolver, lookup_time, merchant_id=merchant_id)
+    lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)
+    try:
+        target = url_check.parse_target(url, policy)
+        addresses = url_check.resolve(target, policy, resolver, lookup_seconds, merchant_id=merchant_id)
+    except UrlRejected as rejection:
+        error = "dns" if rejection.reason is RejectionReason.DNS else "blocked"
+        raise PostFailed(error) from rejection
     return Route(
         merchant_id=merchant_id,
         target=target,
+        policy=policy,
         addresses=tuple(addresses),
-        is_allowed=partial(url_check.is_allowed_for, target=target, policy=policy),
         tls=tls,
         connect_by=min(Deadline.after(timeouts.connect), answer_by),
         answer_by=answer_by,
     )
 
 
-_thread_local = local()
+Exchanged = tuple[Connection, http.client.HTTPResponse, bytes]
 
 
-def _session() -> WebhookSession:
-    # A requests session is not made for several threads; the connections behind it are shared.
-    if not hasattr(_thread_local, "session"):
-        _thread_local.session = WebhookSession(ADAPTER)
-    session: WebhookSession = _thread_local.session
-    return session
+def _send(route: Route, body: bytes, headers: Mapping[str, str]) -> Exchanged:
+    """Post on an idle connection, or on a new one."""
+    idle = IDLE_CONNECTIONS.take(route)
+    if idle is not None:
+        try:
+            return _exchange(idle, route, body, headers)
+        except PostFailed as failure:
+            # If the receiver closed the idle connection, it did not read this post: send it again.
+            if failure.error != "reset" or idle.was_answered:
+                raise
+    return _exchange(_connect(route), route, body, headers)
 
 
-def _result_of_response(response: requests.Response, started: float, peer: Address | None) -> PostResult:
-    return PostResult(
-        status=response.status_code,
-        error=ERROR_BY_STATUS_CLASS.get(response.status_code // 100, "protocol"),
-        excerpt=_excerpt(response.content),
-        duration_ms=_elapsed_ms(started),
-        peer=str(peer),
-        retry_after=response.headers.get("Retry-After"),
-    )
+def _connect(route: Route) -> Connection:
+    connection = connections.new(route)
+    try:
+        connection.connect()
+    except (OSError, PeerNotAllowed) as error:
+        connection.close()
+        raise PostFailed(_error_name(error, CONNECT_ERRORS), connection.peer) from error
+    return connection
 
 
-def _result_of_failure(error: str, started: float, peer: Address | None = None) -> PostResult:
-    return PostResult(
-        status=None,
-        error=error,
-        excerpt="",
-        duration_ms=_elapsed_ms(started),
-        peer=str(peer) if peer else None,
-        retry_after=None,
-    )
+def _exchange(connection: Connection, route: Route, body: bytes, headers: Mapping[str, str]) -> Exchanged:
+    try:
+        with _watchdog.watch(connection.sock, route.answer_by):
+            response = connection.exchange(route, body=body, headers=headers)
+            content, is_reusable = read_body(response)
+    except (OSError, http.client.HTTPException) as error:
+        connection.close()
+        # The watchdog may have shut the socket down, which looks like another error.
+        name = "timeout" if route.answer_by.is_past else _error_name(error, EXCHANGE_ERRORS)
+        raise PostFailed(name, connection.peer) from error
+    response.close()
+    if is_reusable:
+        IDLE_CONNECTIONS.put(connection)
+    else:
+        connection.close()
+    return connection, response, content
+
+
+def _error_name(error: Exception, names: tuple[tuple[type[Exception], str], ...]) -> str:
+    return next(name for error_type, name in names if isinstance(error, error_type))
 
 
 def _excerpt(content: bytes) -> str:
-    # PostgreSQL takes no U+0000 in text.
+    # PostgreSQL stores no U+0000 in text.
     return content[:MAX_EXCERPT_BYTES].decode(errors="replace").replace("\0", "")
 
 

@@ -1,4 +1,4 @@
-"""Connections kept open between posts: shared by all threads, few for each merchant, and not for long."""
+"""Idle connections for later posts: shared by all threads, few per merchant, for at most a minute."""
 
 import time
 from collections import deque
@@ -7,20 +7,20 @@ from threading import Lock
 from webhooks.http.connections import Connection, Route
 
 MAX_IDLE = 256
-# Of these for one merchant: its many connections cannot push out those of the others.
+# The connections of one merchant cannot push out those of others.
 MAX_IDLE_PER_MERCHANT = 32
-MAX_IDLE_SECONDS = 60.0  # seconds
+MAX_IDLE_SECONDS = 60.0
 
 
 class ConnectionPool:
-    """A post may take any of its merchant's that leads where it may go."""
+    """Idle connections. A post takes one of its own merchant, to the same origin and a checked address."""
 
     def __init__(self) -> None:
         self._oldest_first: deque[Connection] = deque()
         self._lock = Lock()
 
     def take(self, route: Route) -> Connection | None:
-        """A live connection to the same origin whose peer is among the addresses just judged."""
+        """Take an open connection to the same origin whose peer is among the checked addresses."""
         while (connection := self._find(route)) is not None:
             if connection.is_connected:
                 return connection
@@ -28,7 +28,7 @@ class ConnectionPool:
         return None
 
     def put(self, connection: Connection) -> None:
-        """Keep a connection whose last answer was read to its end."""
+        """Keep a connection whose last response was read completely."""
         connection.idle_since = time.monotonic()
         with self._lock:
             self._oldest_first.append(connection)
@@ -64,11 +64,10 @@ class ConnectionPool:
 
 
 def _matches(connection: Connection, route: Route) -> bool:
-    kept, wanted = connection.route, route.target
-    same_origin = (kept.target.host, kept.target.port, kept.target.scheme) == (
-        wanted.host,
-        wanted.port,
-        wanted.scheme,
+    idle = connection.route
+    return (
+        idle.merchant_id == route.merchant_id
+        and idle.target.origin == route.target.origin
+        and idle.tls is route.tls
+        and connection.peer in route.addresses
     )
-    is_own = kept.merchant_id == route.merchant_id
-    return is_own and same_origin and kept.tls is route.tls and connection.peer in route.addresses

@@ -1,8 +1,8 @@
-"""Is this address on the public internet?
+"""Which IP addresses are on the public internet.
 
-Sources: the IANA special-purpose registries. IPv6 forms that carry an IPv4 address (NAT64, 6to4,
-Teredo) are refused whole, because a gateway may unwrap them to an inner address. `ipaddress` has an
-opinion too (`is_global`), but it differs between Python releases and lets several of these through.
+Source: the IANA special-purpose registries. IPv6 forms that carry an IPv4 address (NAT64, 6to4, Teredo) are
+refused, because a gateway may translate them to an internal address. `ipaddress.is_global` differs between
+Python releases and accepts several of these.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -35,7 +35,7 @@ BLOCKED_IPV4 = tuple(
     )
 )
 
-# Inside global unicast; everything outside it is refused anyway.
+# Inside global unicast. Everything outside it is refused.
 BLOCKED_IPV6 = tuple(
     map(
         IPv6Network,
@@ -50,7 +50,8 @@ BLOCKED_IPV6 = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """True for a globally routable unicast address; mapped addresses must be unwrapped before."""
+    """Whether this is a globally routable unicast address."""
+    address = unwrap(address)
     if isinstance(address, IPv4Address):
         return not any(address in network for network in BLOCKED_IPV4)
     if address.scope_id is not None or address not in GLOBAL_UNICAST:
@@ -59,5 +60,5 @@ def is_public(address: Address) -> bool:
 
 
 def unwrap(address: Address) -> Address:
-    """The IPv4 address that `::ffff:a.b.c.d` stands for; any other address as it is."""
+    """Return the IPv4 address of `::ffff:a.b.c.d`, or any other address unchanged."""
     return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address

@@ -1,4 +1,4 @@
-"""Reading an answer that may be endless, dripping, broken or a bomb: bounded in time and in size."""
+"""Read a response of a stranger in bounded time and size: it may be endless, slow, broken or compressed."""
 
 import contextlib
 import http.client
@@ -13,19 +13,19 @@ MAX_BODY_BYTES = 16 * 1024
 
 
 class ResponseSocket:
-    """What a peer sends, in the form that http.client reads: a socket that can make a file."""
+    """The socket that http.client reads a response from. It counts the bytes."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
         self.received = 0
 
     def makefile(self, _mode: str) -> "_HeadReader":
-        """The stream to read from, binary whatever the mode."""
+        """Make the stream to read from, binary in any mode."""
         return _HeadReader(_DeadlineReader(self, self._sock, self._deadline))
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads that each wait for what is left of the deadline, so that drips cannot add up beyond it."""
+    """Each read waits for what is left of the deadline, so slow single bytes cannot exceed it."""
 
     def __init__(self, incoming: ResponseSocket, sock: socket.socket, deadline: Deadline) -> None:
         self._incoming, self._sock, self._deadline = incoming, sock, deadline
@@ -46,9 +46,9 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class _HeadReader(io.BufferedReader):
-    """Lines that must be whole, and together no longer than a head may be.
+    """A stream whose lines must be complete and in total at most MAX_HEAD_BYTES.
 
-    http.client takes the end of the stream for the end of the headers: half a head would be a 200.
+    http.client takes the end of the stream for the end of the headers, so half a head would count as a 200.
     """
 
     _left = MAX_HEAD_BYTES
@@ -57,14 +57,14 @@ class _HeadReader(io.BufferedReader):
         at_start = self._left == MAX_HEAD_BYTES
         line = super().readline(self._left)
         self._left -= len(line)
-        # Nothing at all is left to http.client, which tells it apart from a broken answer.
+        # http.client itself handles a stream that ends before the first byte.
         if not line.endswith(b"\n") and (line or not at_start):
             raise http.client.IncompleteRead(line)
         return line
 
 
 def read_body(reply: http.client.HTTPResponse) -> tuple[bytes, bool]:
-    """The body up to the limit, as sent, and whether that is all of it and the connection stays open."""
+    """Return the body up to MAX_BODY_BYTES, and whether it is complete and the connection stays open."""
     body = bytearray()
     with contextlib.suppress(OSError, http.client.HTTPException):
         while len(body) < MAX_BODY_BYTES:

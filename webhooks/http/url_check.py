@@ -1,7 +1,6 @@
-"""May a webhook be sent to this URL? Judged when it is registered and again before every post.
+"""Check whether a webhook may be sent to a URL: at registration and again before every post.
 
-Nothing here connects. The URL is read by the same parser that the client sends with, so both always
-mean the same host.
+Nothing here connects. The client sends to the parsed URL, so check and post use the same host.
 """
 
 import re
@@ -22,15 +21,15 @@ MAX_URL_LENGTH = 2048
 MAX_HOST_LENGTH = 253
 LOOKUP_SECONDS = 2.0
 DEFAULT_PORTS = {"https": 443, "http": 80}
-# RFC 6761, 6762 and common practice: names that only mean something inside a network.
+# Names that have a meaning only inside a network (RFC 6761, 6762 and common practice).
 INTERNAL_DOMAINS = frozenset({"localhost", "localdomain", "local", "internal"})
 HOST_NAME = re.compile(r"(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)*(?!-)[a-z0-9-]{1,63}(?<!-)")
-# A last label that reads as a number makes resolvers take the whole as an address: 0x7f.1, 2130706433.
+# Resolvers read a name as an address if its last label is a number, such as 0x7f.1 or 2130706433.
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class RejectionReason(StrEnum):
-    """Why a target was refused: for our records, never for the caller."""
+    """Why a URL was rejected. For our records only, because it would help a port scanner."""
 
     MALFORMED = "malformed"
     SCHEME = "scheme"
@@ -42,7 +41,7 @@ class RejectionReason(StrEnum):
 
 
 class UrlRejected(ValueError):
-    """The URL is refused. One message for every cause, or it would answer as a port scanner."""
+    """The URL is rejected, with the same message for every reason."""
 
     def __init__(self, reason: RejectionReason) -> None:
         super().__init__("This URL cannot be used: it must be a public https address that can be reached.")
@@ -51,7 +50,7 @@ class UrlRejected(ValueError):
 
 @dataclass(frozen=True)
 class UrlPolicy:
-    """What is allowed beyond nothing. In `allowed_networks` any port goes, and http where it is allowed."""
+    """What is allowed. Addresses in `allowed_networks` may have any port, and http if `allow_http`."""
 
     ports: frozenset[int] = frozenset({443, 8443})
     allowed_networks: tuple[Network, ...] = ()
@@ -60,7 +59,7 @@ class UrlPolicy:
 
 @dataclass(frozen=True)
 class Target:
-    """A URL taken apart. `host` is lower-case ASCII, an IPv6 address without its brackets."""
+    """The parts of a URL. `host` is lower-case ASCII; an IPv6 address has no brackets."""
 
     scheme: str
     host: str
@@ -69,18 +68,22 @@ class Target:
 
     @cached_property
     def address(self) -> Address | None:
-        """The address, when the host is one."""
+        """The host as an address, or None for a name."""
         return _literal(self.host)
 
     @property
     def url(self) -> str:
-        """The URL in its normal form, with the port only where it is not the usual one."""
+        """The normal form of the URL, without a default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path_and_query}"
 
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        return self.scheme, self.host, self.port
+
     def needs_allowed_network(self, policy: UrlPolicy) -> bool:
-        """True when only addresses in the allowed networks will do."""
+        """Whether only addresses in the allowed networks may be reached."""
         return self.scheme == "http" or self.port not in policy.ports or self._is_internal_name
 
     @property
@@ -91,7 +94,7 @@ class Target:
 
 @lru_cache(maxsize=4096)
 def parse_target(url: str, policy: UrlPolicy) -> Target:
-    """Take the URL apart and judge all that can be judged without a look-up. Raises UrlRejected."""
+    """Parse the URL and check everything that needs no look-up. Raises UrlRejected."""
     parts = _parse(url)
     target = Target(
         scheme=_scheme(parts, policy),
@@ -108,21 +111,11 @@ def parse_target(url: str, policy: UrlPolicy) -> Target:
     return target
 
 
-def is_allowed_address(address: Address, policy: UrlPolicy) -> bool:
-    """True when the address is public or lies in an allowed network."""
-    return in_allowed_networks(address, policy) or is_public(unwrap(address))
-
-
-def in_allowed_networks(address: Address, policy: UrlPolicy) -> bool:
-    """True when the address, unwrapped from IPv6 if need be, lies in a network that the policy names."""
-    return any(unwrap(address) in network for network in policy.allowed_networks)
-
-
-def is_allowed_for(address: Address, target: Target, policy: UrlPolicy) -> bool:
-    """True when this target may be reached at this address."""
-    return (in_allowed_networks if target.needs_allowed_network(policy) else is_allowed_address)(
-        address, policy
-    )
+def is_allowed(address: Address, target: Target, policy: UrlPolicy) -> bool:
+    """Whether this target may be reached at this address."""
+    if any(unwrap(address) in network for network in policy.allowed_networks):
+        return True
+    return is_public(address) and not target.needs_allowed_network(policy)
 
 
 def resolve(
@@ -133,32 +126,29 @@ def resolve(
     *,
     merchant_id: str = "",
 ) -> list[Address]:
-    """The addresses to dial, each judged: one bad address refuses the whole name. Raises UrlRejected.
+    """Return the addresses to connect to. One forbidden address rejects the whole name. Raises UrlRejected.
 
-    The look-up counts against what `merchant_id` may have at once.
+    The look-up counts against the limit of `merchant_id`.
     """
-    if target.address is not None:
-        addresses = [unwrap(target.address)]
-    else:
-        addresses = _look_up(target, resolver, timeout, merchant_id)
+    try:
+        found = (
+            [target.host]
+            if target.address
+            else dns.look_up(
+                target.host, target.port, merchant_id=merchant_id, resolver=resolver, timeout=timeout
+            )
+        )
+    except LookupFailed:
+        raise UrlRejected(RejectionReason.DNS) from None
+    addresses = list(dict.fromkeys(unwrap(ip_address(text)) for text in found))
+    if not addresses:
+        raise UrlRejected(RejectionReason.DNS)
     _check_addresses(addresses, target, policy)
     return addresses
 
 
-def _look_up(target: Target, resolver: Resolver, timeout: float, merchant_id: str) -> list[Address]:
-    try:
-        found = dns.look_up(
-            target.host, target.port, merchant_id=merchant_id, resolver=resolver, timeout=timeout
-        )
-    except LookupFailed:
-        raise UrlRejected(RejectionReason.DNS) from None
-    if not found:
-        raise UrlRejected(RejectionReason.DNS)
-    return list(dict.fromkeys(unwrap(ip_address(text)) for text in found))
-
-
 def _check_addresses(addresses: list[Address], target: Target, policy: UrlPolicy) -> None:
-    if not all(is_allowed_for(address, target, policy) for address in addresses):
+    if not all(is_allowed(address, target, policy) for address in addresses):
         raise UrlRejected(RejectionReason.ADDRESS)
 
 
@@ -169,7 +159,7 @@ def _parse(url: str) -> Url:
         parts = parse_url(url)
     except ValueError:
         raise UrlRejected(RejectionReason.MALFORMED) from None
-    # Wider than user:password@, because parsers disagree on the host of https://a.example?@b.example/.
+    # Any @, because parsers disagree about the host of https://a.example?@b.example/.
     if "@" in url.partition("//")[2].partition("/")[0]:
         raise UrlRejected(RejectionReason.CREDENTIALS)
     if parts.fragment is not None:
@@ -178,7 +168,7 @@ def _parse(url: str) -> Url:
 
 
 def _is_unprintable(character: str) -> bool:
-    """Backslashes, spaces, control and invisible characters: Unicode categories Z and C."""
+    """Whether this is a backslash, a space, or a control or invisible character (Unicode categories Z, C)."""
     return character == "\\" or unicodedata.category(character)[0] in "ZC"
 
 
