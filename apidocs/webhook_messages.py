@@ -11,7 +11,7 @@ from payments.openapi import QR_PAYMENT
 from payments.serializers import PaymentEventData
 from refunds.openapi import COMPLETED
 from refunds.serializers import RefundObject
-from webhooks.event_types import PING, EventType
+from webhooks.models import PING, EventType
 from webhooks.serializers import PingData
 from withdrawals.models import RETURNED_BY_BANK
 from withdrawals.openapi import SUCCEEDED, WITHDRAWAL

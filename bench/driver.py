@@ -27,8 +27,7 @@ from merchants import services  # noqa: E402
 from payments.models import Payment, PaymentStatus  # noqa: E402
 from payments.shapes import event_data  # noqa: E402
 from webhooks import endpoints, events  # noqa: E402
-from webhooks.event_types import EventType  # noqa: E402
-from webhooks.models import Event  # noqa: E402
+from webhooks.models import Event, EventType  # noqa: E402
 
 # Commits under way at once, so that a slow one does not keep the next from its time.
 THREADS = 4

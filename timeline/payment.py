@@ -11,8 +11,7 @@ from core import money
 from core.clock import iso_or_none
 from payments.models import Payment, PaymentStatus
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
-from webhooks.event_types import EventType
-from webhooks.models import Event
+from webhooks.models import Event, EventType
 
 SUCCEEDED_EVENTS = [EventType.PAYMENT_SUCCEEDED]
 FAILED_EVENTS = [EventType.PAYMENT_FAILED]

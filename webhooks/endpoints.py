@@ -1,18 +1,21 @@
-"""Webhooks as merchants register them: every change of an endpoint, nowhere else."""
+"""All changes of endpoints, which merchants call webhooks, and what they mean for deliveries."""
 
 from copy import copy
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from core import ids, rows, security_log, vault
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 from webhooks import probes, signing
-from webhooks.delivery import inactive_endpoints
 from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
 from webhooks.models import (
+    Delivery,
+    DeliveryState,
     DisabledReason,
     Endpoint,
     EndpointAction,
@@ -23,14 +26,16 @@ from webhooks.models import (
 
 # How long the previous secret also signs after a rotation.
 SECRET_OVERLAP = timedelta(hours=24)
+SWEEP_ENDPOINTS = 100
+SWEEP_DELIVERIES = 5000
 
 
 def prepare(
     *, merchant: Merchant, url: str, events: list[str], now: datetime, secret: str | None = None
 ) -> Endpoint:
-    """A new endpoint, probed and not stored yet; call it outside any transaction.
+    """Build a new endpoint and probe its URL; call this outside any transaction, then `store`.
 
-    A type that is named twice counts once. A merchant at its limit gets no probe. Raises InvalidSecret,
+    Repeated event types count once. A merchant at its limit gets no probe. Raises InvalidSecret,
     TooManyWebhooks, InvalidUrl, RateLimitExceeded, ServiceUnavailable.
     """
     _check_webhook_limit(merchant)
@@ -39,7 +44,7 @@ def prepare(
         id=endpoint_id,
         merchant=merchant,
         url=url,
-        events=_without_duplicates(events),
+        events=list(dict.fromkeys(events)),
         secret_sealed=vault.seal(_checked_secret(secret), context=endpoint_id),
         created_at=now,
         updated_at=now,
@@ -51,8 +56,9 @@ def prepare(
 
 @transaction.atomic
 def store(endpoint: Endpoint) -> None:
-    """Insert a drafted endpoint. The lock on its merchant lets one creation at a time count, so that two at
-    once cannot pass the limit. Raises TooManyWebhooks.
+    """Insert an endpoint of `prepare`. Raises TooManyWebhooks.
+
+    The lock on the merchant makes concurrent creations count one after the other.
     """
     Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
     _check_webhook_limit(endpoint.merchant)
@@ -77,7 +83,7 @@ def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
 
 
 def find_for_update(*, merchant: Merchant, webhook_id: str) -> Endpoint:
-    """`find`, and nobody else changes it until the transaction ends. Raises WebhookNotFound."""
+    """Find an endpoint and lock it until the transaction ends. Raises WebhookNotFound."""
     endpoint = Endpoint.objects.lock(find(merchant=merchant, webhook_id=webhook_id).id)
     if endpoint.deleted_at is not None:
         raise WebhookNotFound(id=webhook_id)
@@ -93,34 +99,34 @@ def update(
     events: list[str] | None = None,
     status: str | None = None,
 ) -> Endpoint:
-    """Change what is given. Call it outside any transaction: a new URL is probed before anything is stored.
+    """Change the given fields. Call this outside any transaction, because it probes a new URL first.
 
-    Enabling resends nothing: what was held stays so until it is replayed. Raises WebhookNotFound, InvalidUrl,
-    RateLimitExceeded, ServiceUnavailable.
+    Enabling sends nothing again: held deliveries stay held until a replay. Raises WebhookNotFound,
+    InvalidUrl, RateLimitExceeded, ServiceUnavailable.
     """
-    found, pinged = find(merchant=merchant, webhook_id=webhook_id), None
+    found, moved = find(merchant=merchant, webhook_id=webhook_id), None
     if url is not None and url != found.url:
         moved = copy(found)
         moved.url = url
-        moved.last_ping_status, pinged = probes.probe(moved, now=now), moved
+        moved.last_ping_status = probes.probe(moved, now=now)
     with transaction.atomic():
         endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
-        if pinged is not None:
-            _change_url(endpoint, pinged, now)
+        if moved is not None:
+            _change_url(endpoint, moved, now)
         if events is not None:
-            _change_events(endpoint, _without_duplicates(events), now)
+            _change_events(endpoint, list(dict.fromkeys(events)), now)
         if status == EndpointStatus.DISABLED:
             _disable(endpoint, DisabledReason.MERCHANT, now)
         elif status == EndpointStatus.ACTIVE:
             _enable(endpoint, now)
         endpoint.updated_at = now
         endpoint.save()
-        inactive_endpoints.hold_or_fail(endpoint, now)
+        hold_or_fail_deliveries(endpoint, now)
     return endpoint
 
 
 def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
-    """The secret that signs now. Raises WebhookNotFound."""
+    """Return the secret that signs now, and log this. Raises WebhookNotFound."""
     endpoint = find(merchant=merchant, webhook_id=webhook_id)
     security_log.record(SecurityEvent.SECRET_REVEALED, subject=endpoint.id, merchant_id=merchant.id)
     return endpoint.secret
@@ -130,18 +136,17 @@ def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
 def rotate_secret(
     *, merchant: Merchant, webhook_id: str, now: datetime, secret: str | None = None
 ) -> Endpoint:
-    """Sign with `secret`, or a new one, from now on; the one before also signs for 24 hours.
+    """Sign with `secret`, or with a new one, from now on. The previous secret also signs for 24 hours.
 
-    Given the one that signs already, nothing changes: a repeat would else end the overlap.
-    Raises WebhookNotFound, InvalidSecret.
+    The secret that signs already changes nothing, because a repeat would end those 24 hours. Raises
+    WebhookNotFound, InvalidSecret.
     """
     endpoint, new_secret = find_for_update(merchant=merchant, webhook_id=webhook_id), _checked_secret(secret)
     if new_secret != endpoint.secret:
-        endpoint.previous_secret_sealed, endpoint.previous_secret_until = (
-            endpoint.secret_sealed,
-            now + SECRET_OVERLAP,
-        )
-        endpoint.secret_sealed, endpoint.updated_at = vault.seal(new_secret, context=endpoint.id), now
+        endpoint.previous_secret_sealed = endpoint.secret_sealed
+        endpoint.previous_secret_until = now + SECRET_OVERLAP
+        endpoint.secret_sealed = vault.seal(new_secret, context=endpoint.id)
+        endpoint.updated_at = now
         endpoint.save()
         EndpointAction.record(endpoint.id, EndpointActionType.SECRET_ROTATED, now=now)
         security_log.record_on_commit(
@@ -157,7 +162,7 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
     EndpointAction.record(endpoint.id, EndpointActionType.DELETED, now=now)
-    inactive_endpoints.hold_or_fail(endpoint, now)
+    hold_or_fail_deliveries(endpoint, now)
 
 
 @transaction.atomic
@@ -170,8 +175,8 @@ def disable(
 ) -> None:
     """Disable an endpoint and hold its deliveries.
 
-    A repeat only holds what came back from a worker meanwhile. An attempt that started at
-    `attempt_started_at`, before the last change of URL or enabling, changes nothing.
+    A repeat holds the deliveries that workers have returned since. Nothing changes if the attempt that is the
+    reason started before the last change of URL or enabling.
     """
     endpoint = Endpoint.objects.lock(endpoint_id)
     if (
@@ -180,9 +185,8 @@ def disable(
     ):
         return
     if endpoint.deleted_at is None and _disable(endpoint, reason, now):
-        endpoint.updated_at = now
-        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
-    inactive_endpoints.hold_or_fail(endpoint, now)
+        _save_status(endpoint, now)
+    hold_or_fail_deliveries(endpoint, now)
 
 
 @transaction.atomic
@@ -190,13 +194,12 @@ def enable(*, endpoint_id: str, now: datetime) -> None:
     """Enable an endpoint and reset its health. Held deliveries stay held until a replay."""
     endpoint = Endpoint.objects.lock(endpoint_id)
     if endpoint.deleted_at is None and _enable(endpoint, now):
-        endpoint.updated_at = now
-        endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
+        _save_status(endpoint, now)
 
 
 @transaction.atomic
 def skip_pause(*, endpoint_id: str, now: datetime) -> None:
-    """End the wait of a pause, so that one delivery is sent at once. Without a pause nothing changes."""
+    """End a pause now, so that one delivery is sent at once. Without a pause nothing changes."""
     active = Endpoint.objects.filter(status=EndpointStatus.ACTIVE, deleted_at=None)
     if EndpointHealth.objects.filter(pk=endpoint_id, endpoint__in=active, paused_until__gt=now).update(
         paused_until=now
@@ -214,7 +217,7 @@ def _change_url(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
     )
     endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
     _reset_health(endpoint, now)
-    # Where the new URL leads, somebody else may be.
+    # Another party may own the new URL.
     endpoint.health.verified_at = _verified_at(moved.last_ping_status, now)
     endpoint.health.save(update_fields=["verified_at"])
 
@@ -236,7 +239,7 @@ def _change_events(endpoint: Endpoint, events: list[str], now: datetime) -> None
 
 
 def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> bool:
-    """Whether it was active."""
+    """Disable the endpoint without saving it. Return whether it was active."""
     if endpoint.status == EndpointStatus.DISABLED:
         return False
     endpoint.status, endpoint.disabled_reason = EndpointStatus.DISABLED, reason
@@ -245,14 +248,19 @@ def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> bool:
 
 
 def _enable(endpoint: Endpoint, now: datetime) -> bool:
-    """Enable the endpoint and reset its health. Return whether it was disabled."""
+    """Reset the health and enable the endpoint without saving it. Return whether it was disabled."""
     _reset_health(endpoint, now)
     if endpoint.status == EndpointStatus.ACTIVE:
         return False
-    inactive_endpoints.hold_or_fail(endpoint, now)  # what came in last, while it was disabled
+    hold_or_fail_deliveries(endpoint, now)  # events that arrived while it was disabled
     endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
     EndpointAction.record(endpoint.id, EndpointActionType.ENABLED, now=now)
     return True
+
+
+def _save_status(endpoint: Endpoint, now: datetime) -> None:
+    endpoint.updated_at = now
+    endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
 
 
 def _reset_health(endpoint: Endpoint, now: datetime) -> None:
@@ -261,15 +269,11 @@ def _reset_health(endpoint: Endpoint, now: datetime) -> None:
         endpoint=endpoint,
         reset_at=now,
         verified_at=health.verified_at,
-        # Otherwise each change would give an unverified endpoint an attempt before its time.
+        # Kept, so that a change gives an unverified endpoint no early attempt.
         attempted_at=health.attempted_at,
     ).save(force_update=True)
     if health.paused_at is not None:
         EndpointAction.record(endpoint.id, EndpointActionType.RESUMED, now=now)
-
-
-def _without_duplicates(events: list[str]) -> list[str]:
-    return list(dict.fromkeys(events))
 
 
 def _checked_secret(secret: str | None) -> str:
@@ -280,3 +284,40 @@ def _checked_secret(secret: str | None) -> str:
     except signing.BadSecret as reason:
         raise InvalidSecret(str(reason), param="secret") from None
     return secret
+
+
+def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
+    """Hold deliveries of a disabled endpoint for a replay; fail manual ones and those of a deleted endpoint.
+
+    The caller holds the lock of the endpoint. One call handles 5,000 deliveries of each kind, so that nobody
+    waits for a long backlog. `sweep_inactive` handles the rest.
+    """
+    if endpoint.deleted_at is not None:
+        for state in (DeliveryState.PENDING, DeliveryState.HELD):
+            _some_deliveries(endpoint, state=state).update(state=DeliveryState.FAILED, finished_at=now)
+    elif endpoint.status == EndpointStatus.DISABLED:
+        manual = _some_deliveries(endpoint, state=DeliveryState.PENDING, manual_number__gt=0)
+        manual.update(state=DeliveryState.FAILED, finished_at=now)
+        scheduled = _some_deliveries(endpoint, state=DeliveryState.PENDING, manual_number=0)
+        scheduled.update(state=DeliveryState.HELD)
+
+
+def sweep_inactive(*, now: datetime) -> None:
+    """Hold or fail deliveries that appeared, or came back from a worker, while their endpoint is inactive."""
+    for endpoint_id in _inactive_with_deliveries()[:SWEEP_ENDPOINTS]:
+        with transaction.atomic():
+            hold_or_fail_deliveries(Endpoint.objects.lock(endpoint_id), now)
+
+
+def _inactive_with_deliveries() -> "QuerySet[Endpoint, str]":
+    pending = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
+    held = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.HELD)
+    has_work = Exists(pending) | Q(deleted_at__isnull=False) & Exists(held)
+    found: QuerySet[Endpoint, str] = Endpoint.objects.inactive().filter(has_work).values_list("pk", flat=True)
+    return found
+
+
+def _some_deliveries(endpoint: Endpoint, **conditions: Any) -> "QuerySet[Delivery]":
+    oldest = Delivery.objects.filter(endpoint=endpoint, **conditions).order_by("due_at")[:SWEEP_DELIVERIES]
+    # The UPDATE checks the conditions again, because a worker may claim a delivery in the meantime.
+    return Delivery.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)), **conditions)

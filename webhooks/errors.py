@@ -1,5 +1,5 @@
 from core.errors import Invalid, NotFound, invalid_field
-from webhooks.event_types import EventType
+from webhooks.models import EventType
 
 
 class WebhookNotFound(NotFound):

@@ -12,8 +12,7 @@ from merchants.models import Merchant
 from webhooks import shapes
 from webhooks.delivery import wakeup
 from webhooks.errors import EventNotFound
-from webhooks.event_types import EventType
-from webhooks.models import Delivery, Event
+from webhooks.models import Delivery, Event, EventType
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Endpoints, events, deliveries and delivery attempts. PostgreSQL is the queue."""
 
 from datetime import datetime
+from enum import StrEnum
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -195,6 +196,24 @@ class EndpointAction(models.Model):
     ) -> None:
         """Record an action of the current actor in the caller's transaction."""
         cls.new(endpoint_id, action_type, now=now, detail=detail).save(force_insert=True)
+
+
+class EventType(StrEnum):
+    """What a webhook can subscribe to; `<resource>.<state>`."""
+
+    PAYMENT_SUCCEEDED = "payment.succeeded"
+    PAYMENT_FAILED = "payment.failed"
+    PAYMENT_PENDING = "payment.pending"
+    WITHDRAWAL_PROCESSED = "withdrawal.processed"
+    WITHDRAWAL_SUCCEEDED = "withdrawal.succeeded"
+    WITHDRAWAL_FAILED = "withdrawal.failed"
+    WITHDRAWAL_PENDING = "withdrawal.pending"
+    REFUND_COMPLETED = "refund.completed"
+    REFUND_FAILED = "refund.failed"
+
+
+# The event type of probes and tests. No endpoint can subscribe to it.
+PING = "webhook.ping"
 
 
 class EventQuerySet(models.QuerySet["Event"]):

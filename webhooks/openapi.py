@@ -14,7 +14,7 @@ from webhooks.errors import (
     WebhookNotReplayable,
     WebhookNotTestable,
 )
-from webhooks.event_types import PING
+from webhooks.models import PING
 from webhooks.serializers import (
     DeliveryList,
     DeliveryObject,

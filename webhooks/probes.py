@@ -12,9 +12,8 @@ from core.rate_limits import RateLimit
 from merchants.errors import RateLimitExceeded
 from webhooks import sending, shapes
 from webhooks.errors import InvalidUrl
-from webhooks.event_types import PING
 from webhooks.http import client, url_check
-from webhooks.models import Endpoint
+from webhooks.models import PING, Endpoint
 from webhooks.sending import url_policy
 
 TIMEOUTS = client.Timeouts(connect=2.0, total=5.0)

@@ -19,8 +19,8 @@ from webhooks.errors import (
     WebhookNotReplayable,
     WebhookNotTestable,
 )
-from webhooks.event_types import PING
 from webhooks.models import (
+    PING,
     Delivery,
     DeliveryState,
     Endpoint,

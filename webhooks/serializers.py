@@ -7,13 +7,14 @@ from rest_framework import serializers
 
 from core import fields, response_fields
 from core.paging import PageQuery
-from webhooks.event_types import PING, EventType
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
+    PING,
     DeliveryState,
     DeliveryTrigger,
     DisabledReason,
     EndpointStatus,
+    EventType,
     HealthState,
     VerificationStatus,
 )

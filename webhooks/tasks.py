@@ -1,7 +1,8 @@
 from celery import shared_task
 
 from core import clock
-from webhooks.delivery import attempt_log, dispatcher, inactive_endpoints, queue
+from webhooks import endpoints
+from webhooks.delivery import attempt_log, dispatcher, queue
 
 
 @shared_task(name="webhooks.drain")
@@ -12,11 +13,11 @@ def drain() -> None:
 @shared_task(name="webhooks.run_due")
 def run_due() -> None:
     """Deliver, reclaim expired leases, hold deliveries of inactive endpoints. Runs every second."""
-    # First, because a worker that could not reach the database for long may still hold answers.
+    # First, because after a database outage this worker may still have results to record.
     dispatcher.drain()
     if queue.reclaim_expired(now=clock.now()):
         dispatcher.drain()
-    inactive_endpoints.sweep(now=clock.now())
+    endpoints.sweep_inactive(now=clock.now())
 
 
 @shared_task(name="webhooks.delete_old_attempts")

@@ -24,8 +24,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.conftest import served_by
 from tests.withdrawals.builders import event_data_of, fund, send_due_withdrawals, withdrawn
-from webhooks.event_types import EventType
-from webhooks.models import Event
+from webhooks.models import Event, EventType
 
 __all__ = ["served_by"]
 Json = dict[str, Any]

@@ -21,7 +21,7 @@ from tests.webhook_receiver import Receiver
 from webhooks import endpoints, probes, signing
 from webhooks.delivery import circuit_breaker as breaker
 from webhooks.delivery import queue, retry_schedule
-from webhooks.event_types import EventType
+from webhooks.models import EventType
 
 DOCS = ROOT / "docs"
 CURL = Path(__file__).with_name("curl.py")

@@ -8,8 +8,7 @@ from core import ids, vault
 from tests.conftest import Shop
 from webhooks import events
 from webhooks.delivery.queue import ClaimLimits, Lease, RoundRobinClaimer
-from webhooks.event_types import EventType
-from webhooks.models import Delivery, Endpoint, EndpointHealth
+from webhooks.models import Delivery, Endpoint, EndpointHealth, EventType
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 123000, tzinfo=UTC)
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

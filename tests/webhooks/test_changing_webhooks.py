@@ -10,8 +10,8 @@ from core import clock
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, only_delivery, publish
-from webhooks import probes
-from webhooks.delivery import dispatcher, inactive_endpoints
+from webhooks import endpoints, probes
+from webhooks.delivery import dispatcher
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
@@ -102,7 +102,7 @@ def test_disabled_webhook_gets_nothing_and_events_are_held(shop: Shop, receiver:
     assert only_delivery().state == "held"
     publish(shop)
     assert dispatcher.drain() == 0
-    inactive_endpoints.sweep(now=clock.now())
+    endpoints.sweep_inactive(now=clock.now())
     assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}
 
 

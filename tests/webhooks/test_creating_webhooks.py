@@ -11,9 +11,8 @@ from tests.conftest import Shop, open_shop
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, SECRET
 from webhooks import probes, signing
-from webhooks.event_types import EventType
 from webhooks.http import client
-from webhooks.models import Endpoint
+from webhooks.models import Endpoint, EventType
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 

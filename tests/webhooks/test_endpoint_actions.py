@@ -15,7 +15,7 @@ from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.api_calls import key_of
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint, publish, set_health
 from webhooks import endpoints, redelivery
-from webhooks.delivery import attempt_log, circuit_breaker, dispatcher, inactive_endpoints
+from webhooks.delivery import attempt_log, circuit_breaker, dispatcher
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.http.client import PostResult
 from webhooks.models import (
@@ -103,7 +103,7 @@ def test_refused_webhook_records_no_endpoint_action(shop: Shop) -> None:
 
 def test_rolled_back_change_records_no_endpoint_action(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = make_endpoint(shop)
-    monkeypatch.setattr(inactive_endpoints, "hold_or_fail", broken)
+    monkeypatch.setattr(endpoints, "hold_or_fail_deliveries", broken)
     assert shop.delete(path_of(endpoint)).status_code == 500
     assert (recorded_actions(), Endpoint.objects.get().deleted_at) == ([], None)
 

@@ -9,7 +9,6 @@ from core import rows
 from tests.conftest import Shop
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, make_endpoint, new_event
 from webhooks import endpoints, events
-from webhooks.delivery import inactive_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointStatus, Event
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +57,7 @@ def test_only_subscribers_of_same_merchant_get_delivery(shop: Shop, other_shop: 
 def test_events_of_disabled_endpoint_are_held(shop: Shop) -> None:
     endpoint = make_endpoint(shop, status=EndpointStatus.DISABLED)
     publish(shop)
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert states() == {endpoint.id: "held"}
 
 
@@ -67,7 +66,7 @@ def test_endpoint_enabled_during_publish_gets_event(shop: Shop) -> None:
     prepared = events.prepare(new_event(shop))
     endpoints.enable(endpoint_id=endpoint.id, now=NOW)
     rows.insert_together(prepared)
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert states() == {endpoint.id: "pending"}
     assert events.has_deliveries(prepared)
 

@@ -16,7 +16,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.webhooks.builders import NOW, claim, make_endpoint, only_delivery, publish
 from webhooks import endpoints, tasks
-from webhooks.delivery import attempt_log, inactive_endpoints, queue
+from webhooks.delivery import attempt_log, queue
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.queue import (
     MAX_IN_FLIGHT,
@@ -271,7 +271,7 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert claim() == []
     record(lease, FAILED)
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
 
 
@@ -286,7 +286,7 @@ def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
     assert claim() == []
     record(lease, FAILED)
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert set(Delivery.objects.values_list("state", "finished_at")) == {("failed", NOW)}
 
 
@@ -296,7 +296,7 @@ def test_endpoint_deleted_during_answer_410_leaves_no_delivery(shop: Shop) -> No
     (lease,) = claim()
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
     record(lease, replace(FAILED, status=410, error="http_4xx"))
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert only_delivery().state == "failed"
 
 

@@ -10,8 +10,9 @@ from django.test import Client
 from core import ids
 from tests.conftest import Shop
 from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish, set_health
+from webhooks import endpoints
 from webhooks.admin import describe_health
-from webhooks.delivery import inactive_endpoints, metrics
+from webhooks.delivery import metrics
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -172,7 +173,7 @@ def test_staff_actions_are_idempotent(staff: Client, history: Endpoint) -> None:
 def test_nothing_is_replayed_to_a_disabled_endpoint(staff: Client, shop: Shop) -> None:
     endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
     publish(shop)
-    inactive_endpoints.sweep(now=NOW)
+    endpoints.sweep_inactive(now=NOW)
     assert "This webhook is disabled" in run_action(staff, endpoint, "replay_held")
     assert Delivery.objects.get().state == "held"
 
