@@ -26,7 +26,7 @@ from payments import services as payments
 from payments.errors import AcquirerUnavailable, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, PaymentStatus
 from payments.services import Payer
-from transfers import circuit_breakers, contradictions
+from transfers import circuit_breakers, history
 from transfers.circuit_breakers import Counterparty
 
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
@@ -170,7 +170,7 @@ def fail_manually(payment_id: str, *, now: datetime) -> None:
 def _record_contradiction(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
     """Staff have to look at the acquirer: it took money for what is not paid here."""
     is_other = _differs_from_request(payment, said)
-    contradictions.record(
+    history.record_contradiction(
         payment.id,
         merchant_id=payment.merchant_id,
         route=accounts.acquirer(charge.acquirer),

@@ -1,7 +1,6 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
@@ -16,7 +15,7 @@ MAX_EVENTS_SHOWN = 50
 
 
 class OverdueFilter(admin.SimpleListFilter):
-    """Those that take so long that somebody has to ask the bank."""
+    """Transfers that take so long that staff should ask the bank."""
 
     title, parameter_name = "end", "end"
 
@@ -28,7 +27,7 @@ class OverdueFilter(admin.SimpleListFilter):
 
 
 class TransferAdmin(ReadOnlyAdmin):
-    """How to read them; `movements`, which knows whose each is, adds what staff may do and registers it."""
+    """The list and pages of transfers. `reconciliation.admin` adds the actions and registers it."""
 
     shows_personal_data = True
 
@@ -51,15 +50,16 @@ class TransferAdmin(ReadOnlyAdmin):
 
     @admin.display(description="history")
     def history(self, transfer: Transfer) -> SafeString:
+        newest = transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]
         lines = (
             (
-                f"{localtime(event.created_at):%Y-%m-%d %H:%M:%S}",
-                event.type,
-                event.answer,
-                event.actor,
-                event.request_id,
+                f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S}",
+                each.type,
+                each.answer,
+                each.actor,
+                each.request_id,
             )
-            for event in _newest_events(transfer)
+            for each in newest
         )
         return format_html_join("", "<div>{} {} {} {} {}</div>", lines)
 
@@ -79,8 +79,3 @@ class TransferEventAdmin(ReadOnlyAdmin):
 @admin.register(CircuitBreaker)
 class CircuitBreakerAdmin(ReadOnlyAdmin):
     list_display = ["route", "merchant_id", "failures", "openings", "first_failed_at", "open_until"]
-
-
-def _newest_events(transfer: Transfer) -> QuerySet[TransferEvent]:
-    """The last, the newest first."""
-    return transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]

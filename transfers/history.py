@@ -1,10 +1,19 @@
-"""What happens to transfers, written down with who caused it."""
+"""The history of transfers: their events, and results of banks that contradict a final state here."""
 
+import logging
 from datetime import datetime
 from typing import Any
 
-from core import request_context
-from transfers.models import Transfer, TransferEvent, TransferEventType, TransferState
+from core import ids, request_context
+from transfers.models import (
+    Transfer,
+    TransferContradiction,
+    TransferEvent,
+    TransferEventType,
+    TransferState,
+)
+
+log = logging.getLogger("transfers")
 
 
 def transition(transfer: Transfer, target: TransferState, *, at: datetime, **fields: Any) -> None:
@@ -14,7 +23,7 @@ def transition(transfer: Transfer, target: TransferState, *, at: datetime, **fie
 
 
 def record_event(order_id: str, type: TransferEventType, *, at: datetime, answer: str = "") -> None:
-    """said: what the bank answered to an inquiry."""
+    """answer: the bank's answer to an inquiry."""
     cause = request_context.current()
     TransferEvent.objects.create(
         transfer_id=order_id,
@@ -27,6 +36,29 @@ def record_event(order_id: str, type: TransferEventType, *, at: datetime, answer
 
 
 def last_event_type(order_id: str) -> TransferEventType | None:
-    """The newest step of a transfer."""
     newest = TransferEvent.objects.filter(transfer=order_id).order_by("-pk").first()
     return None if newest is None else TransferEventType(newest.type)
+
+
+def record_contradiction(
+    subject_id: str, *, state: str, answer: str, route: str, now: datetime, **fields: Any
+) -> None:
+    """Store that `route` reports another end of an order, or of a card payment, than ours.
+
+    state: how it ended here; answer: how it ended there. The other fields are those of TransferContradiction.
+    The same contradiction again changes nothing, also after staff resolved it.
+    """
+    cause = request_context.current()
+    contradiction = TransferContradiction(
+        id=ids.new("ctr_", now),
+        subject_id=subject_id,
+        state=state,
+        answer=answer,
+        route=route,
+        actor=cause.actor,
+        request_id=cause.request_id,
+        created_at=now,
+        **fields,
+    )
+    TransferContradiction.objects.bulk_create([contradiction], ignore_conflicts=True)
+    log.error("%s is %s here, and %s reports %s", subject_id, state, route, answer)

@@ -1,4 +1,4 @@
-"""Orders to send money out, and how far each has come. PostgreSQL is the queue."""
+"""Transfers, their history, and circuit breakers. The table of transfers is also the queue of the workers."""
 
 from datetime import datetime
 
@@ -13,12 +13,12 @@ from core.state_machines import StateMachine
 
 class TransferState(models.TextChoices):
     HELD = "held"  # waits for approval: it is neither sent nor due
-    QUEUED = "queued"  # may be sent, or canceled
-    SUBMITTED = "submitted"  # the call is or was under way: from here on the bank is only asked
+    QUEUED = "queued"  # can be sent, or canceled
+    SUBMITTED = "submitted"  # the bank has, or may have, the order: from now on only inquiries
     SUCCEEDED = "succeeded"  # the money arrived
-    FAILED = "failed"  # it never left
-    RETURNED = "returned"  # it arrived and came back
-    CANCELED = "canceled"  # before anybody was told
+    FAILED = "failed"  # the money did not leave
+    RETURNED = "returned"  # the money arrived and came back
+    CANCELED = "canceled"  # before it was submitted
 
 
 OPEN_STATES = (TransferState.QUEUED, TransferState.SUBMITTED)
@@ -47,32 +47,31 @@ SELECT route FROM known WHERE EXISTS (
 
 class TransferQuerySet(models.QuerySet["Transfer"]):
     def due(self, purpose: TransferPurpose, route: str, now: datetime) -> "TransferQuerySet":
-        return self.filter(purpose=purpose, route=route, state__in=OPEN_STATES, due_at__lte=now).order_by(
-            "due_at"
-        )
+        due = self.filter(purpose=purpose, route=route, state__in=OPEN_STATES, due_at__lte=now)
+        return due.order_by("due_at")
 
     def due_routes(self, purpose: TransferPurpose, now: datetime) -> list[str]:
-        """The routes by which something is due. Reads one index entry for each route, not each transfer."""
+        """Return the routes with due transfers. Reads one index entry for each route, not each transfer."""
         with connection.cursor() as cursor:
             cursor.execute(_DUE_ROUTES, {"purpose": purpose, "now": now})
             return [route for (route,) in cursor.fetchall()]
 
     def open_since(self, at: datetime) -> "TransferQuerySet":
-        """Those ordered before `at` that did not end: they never reach their bank, or it is silent.
+        """Return transfers created before `at` that are queued or submitted.
 
-        Without those that are held because their merchant owes: no bank can say anything about them.
+        Transfers that wait because their merchant has a debt are left out: no bank can answer about them.
         """
         newest = TransferEvent.objects.filter(transfer=OuterRef("pk")).order_by("-pk").values("type")[:1]
         open_orders = self.filter(state__in=OPEN_STATES, created_at__lt=at).annotate(newest=Subquery(newest))
         return open_orders.exclude(state=TransferState.QUEUED, newest=TransferEventType.HELD)
 
     def locked(self, order_id: str) -> "Transfer":
-        """The row under its lock. Owners lock the payment and their own row before."""
+        """Return the row and lock it. Handlers lock the payment and their own row before."""
         return self.select_for_update(no_key=True).get(pk=order_id)
 
 
 class Transfer(StateMachine):
-    """Money of a refund, a withdrawal or a return on its way out; only `transfers` changes a row."""
+    """An order to send money of a refund, withdrawal or return. Only this app changes a row."""
 
     TRANSITIONS = {
         TransferState.HELD: {TransferState.QUEUED, TransferState.CANCELED},
@@ -83,23 +82,27 @@ class Transfer(StateMachine):
     }
     STATE_FIELD = "state"
 
-    id = PublicIdKey(help_text="Of the refund, withdrawal or return; the bank knows the order by it.")
+    id = PublicIdKey(
+        help_text="The id of the refund, withdrawal or return; also the id of the order at the bank."
+    )
     purpose = models.CharField(
         max_length=10,
         choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")],
     )
-    merchant_id = PublicId(blank=True, default="", help_text="At whose bank; empty where it is nobody's.")
-    route = models.CharField(max_length=30, help_text="By whom it is sent, such as bank:sandbox.")
+    merchant_id = PublicId(
+        blank=True, default="", help_text="The merchant whose bank sends it; empty if it belongs to none."
+    )
+    route = models.CharField(max_length=30, help_text="Who sends it, such as bank:sandbox.")
     amount = models.BigIntegerField(help_text="Satang.")
     bank_code = models.CharField(max_length=3, blank=True, default="")
     account_sealed = models.TextField(blank=True, default="", editable=False)
     account_name = models.CharField(max_length=140, blank=True, default="")
     charge_id = models.CharField(
-        max_length=64, blank=True, default="", help_text="Of what is taken back, such as a card's charge."
+        max_length=64, blank=True, default="", help_text="The id of the charge that is taken back."
     )
     state = models.CharField(max_length=9, choices=TransferState.choices, default=TransferState.QUEUED)
     due_at = models.DateTimeField(help_text="When it is sent or inquired next.")
-    lease_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
+    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
     inquiries = models.IntegerField(default=0)
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     failure_code = models.CharField(max_length=40, blank=True, default="")
@@ -107,7 +110,10 @@ class Transfer(StateMachine):
     submitted_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
     completed_by = models.CharField(
-        max_length=150, blank=True, default="", help_text="Who of staff ended it, after asking the bank."
+        max_length=160,
+        blank=True,
+        default="",
+        help_text="The member of staff who completed it after asking the bank.",
     )
 
     objects = TransferQuerySet.as_manager()
@@ -206,7 +212,7 @@ class Transfer(StateMachine):
 
     @property
     def order(self) -> TransferOrder:
-        """As the bank is told."""
+        """The order as the bank gets it."""
         return TransferOrder(
             order_id=self.id,
             purpose=self.purpose,  # type: ignore[arg-type]  # the database knows no other
@@ -219,20 +225,20 @@ class Transfer(StateMachine):
 
 
 class TransferContradiction(models.Model):
-    """What a bank or an acquirer says of an order or a card charge that ended otherwise here. Append-only.
+    """A bank or acquirer reports another end of an order or card charge than ours. Append-only.
 
-    It is an exception until staff end it (`reconciliation.exceptions.resolutions`).
+    It is an exception until staff resolve it (`reconciliation.exceptions.resolutions`).
     """
 
     id = PublicIdKey()
     subject_id = PublicId(help_text="The order, or the card payment.")
     merchant_id = PublicId(blank=True, default="")
-    route = models.CharField(max_length=30, help_text="Who says so, such as bank:sandbox.")
+    route = models.CharField(max_length=30, help_text="Who reports it, such as bank:sandbox.")
     amount = models.BigIntegerField(help_text="Satang.")
     state = models.CharField(max_length=9, help_text="How it ended here.")
     answer = models.CharField(max_length=10, help_text="How it ended there.")
     answer_amount = models.BigIntegerField(
-        null=True, help_text="In the smallest unit, where it moved another amount or currency."
+        null=True, help_text="In the smallest unit, if another amount or currency was moved."
     )
     answer_currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     bank_reference = models.CharField(max_length=64, blank=True, default="")
@@ -255,13 +261,13 @@ class TransferContradiction(models.Model):
 
 
 class TransferEventType(models.TextChoices):
-    """A step of a transfer: a state that it came to, or what else happened on its way."""
+    """A step of a transfer: a new state, or another event."""
 
-    HELD = "held"  # it waits for approval, or its merchant owes
-    QUEUED = "queued"  # at once, or when it was approved
+    HELD = "held"  # it waits for approval, or for its merchant to pay a debt
+    QUEUED = "queued"  # at once, or after approval
     SUBMITTED = "submitted"
-    NOT_SENT = "not_sent"  # the bank surely never heard of it: it is told again
-    INQUIRY = "inquiry"  # the bank was asked what became of it
+    NOT_SENT = "not_sent"  # it surely did not reach the bank: it is sent again
+    INQUIRY = "inquiry"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     RETURNED = "returned"
@@ -269,12 +275,15 @@ class TransferEventType(models.TextChoices):
 
 
 class TransferEvent(models.Model):
-    """What happened to a transfer and who caused it, in the commit of what it tells of. Append-only."""
+    """A step of a transfer and its actor, stored in the commit of the step. Append-only."""
 
     transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="events", db_index=False)
     type = models.CharField(max_length=9, choices=TransferEventType.choices)
     answer = models.CharField(
-        max_length=10, blank=True, default="", help_text="By the bank that was asked, such as processing."
+        max_length=10,
+        blank=True,
+        default="",
+        help_text="The bank's answer to an inquiry, such as processing.",
     )
     actor = models.CharField(
         max_length=160, blank=True, default="", help_text="As core.request_context has it."
@@ -300,14 +309,16 @@ class TransferEvent(models.Model):
 
 
 class CircuitBreaker(models.Model):
-    """A counterparty that does not answer; an answer deletes the row. `transfers.circuit_breakers` writes."""
+    """A counterparty that does not answer. Its next answer deletes the row."""
 
     route = models.CharField(max_length=30, help_text="Such as acquirer:omise.")
-    merchant_id = PublicId(blank=True, default="", help_text="For whom it is silent; empty for everybody.")
+    merchant_id = PublicId(
+        blank=True, default="", help_text="The merchant without answers; empty: all merchants."
+    )
     failures = models.IntegerField(default=0, help_text="Calls in a row without an answer.")
-    openings = models.IntegerField(default=0, help_text="Rests in a row.")
-    first_failed_at = models.DateTimeField(help_text="The first silence.")
-    open_until = models.DateTimeField(null=True, help_text="Nobody calls it before.")
+    openings = models.IntegerField(default=0, help_text="How often the circuit opened in a row.")
+    first_failed_at = models.DateTimeField(help_text="When the first of these calls was made.")
+    open_until = models.DateTimeField(null=True, help_text="No calls before this time.")
 
     class Meta:
         constraints = [

@@ -1,4 +1,4 @@
-"""Whose account money is sent to, as a merchant names it."""
+"""The account that a merchant sends money to."""
 
 import unicodedata
 from typing import Any
@@ -6,12 +6,16 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, thaibanks
+from core.errors import invalid_field
 
+InvalidBankCode = invalid_field("bank_code", "bank_code is a bank's 3-digit code or short name.")
+InvalidBankAccount = invalid_field("bank_account", "bank_account is an account number of that bank.")
+InvalidAccountName = invalid_field("account_name", "account_name has 1 to 140 characters.")
 MAX_NAME_LENGTH = 140
 
 
 class Payee(serializers.Serializer[Any]):
-    """An account at a bank in Thailand. `bank_code` becomes the 3-digit code whatever was given."""
+    """An account at a bank in Thailand. A short name in `bank_code` becomes the 3-digit code."""
 
     bank_code = fields.Text(
         min_length=2, max_length=10, help_text="The bank's 3-digit code, or its short name such as SCB."

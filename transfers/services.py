@@ -1,64 +1,87 @@
-"""Money out: order it, take the order back, carry it out through a bank, hear what became of it."""
+"""Outgoing money: queue transfers, send them through banks and acquirers, inquire and complete them.
+
+Each change of state has a commit of its own, with its event and what the handler of the purpose does.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, Protocol
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
 
 import banks
-from banks import ReportedTransfer, TransferOrder, TransferPurpose, TransferResult, parallel
-from core import vault
+from banks import ReportedTransfer, ResultStatus, TransferOrder, TransferPurpose, TransferResult, parallel
+from core import due_work, request_context, vault
 from core.due_work import DueWork
+from core.state_machines import transition_where
 from merchants import bank_connections
-from transfers import circuit_breakers, completion, history
+from transfers import circuit_breakers, history, schedule
 from transfers.circuit_breakers import Counterparty
-from transfers.completion import (
-    ARRIVED,
-    NEVER_ARRIVED,
-    TransferHandler,
-    complete_by_reversal,
-    complete_manually,
-    lock_overdue,
-    mark_returned,
-)
-from transfers.errors import AlreadySubmitted, NotOverdue, NotSucceeded
 from transfers.models import CANCELABLE_STATES, OPEN_STATES, Transfer, TransferEventType, TransferState
 
-__all__ = [
-    "ARRIVED",
-    "NEVER_ARRIVED",
-    "AlreadySubmitted",
-    "NotOverdue",
-    "NotSucceeded",
-    "TransferHandler",
-    "apply_notification",
-    "cancel",
-    "classify_notification",
-    "complete_by_reversal",
-    "complete_manually",
-    "exists",
-    "is_queued",
-    "lock_overdue",
-    "mark_returned",
-    "matching_voids",
-    "queue",
-    "release",
-    "run_due",
-]  # fmt: skip
-
 log = logging.getLogger("transfers")
+# Longer than the calls of a batch, and storing their results.
+LEASE = timedelta(seconds=60)
 # A counterparty is a purpose and a route here, such as "refund bank:scb".
 _work = DueWork(max_runs=8, max_runs_of_one=2)
+DEFAULT_FAILURE_CODES: dict[ResultStatus, str] = {
+    "failed": "rejected_by_bank",
+    "returned": "returned_by_bank",
+}
+# What a silent bank may tell staff: it has no such order and will not accept it, or the money arrived.
+NEVER_ARRIVED, ARRIVED = TransferResult("failed", failure_code="never_arrived"), TransferResult("succeeded")
+# The states that a final result leads to, in order. A pair that is missing here is a contradiction.
+STEPS_TO_RESULT: dict[tuple[TransferState, ResultStatus], tuple[ResultStatus, ...]] = {
+    (TransferState.SUBMITTED, "succeeded"): ("succeeded",),
+    (TransferState.SUBMITTED, "failed"): ("failed",),
+    # The money came back before the bank reported that it had arrived.
+    (TransferState.SUBMITTED, "returned"): ("succeeded", "returned"),
+    (TransferState.SUCCEEDED, "succeeded"): (),
+    (TransferState.SUCCEEDED, "returned"): ("returned",),
+    (TransferState.FAILED, "failed"): (),
+    (TransferState.RETURNED, "returned"): (),
+    (TransferState.RETURNED, "succeeded"): (),
+}
+
+
+class AlreadySubmitted(Exception):
+    """The bank has, or may have, the order: it cannot be canceled."""
+
+
+class NotOverdue(Exception):
+    """Staff cannot complete this transfer: it is not submitted, or its bank may still answer."""
+
+
+class NotSucceeded(Exception):
+    """Staff cannot book this transfer as returned: it did not succeed, or it came back already."""
+
+
+class TransferHandler(Protocol):
+    """What the app of a purpose, such as refunds, does in the commit of each step."""
+
+    def lock(self, order_id: str) -> None:
+        """Lock the payment and then the app's own row. The transfer is locked after them."""
+
+    def is_held(self, order_id: str, *, now: datetime) -> bool:
+        """Return whether the order must wait. Called after `lock`, in the commit that would submit it."""
+
+    def on_submitted(self, order_id: str, *, now: datetime) -> None:
+        """Called before the order is sent, and again if it surely did not reach the bank the time before."""
+
+    def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
+        """Called once for each final status: `succeeded`, `failed` or, after a success, `returned`."""
 
 
 def queue(
     order: TransferOrder, *, route: str, at: datetime, merchant_id: str, is_held: bool = False
 ) -> Transfer:
-    """Store an order to be carried out from `at` on, at that merchant's bank. In the caller's transaction.
+    """Store an order that is due from `at` on, in the caller's transaction.
 
-    is_held: it waits for approval; `release` queues it.
+    is_held: it waits for approval, until `release`.
     """
     state = TransferState.HELD if is_held else TransferState.QUEUED
     transfer: Transfer = Transfer.objects.create(
@@ -80,21 +103,32 @@ def queue(
 
 
 def release(order_id: str, *, now: datetime) -> None:
-    """Held becomes queued, in the caller's transaction: it is approved. Raises IllegalTransition."""
+    """Queue an approved order, in the caller's transaction. Raises IllegalTransition."""
     history.transition(Transfer.objects.locked(order_id), TransferState.QUEUED, at=now, due_at=now)
 
 
 def cancel(order_id: str, *, now: datetime) -> None:
-    """Held or queued becomes canceled, in the caller's transaction. Raises AlreadySubmitted."""
+    """Cancel a held or queued order, in the caller's transaction. Raises AlreadySubmitted."""
     transfer = Transfer.objects.locked(order_id)
     if transfer.state not in CANCELABLE_STATES:
         raise AlreadySubmitted(order_id)
     history.transition(transfer, TransferState.CANCELED, at=now, completed_at=now)
 
 
+def is_queued(order_id: str) -> bool:
+    """Return whether no bank has the order yet."""
+    return bool(Transfer.objects.filter(pk=order_id, state=TransferState.QUEUED).exists())
+
+
+def exists(order_id: str) -> bool:
+    return Transfer.objects.filter(pk=order_id).exists()
+
+
 def matching_voids(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:
-    """Our orders to take back a payment of `amount` satang, carried out or not yet: its bank answers them by
-    telling so. None where they are for less."""
+    """Return our void orders of a payment if together they are for `amount` satang, and otherwise none.
+
+    The bank reports such an order as a reversal, perhaps before its call ends.
+    """
     if not banks.is_void_only(route):
         return []
     made = Transfer.objects.filter(route=route, charge_id__in=[name for name in transaction_ids if name])
@@ -111,79 +145,212 @@ def run_due(
     """
     count = 0
     for route in Transfer.objects.due_routes(purpose, now()):
-        claim, make_calls = partial(completion.claim, purpose, route, now), partial(_make_calls, handler, now)
-        count += _work.run(f"{purpose} {route}", claim, make_calls, limit=limit - count)
+        claim_rows, make_calls = partial(claim, purpose, route, now), partial(_make_calls, handler, now)
+        count += _work.run(f"{purpose} {route}", claim_rows, make_calls, limit=limit - count)
     return count
 
 
-def apply_notification(notice: ReportedTransfer, handler: TransferHandler, *, now: datetime) -> None:
-    """The bank's word of its own accord settles a transfer as an inquiry would; the same again is nothing."""
-    result = TransferResult(notice.status, notice.reference, notice.failure_code)
-    completion.complete(notice.order_id, result, handler, now=now)
-
-
-def classify_notification(notice: ReportedTransfer, *, bank: str) -> Literal["new", "repeat", "conflict"]:
-    """What a notice of `bank` would change. An order that this bank was not told of is a conflict."""
-    told = Transfer.objects.filter(pk=notice.order_id, route__in=[f"bank:{bank}", f"acquirer:{bank}"])
-    transfer = told.first()
-    states = (
-        None
-        if transfer is None
-        else completion.STEPS_TO_RESULT.get((TransferState(transfer.state), notice.status))
-    )
-    if states is None:
-        return "conflict"
-    return "new" if states else "repeat"
-
-
-def is_queued(order_id: str) -> bool:
-    """Whether it waits to be sent: no bank was told of it, or it surely never arrived there."""
-    return bool(Transfer.objects.filter(pk=order_id, state=TransferState.QUEUED).exists())
-
-
-def exists(order_id: str) -> bool:
-    """Whether it is an order of ours, whoever was told of it."""
-    return Transfer.objects.filter(pk=order_id).exists()
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call to be made: the first about its order, or an inquiry."""
-
-    transfer: Transfer
-    is_sending: bool
-    call: Callable[[], TransferResult]
+def claim(purpose: TransferPurpose, route: str, now: Callable[[], datetime], limit: int) -> list[Transfer]:
+    """Claim up to `limit` due transfers, but none of a counterparty with an open circuit breaker."""
+    at = now()
+    paused = circuit_breakers.open_circuits(route, at)
+    if paused and not route.startswith("bank:"):  # the breaker of an acquirer is for all merchants
+        return []
+    due = Transfer.objects.due(purpose, route, at).filter(due_work.UNLEASED).exclude(merchant_id__in=paused)
+    return due_work.claim(due, limit, lease_until=Now() + LEASE)
 
 
 def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: Sequence[Transfer]) -> None:
-    prepared = [_prepare(transfer, handler, now()) for transfer in claimed]
-    calls = [call for call in prepared if call is not None]
-    results = parallel.run_all_timed([call.call for call in calls], default=TransferResult("unknown"))
-    for call, result in zip(calls, results, strict=True):
-        _record(call, result.result, handler, now())
-    parties = [Counterparty.of(call.transfer.route, call.transfer.merchant_id) for call in calls]
-    silences = [circuit_breakers.is_failure(result.result.status, result.seconds) for result in results]
-    circuit_breakers.record_calls(zip(parties, silences, strict=True), now=now())
+    prepared = [(transfer, _prepare_call(transfer, handler, now())) for transfer in claimed]
+    calls = [(transfer, call) for transfer, call in prepared if call is not None]
+    answers = parallel.run_all_timed([call for _, call in calls], default=TransferResult("unknown"))
+    silences = []
+    for (transfer, _), answer in zip(calls, answers, strict=True):
+        was_sent = transfer.state == TransferState.QUEUED  # when it was claimed
+        try:
+            record_answer(transfer, answer.result, handler, was_sent=was_sent, now=now())
+        except Exception:
+            log.exception("the bank's answer about transfer %s could not be stored", transfer.id)
+        is_silent = circuit_breakers.is_failure(answer.result.status, answer.seconds)
+        silences.append((Counterparty.of(transfer.route, transfer.merchant_id), is_silent))
+    circuit_breakers.record_calls(silences, now=now())
 
 
-def _prepare(transfer: Transfer, handler: TransferHandler, now: datetime) -> _Call | None:
-    """None if there is nothing to do for us; what fails is logged and comes due again by its lease."""
+def _prepare_call(
+    transfer: Transfer, handler: TransferHandler, now: datetime
+) -> Callable[[], TransferResult] | None:
+    """Return the call to make, if any. After an error the transfer is due again when its lease ends."""
     try:
-        sender, order = (
-            banks.sender(transfer.route, bank_connections.credentials_of(transfer.merchant_id)),
-            transfer.order,
-        )
+        connection = bank_connections.credentials_of(transfer.merchant_id)
+        sender, order = banks.sender(transfer.route, connection), transfer.order
         if transfer.state == TransferState.SUBMITTED:
-            return _Call(transfer, False, lambda: sender.inquire(order))
-        if completion.submit(transfer.id, handler, now=now):
-            return _Call(transfer, True, lambda: sender.send(order))
+            return lambda: sender.inquire(order)
+        if submit(transfer.id, handler, now=now):
+            return lambda: sender.send(order)
     except Exception:
-        log.exception("transfer %s could not be taken up", transfer.id)
+        log.exception("transfer %s could not be prepared", transfer.id)
     return None
 
 
-def _record(call: _Call, result: TransferResult, handler: TransferHandler, now: datetime) -> None:
-    try:
-        completion.record_answer(call.transfer, result, handler, was_sent=call.is_sending, now=now)
-    except Exception:
-        log.exception("the bank's word on transfer %s could not be noted", call.transfer.id)
+@transaction.atomic
+def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
+    """Submit a queued order before the call. Returns False if it must not be sent: held, or not queued."""
+    transfer = _lock(order_id, handler)
+    if transfer.state != TransferState.QUEUED:
+        return False
+    if handler.is_held(order_id, now=now):
+        _postpone(transfer, now)
+        return False
+    due_at, lease_until = now + schedule.inquiry_delay(0), transfer.lease_until
+    history.transition(
+        transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=due_at, lease_until=lease_until
+    )
+    handler.on_submitted(order_id, now=now)
+    return True
+
+
+def _postpone(transfer: Transfer, now: datetime) -> None:
+    """Try again later. The history has one event for each hold, not one for each try."""
+    Transfer.objects.filter(pk=transfer.pk).update(due_at=now + schedule.hold_delay(), lease_until=None)
+    if history.last_event_type(transfer.id) != TransferEventType.HELD:
+        history.record_event(transfer.id, TransferEventType.HELD, at=now)
+
+
+def record_answer(
+    transfer: Transfer, result: TransferResult, handler: TransferHandler, *, was_sent: bool, now: datetime
+) -> None:
+    """Apply the bank's answer to a sending or, unless `was_sent`, to an inquiry."""
+    if not was_sent:
+        history.record_event(transfer.id, TransferEventType.INQUIRY, at=now, answer=result.status)
+    if result.status in ("succeeded", "failed", "returned"):
+        complete(transfer.id, result, handler, now=now)
+    elif result.status == "not_sent" and was_sent:
+        _requeue(transfer, now)
+    else:
+        _schedule_inquiry(transfer, result, 0 if was_sent else transfer.inquiries + 1, now)
+
+
+@transaction.atomic
+def _requeue(transfer: Transfer, now: datetime) -> None:
+    """Queue an order again that surely did not reach its bank, unless the bank was asked about it."""
+    uninquired = Transfer.objects.filter(pk=transfer.id, inquiries=0)
+    due_at = now + schedule.resend_delay(now - transfer.created_at)
+    if transition_where(
+        uninquired, TransferState.SUBMITTED, TransferState.QUEUED, due_at=due_at, lease_until=None
+    ):
+        history.record_event(transfer.id, TransferEventType.NOT_SENT, at=now)
+
+
+def _schedule_inquiry(transfer: Transfer, result: TransferResult, inquiries: int, now: datetime) -> None:
+    Transfer.objects.filter(pk=transfer.id, state=TransferState.SUBMITTED).update(
+        inquiries=inquiries,
+        due_at=now + schedule.inquiry_delay(inquiries),
+        bank_reference=result.reference or F("bank_reference"),
+        lease_until=None,
+    )
+
+
+def apply_notification(report: ReportedTransfer, handler: TransferHandler, *, now: datetime) -> None:
+    """Apply a final result that the bank reports without being asked."""
+    result = TransferResult(report.status, report.reference, report.failure_code)
+    complete(report.order_id, result, handler, now=now)
+
+
+def classify_notification(report: ReportedTransfer, *, bank: str) -> Literal["new", "repeat", "conflict"]:
+    """Return what a report of `bank` would change. A report about an order of another bank is a conflict."""
+    routes = [f"bank:{bank}", f"acquirer:{bank}"]
+    transfer = Transfer.objects.filter(pk=report.order_id, route__in=routes).first()
+    steps = transfer and STEPS_TO_RESULT.get((TransferState(transfer.state), report.status))
+    if steps is None:
+        return "conflict"
+    return "new" if steps else "repeat"
+
+
+@transaction.atomic
+def complete(order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime) -> None:
+    """Apply a final result of the bank. A repeated one changes nothing, a contradiction is an exception."""
+    transfer = _lock(order_id, handler)
+    steps = STEPS_TO_RESULT.get((TransferState(transfer.state), result.status))
+    if steps is None:
+        history.record_contradiction(
+            order_id,
+            merchant_id=transfer.merchant_id,
+            route=transfer.route,
+            amount=transfer.amount,
+            state=transfer.state,
+            answer=result.status,
+            bank_reference=result.reference,
+            now=now,
+        )
+        return
+    for status in steps:
+        _apply(transfer, status, result, handler, now=now)
+
+
+@transaction.atomic
+def complete_by_reversal(order_id: str, handler: TransferHandler, *, now: datetime) -> None:
+    """Complete a void that its bank reports as a reversal, perhaps before we record that we sent it."""
+    transfer = _lock(order_id, handler)
+    if transfer.state == TransferState.QUEUED:
+        history.transition(transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=now)
+        handler.on_submitted(order_id, now=now)
+    for status in STEPS_TO_RESULT[TransferState(transfer.state), "succeeded"]:
+        _apply(transfer, status, ARRIVED, handler, now=now)
+
+
+def lock_overdue(order_id: str, *, now: datetime) -> Transfer:
+    """Lock and return a transfer without a result for 15 minutes. Raises NotOverdue.
+
+    The 15 minutes begin when it was submitted, so that no call is still under way. The caller holds the
+    locks of its handler.
+    """
+    transfer = Transfer.objects.locked(order_id)
+    is_recent = (transfer.submitted_at or now) > now - schedule.OVERDUE_AFTER
+    if transfer.state != TransferState.SUBMITTED or is_recent:
+        raise NotOverdue(order_id)
+    return transfer
+
+
+@transaction.atomic
+def complete_manually(
+    order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime, actor: str = ""
+) -> None:
+    """Complete an overdue transfer as `NEVER_ARRIVED` or `ARRIVED`, as its bank told staff.
+
+    Raises NotOverdue, also when staff click twice.
+    """
+    handler.lock(order_id)
+    transfer, actor = lock_overdue(order_id, now=now), actor or request_context.current().actor
+    _apply(transfer, result.status, result, handler, now=now, completed_by=actor)
+    log.warning("%s completed transfer %s by hand: %s", actor, order_id, result.status)
+
+
+@transaction.atomic
+def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime, actor: str = "") -> None:
+    """Book a succeeded transfer as returned, because its bank told staff so. Raises NotSucceeded."""
+    transfer, actor = _lock(order_id, handler), actor or request_context.current().actor
+    if transfer.state != TransferState.SUCCEEDED:
+        raise NotSucceeded(order_id)
+    _apply(transfer, "returned", TransferResult("returned"), handler, now=now)
+    log.warning("%s booked transfer %s as returned", actor, order_id)
+
+
+def _lock(order_id: str, handler: TransferHandler) -> Transfer:
+    handler.lock(order_id)
+    return Transfer.objects.locked(order_id)
+
+
+def _apply(
+    transfer: Transfer,
+    status: ResultStatus,
+    result: TransferResult,
+    handler: TransferHandler,
+    *,
+    now: datetime,
+    **fields: str,
+) -> None:
+    code = result.failure_code or DEFAULT_FAILURE_CODES[status] if status in DEFAULT_FAILURE_CODES else ""
+    reference = result.reference or transfer.bank_reference
+    changes: dict[str, Any] = {"failure_code": code, "bank_reference": reference, "completed_at": now}
+    history.transition(transfer, TransferState(status), at=now, **changes, **fields)
+    handler.on_completed(transfer.id, TransferResult(status, reference, code), now=now)

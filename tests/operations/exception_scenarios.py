@@ -21,7 +21,6 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
-from transfers import completion
 from transfers import services as transfers
 from transfers.models import TransferContradiction
 
@@ -267,7 +266,7 @@ def contradict(counter: RefundShop, serving: Serving) -> None:
     send_due_refunds()
     for order_id in made:
         owner = HANDLERS[order_id.partition("_")[0]]
-        completion.complete(order_id, REFUSED, owner, now=clock.now())
+        transfers.complete(order_id, REFUSED, owner, now=clock.now())
     waiting = TransferContradiction.objects.in_bulk(field_name="id").values()
     found = {each.subject_id: each.id for each in waiting}
     for order_id in made[1:]:

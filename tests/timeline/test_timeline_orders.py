@@ -21,7 +21,6 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.exceptions.test_order_notifications import told as word_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, resolve, types
-from transfers import completion
 from transfers import services as transfers
 from transfers.models import TransferContradiction, TransferEvent
 
@@ -225,7 +224,7 @@ def test_refund_contradiction_and_resolution_are_shown(
     refund_id = counter.refund(paid)["refund_id"]
     send_due_refunds()
     clock.shift(1)
-    completion.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
+    transfers.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
     found = TransferContradiction.objects.get()
     order_completion.mark_returned(found.id, now=our_clock.now() + timedelta(seconds=1), **BY)
     shown = only_entry(shop, paid, "bank.contradiction")

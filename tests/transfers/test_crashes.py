@@ -8,7 +8,7 @@ from django.db import connection
 from banks import TransferResult, parallel
 from core import clock
 from tests.transfers.builders import ROUTE, Bank, Killed, RecordingHandler, pass_time, queued, send_due
-from transfers import completion
+from transfers import services
 from transfers.models import Transfer, TransferState
 
 Serving = Callable[..., Bank]
@@ -77,7 +77,7 @@ def test_crash_before_the_final_answer_is_recorded_leads_to_an_inquiry(
     bank = served_by(sends=[TransferResult(fate)], inquiries=[TransferResult(fate)])  # type: ignore[arg-type]
     transfer = queued()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(completion, "complete", _dies)
+        patch.setattr(services, "complete", _dies)
         send_due(owner)
     work_on(owner)
     assert (bank.sent, owner.fates) == ([transfer.id], [fate])
@@ -99,9 +99,9 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
     owner: RecordingHandler, served_by: Serving
 ) -> None:
     bank, transfer = served_by(), queued()
-    (held,) = completion.claim("withdrawal", ROUTE, clock.now, limit=10)
+    (held,) = services.claim("withdrawal", ROUTE, clock.now, limit=10)
     assert (held.id, send_due(owner), bank.sent) == (transfer.id, 0, [])
-    pass_time(completion.LEASE.total_seconds() - 1)
+    pass_time(services.LEASE.total_seconds() - 1)
     assert send_due(owner) == 0
     pass_time(2)
     assert (send_due(owner), bank.sent) == (1, [transfer.id])
@@ -109,10 +109,10 @@ def test_nobody_takes_up_what_another_worker_holds_until_its_lease_ends(
 
 def test_a_worker_that_wakes_up_too_late_sends_nothing(owner: RecordingHandler, served_by: Serving) -> None:
     bank, transfer = served_by(), queued()
-    completion.claim("withdrawal", ROUTE, clock.now, limit=10)
+    services.claim("withdrawal", ROUTE, clock.now, limit=10)
     pass_time()
     send_due(owner)
-    assert not completion.submit(transfer.id, owner, now=clock.now())
+    assert not services.submit(transfer.id, owner, now=clock.now())
     assert (bank.sent, owner.began) == ([transfer.id], [transfer.id])
 
 
@@ -123,7 +123,7 @@ def test_not_sent_counts_no_more_once_the_bank_was_asked(owner: RecordingHandler
     send_due(owner)
     pass_time()
     send_due(owner)
-    completion.record_answer(transfer, TransferResult("not_sent"), owner, was_sent=True, now=clock.now())
+    services.record_answer(transfer, TransferResult("not_sent"), owner, was_sent=True, now=clock.now())
     transfer.refresh_from_db()
     assert transfer.state == TransferState.SUBMITTED
 

@@ -10,7 +10,6 @@ from core import clock
 from tests.concurrency import run_concurrently
 from tests.transfers.builders import Bank, RecordingHandler, pass_time, queued, send_due
 from transfers import services
-from transfers.errors import AlreadySubmitted
 from transfers.models import Transfer, TransferState
 
 Serving = Callable[..., Bank]
@@ -59,7 +58,7 @@ def test_an_order_is_either_canceled_or_sent(owner: RecordingHandler, served_by:
         try:
             with transaction.atomic():
                 services.cancel(transfer.id, now=clock.now())
-        except AlreadySubmitted:
+        except services.AlreadySubmitted:
             return False
         return True
 

@@ -9,7 +9,6 @@ from banks import TransferResult
 from core import clock
 from tests.transfers.builders import Bank, RecordingHandler, an_order, pass_time, queued, send_due
 from transfers import services
-from transfers.errors import AlreadySubmitted
 from transfers.models import TransferState
 
 Serving = Callable[..., Bank]
@@ -97,7 +96,7 @@ def test_submitted_order_cannot_be_canceled(owner: RecordingHandler, served_by: 
     served_by()
     transfer = queued()
     send_due(owner)
-    with pytest.raises(AlreadySubmitted):
+    with pytest.raises(services.AlreadySubmitted):
         services.cancel(transfer.id, now=clock.now())
 
 

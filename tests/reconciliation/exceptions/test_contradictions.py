@@ -29,7 +29,7 @@ from tests.refunds.builders import send_due_refunds
 from tests.refunds.test_database_rules import NOT_ALLOWED, sqlstate
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
-from transfers import completion
+from transfers import services as transfers
 from transfers.models import TransferContradiction
 
 Serving = Callable[..., Bank]
@@ -189,7 +189,7 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
 ) -> None:
     made = withdrawn(till, served_by, NOT_SENT)
     for _ in range(2):
-        completion.complete(made, SENT, order_completion.HANDLERS["wd"], now=clock.now())
+        transfers.complete(made, SENT, order_completion.HANDLERS["wd"], now=clock.now())
     waiting = ReconciliationException.objects.get()
     page = get_page(malee, exception_url(waiting.pk))
     assert f"Order {made} over 1,000.00 THB is failed here, and sandbox says succeeded" in page
@@ -210,7 +210,7 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
 ) -> None:
     made = withdrawn(till, served_by, SENT)
     assert till.balance() == (50_000, 0)
-    completion.complete(made, NOT_SENT, order_completion.HANDLERS["wd"], now=clock.now())
+    transfers.complete(made, NOT_SENT, order_completion.HANDLERS["wd"], now=clock.now())
     waiting = ReconciliationException.objects.get()
     assert "mark the order as returned" in get_page(malee, exception_url(waiting.pk))
     assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/act/returned/")
@@ -230,7 +230,7 @@ def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
     served_by(sends=[SENT])
     made = till.refund(till.paid())["refund_id"]
     send_due_refunds()
-    completion.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
+    transfers.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
     act(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
     assert [waiting.pk for waiting in ReconciliationException.objects.all()] == [made]
     resolutions.credit_returned_refund(made, actor="malee", note=WHY, now=clock.now())
