@@ -1,7 +1,7 @@
-"""The door of the sandbox bank's acquirer: a small HTTP server of its own, in the sandbox bank's process.
+"""The HTTP server of the sandbox bank's acquirer, in the process of the sandbox bank.
 
-Not in the web server: a payment request waits for the acquirer, and where the one who is waited for needs a
-thread of those who wait, enough payments at once would wait for each other.
+It is not part of the web server: payment requests hold web threads while they wait for the acquirer, so that
+enough payments at once would leave no thread for the acquirer.
 """
 
 import hmac
@@ -22,7 +22,7 @@ from sandbox import cards
 from sandbox.models import SandboxCardRefund, SandboxCharge
 
 IDLE_SECONDS = 5.0
-# Of a token whose answer does not come in time: longer than the service waits.
+# The delay of the answer for a silent test card, longer than the service waits.
 SILENCE_SECONDS = 5.0
 MAX_BODY = 4_096
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ Reply = tuple[int, Json]
 
 
 class AcquirerServer(ThreadingHTTPServer):
-    """Listens where the settings say that the acquirer is."""
+    """Listens at SANDBOX_ACQUIRER_URL."""
 
     daemon_threads = True
     allow_reuse_port = True  # several sandbox banks may run at once
@@ -44,7 +44,7 @@ class AcquirerServer(ThreadingHTTPServer):
 
 @contextmanager
 def run_acquirer_server() -> Iterator[AcquirerServer]:
-    """A counter at work in a thread of its own."""
+    """Serve in a background thread during the block."""
     with AcquirerServer() as server:
         worker = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         worker.start()
@@ -57,7 +57,7 @@ def run_acquirer_server() -> Iterator[AcquirerServer]:
 
 
 class AcquirerHandler(BaseHTTPRequestHandler):
-    """One connection, one question."""
+    """Serves one request for each connection."""
 
     server: AcquirerServer
     timeout = IDLE_SECONDS
@@ -69,7 +69,7 @@ class AcquirerHandler(BaseHTTPRequestHandler):
         self._serve(self._make)
 
     def log_message(self, *_: object) -> None:
-        """A token is in no log."""
+        """Log nothing, because requests contain tokens."""
 
     def _serve(self, response: Any) -> None:
         expected = f"Bearer {settings.SANDBOX_BANK_SECRET}".encode()
@@ -80,7 +80,7 @@ class AcquirerHandler(BaseHTTPRequestHandler):
         except (InvalidRequest, KeyError, TypeError, ValueError):
             self._reply((400, {"code": "invalid_request"}))
         finally:
-            connection.close()  # this thread ends with its question
+            connection.close()  # this thread ends after the request
         return None
 
     def _find(self) -> Reply:
@@ -100,11 +100,11 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             return 400, {"code": str(refused)}
 
     def _charge(self, data: Json) -> Reply:
-        order_id, token, amount = str(data["order_id"]), str(data["token"]), int(data["amount"])
+        token = str(data["token"])
         charge = cards.charge(
-            order_id=order_id,
+            order_id=str(data["order_id"]),
             token=token,
-            amount=amount,
+            amount=int(data["amount"]),
             return_uri=str(data.get("return_uri", "")),
             now=clock.now(),
         )
@@ -127,4 +127,4 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
         except OSError:
-            self.close_connection = True  # whoever asked has gone
+            self.close_connection = True  # the client has closed the connection

@@ -1,6 +1,8 @@
-"""Doors to the sandbox bank's books."""
+"""The API of the sandbox bank: inquiries, slips, statements and orders."""
 
 import datetime
+import hmac
+import re
 from typing import Any
 
 from django.http import HttpResponse
@@ -11,60 +13,75 @@ from core import api, clock
 from core.api import ApiViewSet
 from core.http import ApiResponse
 from merchants.api import MerchantViewSet, merchant_of
-from sandbox import entries as bank_entries
+from sandbox import callbacks, orders, statements
 from sandbox import openapi as docs
-from sandbox import orders, shapes, signatures, statements
-from sandbox.errors import InvalidDate
+from sandbox.errors import InvalidDate, InvalidOrderSignature
+from sandbox.models import SandboxEntry, SandboxEntryQuerySet
 from sandbox.serializers import DateField, EntriesQuery, SlipQuery, StatementFormatQuery, StatementQuery
+from sandbox.services import entry_object
 from sandbox.views import check_enabled, check_test_key
+
+SIGNATURE_HEADER = "Sandbox-Bank-Signature"
+SIGNATURE_TOLERANCE = datetime.timedelta(minutes=5)
+_SIGNATURE = re.compile("t=([0-9]{1,11}),v1=[0-9a-f]{64}")
 
 
 class SignedViewSet(ApiViewSet):
-    """Open to whoever knows the secret that the bank and the service share."""
+    """For requests that the service signs with the secret that it shares with the bank.
+
+    The signature is that of callbacks, over `<method> <path>.<body>`.
+    """
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         check_enabled()
         if request.method not in self.allowed_methods:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        signatures.verify(
-            request.headers,
-            method=str(request.method),
-            path=request.get_full_path(),
-            body=request._request.body,
-            now=clock.now(),
-        )
+        _verify_signature(request, clock.now())
 
 
-ENTRIES_QUERY, SLIP_QUERY, STATEMENT_QUERY, FORMAT_QUERY = (
-    EntriesQuery(),
-    SlipQuery(),
-    StatementQuery(),
-    StatementFormatQuery(),
-)
+def _verify_signature(request: Request, now: datetime.datetime) -> None:
+    """Raises InvalidOrderSignature."""
+    signature = request.headers.get(SIGNATURE_HEADER, "")
+    match = _SIGNATURE.fullmatch(signature)
+    if match is None:
+        raise InvalidOrderSignature()
+    message = f"{request.method} {request.get_full_path()}.".encode() + request._request.body
+    if not hmac.compare_digest(signature, callbacks.sign(message, match[1])):
+        raise InvalidOrderSignature()
+    if abs(now.timestamp() - int(match[1])) > SIGNATURE_TOLERANCE.total_seconds():
+        raise InvalidOrderSignature()
+
+
+ENTRIES_QUERY, SLIP_QUERY = EntriesQuery(), SlipQuery()
+STATEMENT_QUERY, FORMAT_QUERY = StatementQuery(), StatementFormatQuery()
 DATE_FIELD = DateField()
 
 
 class EntriesViewSet(SignedViewSet):
-    """What happened to a code."""
+    """The entries of a code."""
 
     @docs.transactions
     def list(self, request: Request) -> ApiResponse:
-        found = bank_entries.of_code(**api.read_query(ENTRIES_QUERY, request), now=clock.now())
-        return ApiResponse.of({"transactions": [shapes.entry_object(entry) for entry in found]})
+        query = api.read_query(ENTRIES_QUERY, request)
+        return _transactions(SandboxEntry.objects.of_code(**query, now=clock.now()))
 
 
 class SlipViewSet(SignedViewSet):
-    """What happened to the transfer that a slip names."""
+    """The entries of the transfer on a slip."""
 
     @docs.slip
     def list(self, request: Request) -> ApiResponse:
-        found = bank_entries.of_slip(**api.read_query(SLIP_QUERY, request), now=clock.now())
-        return ApiResponse.of({"transactions": [shapes.entry_object(entry) for entry in found]})
+        query = api.read_query(SLIP_QUERY, request)
+        return _transactions(SandboxEntry.objects.of_slip(**query, now=clock.now()))
+
+
+def _transactions(entries: SandboxEntryQuerySet) -> ApiResponse:
+    return ApiResponse.of({"transactions": [entry_object(entry) for entry in entries]})
 
 
 class StatementViewSet(SignedViewSet):
-    """What came to any biller on a day."""
+    """The statement of any biller."""
 
     @docs.statement
     def retrieve(self, request: Request) -> HttpResponse:
@@ -73,7 +90,7 @@ class StatementViewSet(SignedViewSet):
 
 
 class OwnStatementViewSet(MerchantViewSet):
-    """What came to the merchant on a day."""
+    """The statement of the merchant's own biller id."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         check_enabled()
@@ -83,22 +100,16 @@ class OwnStatementViewSet(MerchantViewSet):
     def retrieve(self, request: Request, date: str) -> HttpResponse:
         check_test_key(request)
         query = api.read_query(FORMAT_QUERY, request)
-        return _file(merchant_of(request).biller_id, _day(date), query["format"])
-
-
-def _day(text: str) -> datetime.date:
-    try:
-        day: datetime.date = DATE_FIELD.run_validation(text)
-    except ValidationError:
-        raise InvalidDate(param="date") from None
-    return day
+        try:
+            day: datetime.date = DATE_FIELD.run_validation(date)
+        except ValidationError:
+            raise InvalidDate(param="date") from None
+        return _file(merchant_of(request).biller_id, day, query["format"])
 
 
 def _file(biller_id: str, day: datetime.date, name: str) -> HttpResponse:
-    format_, entries = (
-        statements.FORMATS[name],
-        bank_entries.of_day(biller_id=biller_id, day=day, now=clock.now()),
-    )
+    format_ = statements.FORMATS[name]
+    entries = SandboxEntry.objects.of_day(biller_id=biller_id, day=day, now=clock.now())
     return HttpResponse(
         format_.write(biller_id, day, entries.iterator()),
         content_type=format_.content_type,
@@ -112,11 +123,11 @@ class OrderViewSet(SignedViewSet):
     @docs.order
     def create(self, request: Request) -> ApiResponse:
         order_request, now = orders.parse(dict(request.data)), clock.now()
-        response = ApiResponse.of(shapes.order_object(orders.accept(order_request, now=now), now))
+        response = ApiResponse.of(orders.order_object(orders.accept(order_request, now=now), now))
         if order_request.scenario.is_response_truncated:
             return ApiResponse(response.status, response.body[: len(response.body) // 2])
         return response
 
     @docs.inquire
     def retrieve(self, request: Request, reference: str) -> ApiResponse:
-        return ApiResponse.of(shapes.order_object(orders.find(reference), clock.now()))
+        return ApiResponse.of(orders.order_object(orders.find(reference), clock.now()))

@@ -1,27 +1,35 @@
-"""Callbacks to the service: claim what is due, send it with no transaction open, note what came of it."""
+"""Callbacks of the sandbox bank: claim due ones, send them without a transaction, store the results."""
 
 import hmac
+import logging
+import threading
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from queue import Empty, Queue
 
 import requests
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
 from core import clock, due_work
 from sandbox.models import CallbackState, SandboxCallback
 
+log = logging.getLogger("sandbox")
 CONNECT_SECONDS, READ_SECONDS = 2, 10
-# Longer than a sending can take, so that only calls of a sender that died come due by it.
+# Longer than a request takes, so that a lease ends only if its worker died.
 LEASE = timedelta(seconds=60)
-# After the first failure, the second and so on: 24 hours in all.
+# Seconds after each failure: 24 hours in all.
 RETRY_DELAYS = [timedelta(seconds=seconds) for seconds in (1, 2, 5, 10, 30, 60, 120, 300, 600, *[1800] * 47)]
+MAX_CONCURRENT = 8
+POLL_SECONDS, PAUSE_SECONDS, STOP_SECONDS = 0.1, 0.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """What came of one sending: an HTTP status, or the reason why there is none."""
+    """The result of one request: an HTTP status, or the name of the error."""
 
     callback: SandboxCallback
     status: int | None
@@ -33,7 +41,7 @@ class CallbackResult:
 
 
 def run_once(limit: int = 100) -> int:
-    """Send what is due, one after the other; returns how many."""
+    """Send the callbacks that are due, one after the other. Returns their number."""
     callbacks = claim(limit)
     for callback in callbacks:
         record_result(send(callback), now=clock.now())
@@ -50,28 +58,27 @@ def claim(limit: int) -> list[SandboxCallback]:
 
 
 def send(callback: SandboxCallback) -> CallbackResult:
-    """Post a call once: at most 12 seconds. Asks no database and raises nothing."""
+    """Send a callback once, in at most 12 s, without using the database. Errors are results."""
     body = callback.body.encode()
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "sandbox-bank",
-        "Sandbox-Bank-Signature": sign(body, clock.now(), settings.SANDBOX_BANK_SECRET),
+        "Sandbox-Bank-Signature": sign(body, str(int(clock.now().timestamp()))),
     }
     try:
         return CallbackResult(callback, _post(f"{settings.BASE_URL}/banks/sandbox/notices", body, headers))
-    except Exception as error:  # whatever it was, it is this call's trouble and not the sender's
+    except Exception as error:  # no error of one callback may stop the others
         return CallbackResult(callback, None, type(error).__name__)
 
 
-def sign(body: bytes, at: datetime, secret: str) -> str:
-    """The value of the signature header."""
-    sent_at = str(int(at.timestamp()))
-    signature = hmac.digest(secret.encode(), sent_at.encode() + b"." + body, "sha256").hex()
-    return f"t={sent_at},v1={signature}"
+def sign(message: bytes, sent_at: str) -> str:
+    """`Sandbox-Bank-Signature`: `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<message>">`."""
+    secret = settings.SANDBOX_BANK_SECRET.encode()
+    return f"t={sent_at},v1={hmac.digest(secret, sent_at.encode() + b'.' + message, 'sha256').hex()}"
 
 
 def record_result(result: CallbackResult, *, now: datetime) -> None:
-    """Write down what came of a sending; a later attempt's row is not touched."""
+    """Store the result of an attempt, unless a later attempt has claimed the callback."""
     callback = result.callback
     fields: dict[str, object] = {"last_status": result.status, "last_error": result.error}
     if result.is_delivered:
@@ -87,15 +94,62 @@ def record_result(result: CallbackResult, *, now: datetime) -> None:
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
     with requests.Session() as session:
-        # A proxy of the environment is for the outside; the service is our neighbour.
-        session.trust_env = False
+        session.trust_env = False  # the service is on this network: ignore proxies of the environment
         response = session.post(
             url,
             data=body,
             headers=headers,
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             allow_redirects=False,
-            stream=True,  # the status is all we want: a body that never ends must not hold us
+            stream=True,  # only the status is needed, and the body could be endless
         )
         response.close()
         return response.status_code
+
+
+class CallbackWorker:
+    """Sends due callbacks in up to MAX_CONCURRENT threads until it is stopped.
+
+    Only the main thread uses the database. Several processes may run one worker each. If a result cannot be
+    stored, the lease ends and the callback is sent again; the service knows repetitions by their id.
+    """
+
+    def __init__(self) -> None:
+        self._is_stopping = False
+        self._results: Queue[CallbackResult] = Queue()
+        self._running = 0
+
+    def stop(self) -> None:
+        """Claim nothing more, and wait 2 s for running requests. Safe to call in a signal handler."""
+        self._is_stopping = True
+
+    def run(self) -> None:
+        log.info("Callbacks go to %s.", settings.BASE_URL)
+        while not self._is_stopping:
+            self._run_once()
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._running and time.monotonic() < deadline:
+            self._run_once()
+
+    def _run_once(self) -> None:
+        try:
+            if not self._is_stopping:
+                for callback in claim(MAX_CONCURRENT - self._running):
+                    self._running += 1
+                    threading.Thread(target=self._send, args=(callback,), daemon=True).start()
+            self._record_next()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("The database does not answer: %s", error)
+            connection.close()
+            time.sleep(PAUSE_SECONDS)
+
+    def _send(self, callback: SandboxCallback) -> None:
+        self._results.put(send(callback))
+
+    def _record_next(self) -> None:
+        try:
+            result = self._results.get(timeout=POLL_SECONDS)
+        except Empty:
+            return
+        self._running -= 1
+        record_result(result, now=clock.now())

@@ -1,4 +1,4 @@
-"""The sandbox bank as an acquirer: what becomes of each test token, and refunds to test cards."""
+"""The sandbox bank as an acquirer: charges of test cards by token, and refunds."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +13,15 @@ from sandbox.models import ChargeAuthorization, SandboxCardRefund, SandboxCharge
 
 
 class ChargeRefused(Exception):
-    """The acquirer does nothing; the argument is its code for why."""
+    """The acquirer refused the request; the argument is its code for the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestCard:
-    """The card behind a test token. refusal: nothing is tried. is_silent: the answer comes too late.
+    """The card behind a test token.
 
-    is_secured: the payer authorises the charge on a page of the bank (3-D Secure).
+    refusal: the code if the token is invalid. is_silent: the answer comes too late. is_secured: the payer
+    authorises the charge on a page of the bank (3-D Secure).
     """
 
     brand: str = "visa"
@@ -49,7 +50,7 @@ def card_of(token: str) -> TestCard:
 
 
 def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: datetime) -> SandboxCharge:
-    """Charge a test card; the same order again is the same charge. Raises ChargeRefused."""
+    """Charge a test card, once for an order. Raises ChargeRefused."""
     card = card_of(token)
     if card.refusal:
         raise ChargeRefused(card.refusal)
@@ -70,7 +71,7 @@ def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: date
 
 @transaction.atomic
 def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxCharge | None:
-    """What the payer decides on the bank's page, once and in time; None: no such charge."""
+    """Store the payer's decision, once and within the lifetime. None: the charge does not exist."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id).first()
     if charge is not None and charge.is_authorizable_at(now):
         charge.authorization = (
@@ -83,7 +84,7 @@ def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxC
 
 @transaction.atomic
 def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> SandboxCardRefund:
-    """Give money back; the same order again is the same refund. Raises ChargeRefused above the charge."""
+    """Refund a charge, once for an order. Raises ChargeRefused above the charged amount."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id, failure_code="").first()
     done = SandboxCardRefund.objects.filter(order_id=order_id).first()
     if done is not None:

@@ -1,10 +1,9 @@
 from core.errors import AuthenticationError, IdempotencyError, Invalid, NotFound, NotPermitted, invalid_field
 
 InvalidQrData = invalid_field("qr_data", "This is not a Thai QR bill payment with an amount.")
-InvalidScenario = invalid_field("scenario", "The sandbox bank knows no such scenario.")
+InvalidScenario = invalid_field("scenario", "The sandbox bank has no such scenario.")
 InvalidPaidAt = invalid_field("paid_at", "Give a time with its offset, within a year of now.")
 InvalidReportAt = invalid_field("report_at", "Give a time with its offset, within a year of now.")
-
 InvalidDate = invalid_field("date", "Give a date (2026-11-21).")
 
 

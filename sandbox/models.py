@@ -1,34 +1,38 @@
-"""The sandbox bank's own books: what was paid there, and the calls by which it tells."""
+"""The sandbox bank's own records: payments, entries, orders, callbacks, card charges and refunds."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from core import money, vault
+from core.clock import BANGKOK
 from core.columns import PublicIdKey
 
-# Nobody can authorise a charge later than this.
+# How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)
+MAX_ENTRIES = 100
 
 
 class ChargeAuthorization(models.TextChoices):
-    NONE = "", "not asked for"
+    NONE = "", "not required"
     PENDING = "pending"
     AUTHORIZED = "authorized"
     REFUSED = "refused"
 
 
 class SandboxCharge(models.Model):
-    """Money taken from a test card, or the attempt; its id is the acquirer's charge id."""
+    """A successful or failed charge of a test card. Its id is the acquirer's charge id."""
 
     id = PublicIdKey()
-    order_id = models.CharField(max_length=31, unique=True, help_text="The service's, which charges once.")
+    order_id = models.CharField(
+        max_length=31, unique=True, help_text="The service's id. One order is charged once."
+    )
     amount = models.BigIntegerField(help_text="Satang.")
     brand = models.CharField(max_length=20)
     last4 = models.CharField(max_length=4)
-    failure_code = models.CharField(max_length=30, blank=True, default="", help_text="Empty: it succeeded.")
+    failure_code = models.CharField(max_length=30, blank=True, default="", help_text="Empty if it succeeded.")
     authorization = models.CharField(
         max_length=10,
         blank=True,
@@ -39,7 +43,7 @@ class SandboxCharge(models.Model):
     return_uri = models.TextField(
         blank=True, default="", db_default="", help_text="Where the payer's browser goes after 3-D Secure."
     )
-    refunded = models.BigIntegerField(default=0, help_text="Satang that went back.")
+    refunded = models.BigIntegerField(default=0, help_text="Refunded satang.")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -61,7 +65,7 @@ class SandboxCharge(models.Model):
         return money.display(self.amount)
 
     def is_authorizable_at(self, now: datetime) -> bool:
-        """Whether the payer may still authorise it."""
+        """Whether the payer can still authorise the charge."""
         return (
             self.authorization == ChargeAuthorization.PENDING
             and now < self.created_at + AUTHORIZATION_LIFETIME
@@ -75,10 +79,12 @@ class SandboxCharge(models.Model):
 
 
 class SandboxCardRefund(models.Model):
-    """Money that went back to a test card."""
+    """A refund to a test card."""
 
     id = PublicIdKey()
-    order_id = models.CharField(max_length=31, unique=True, help_text="The service's, which refunds once.")
+    order_id = models.CharField(
+        max_length=31, unique=True, help_text="The service's id. One order is refunded once."
+    )
     charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, related_name="refunds")
     amount = models.BigIntegerField(help_text="Satang.")
     created_at = models.DateTimeField()
@@ -87,22 +93,8 @@ class SandboxCardRefund(models.Model):
         return str(self.id)
 
 
-__all__ = [
-    "CallbackQuerySet",
-    "CallbackState",
-    "SandboxCallback",
-    "SandboxCardRefund",
-    "SandboxCharge",
-    "SandboxEntry",
-    "SandboxEntryType",
-    "SandboxOrder",
-    "SandboxOrderStatus",
-    "SandboxPayment",
-]
-
-
 class SandboxPayment(models.Model):
-    """A transfer at the sandbox bank; its id is the bank's transaction id. All payers are fictional."""
+    """A payment by a fictional payer. Its id is the bank's transaction id."""
 
     id = PublicIdKey()
     qr_data = models.TextField()
@@ -115,7 +107,7 @@ class SandboxPayment(models.Model):
     payer_name = models.CharField(max_length=140)
     payer_bank_code = models.CharField(max_length=3)
     payer_account = models.CharField(max_length=15)
-    slip_reference = models.CharField(max_length=25, help_text="What the payer's slip calls it.")
+    slip_reference = models.CharField(max_length=25, help_text="The id of the transfer on the payer's slip.")
     paid_at = models.DateTimeField()
     created_at = models.DateTimeField()
 
@@ -132,18 +124,47 @@ class SandboxPayment(models.Model):
 
 
 class SandboxEntryType(models.TextChoices):
-    CREDIT = "credit"  # the money came to the biller
-    DECLINE = "decline"  # it did not
-    REVERSAL = "reversal"  # it went back to the payer
+    CREDIT = "credit"  # the biller got the money
+    DECLINE = "decline"  # the payment was refused
+    REVERSAL = "reversal"  # the payer got the money back
+
+
+class SandboxEntryQuerySet(models.QuerySet["SandboxEntry"]):
+    def of_code(
+        self, *, biller_id: str, reference1: str, since: datetime, until: datetime, now: datetime
+    ) -> "SandboxEntryQuerySet":
+        """The oldest 100 entries of one code with a bank's time in the range, both ends included.
+
+        An entry that was reported before its time counts from the report on, so that inquiries do not deny
+        it.
+        """
+        found = self._booked(now).filter(payment__biller_id=biller_id, payment__reference1=reference1)
+        return found.filter(booked_at__lte=until, occurred_at__gte=since)[:MAX_ENTRIES]
+
+    def of_slip(self, *, sending_bank: str, reference: str, now: datetime) -> "SandboxEntryQuerySet":
+        """The entries of the transfer on a payer's slip. A declined payment has no slip."""
+        payer = {"payment__payer_bank_code": sending_bank, "payment__slip_reference": reference}
+        return self._booked(now).filter(**payer).exclude(type=SandboxEntryType.DECLINE)
+
+    def of_day(self, *, biller_id: str, day: date, now: datetime) -> "SandboxEntryQuerySet":
+        """The credits and reversals of a biller on a day in Bangkok."""
+        day_range = datetime.combine(day, time.min, BANGKOK), datetime.combine(day, time.max, BANGKOK)
+        found = self._booked(now).filter(payment__biller_id=biller_id, occurred_at__range=day_range)
+        return found.exclude(type=SandboxEntryType.DECLINE)
+
+    def _booked(self, now: datetime) -> "SandboxEntryQuerySet":
+        return self.select_related("payment").filter(booked_at__lte=now).order_by("occurred_at", "id")
 
 
 class SandboxEntry(models.Model):
-    """A line of the bank's books about a payment. What a callback, an inquiry or a statement tells is one."""
+    """A booking of a payment, as callbacks, inquiries and statements report it."""
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="entries")
     type = models.CharField(max_length=8, choices=SandboxEntryType.choices)
-    occurred_at = models.DateTimeField(help_text="The bank's time of it.")
-    booked_at = models.DateTimeField(help_text="From when on the books show it.")
+    occurred_at = models.DateTimeField(help_text="The bank's time.")
+    booked_at = models.DateTimeField(help_text="Inquiries and statements show it from this time on.")
+
+    objects = SandboxEntryQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "sandbox entries"
@@ -163,21 +184,23 @@ class SandboxOrderStatus(models.TextChoices):
     PROCESSING = "processing"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    RETURNED = "returned"  # it had succeeded, and then the money came back
+    RETURNED = "returned"  # it succeeded, then the money came back
 
 
 class SandboxOrder(models.Model):
-    """An order of the service to pay somebody; its id is the bank's reference. What happens when is fixed
-    at birth, so the clock alone carries it out."""
+    """An order of the service to send money. Its id is the bank's reference.
+
+    The scenario sets all times when the order is created, so the status follows from the clock.
+    """
 
     id = PublicIdKey()
-    reference = models.CharField(max_length=64, unique=True, help_text="The service's own id of the order.")
+    reference = models.CharField(max_length=64, unique=True, help_text="The service's id of the order.")
     type = models.CharField(max_length=6, choices=[("refund", "Refund"), ("payout", "Payout")])
     amount = models.BigIntegerField(help_text="Satang.")
     bank_code = models.CharField(max_length=3)
     account_sealed = models.TextField(editable=False)
     account_name = models.CharField(max_length=140)
-    reason = models.CharField(max_length=30, blank=True, default="", help_text="Why it fails or comes back.")
+    reason = models.CharField(max_length=30, blank=True, default="", help_text="Why it fails or is returned.")
     completes_at = models.DateTimeField()
     returns_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -202,25 +225,25 @@ class SandboxOrder(models.Model):
 
 
 class CallbackState(models.TextChoices):
-    WAITING = "waiting"  # to be sent at `due_at`, for the first time or again
-    DELIVERED = "delivered"  # the service said 2xx
-    GIVEN_UP = "given_up"  # a day of trying
+    WAITING = "waiting"  # `due_at` is the time of the first or next attempt
+    DELIVERED = "delivered"  # the service answered 2xx
+    GIVEN_UP = "given_up"  # attempts failed for a day
 
 
 class CallbackQuerySet(models.QuerySet["SandboxCallback"]):
     def due(self) -> "CallbackQuerySet":
-        """By the database's clock, which all senders share."""
+        """Use the database's clock, which all workers share."""
         return self.filter(state=CallbackState.WAITING, due_at__lte=Now()).order_by("due_at", "id")
 
 
 class SandboxCallback(models.Model):
-    """A callback to the service. The body is fixed at birth; each sending is signed anew."""
+    """A callback to the service. The body never changes; each attempt has a new signature."""
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, null=True, related_name="callbacks")
     order = models.ForeignKey(SandboxOrder, on_delete=models.CASCADE, null=True, related_name="callbacks")
     body = models.TextField()
     state = models.CharField(max_length=9, choices=CallbackState.choices, default=CallbackState.WAITING)
-    due_at = models.DateTimeField(help_text="Next sending; while one runs, the end of its lease.")
+    due_at = models.DateTimeField(help_text="The next attempt; during an attempt, the end of its lease.")
     attempts = models.IntegerField(default=0)
     last_status = models.SmallIntegerField(null=True)
     last_error = models.CharField(max_length=200, blank=True, default="")

@@ -1,4 +1,4 @@
-"""The sandbox bank's API, as the OpenAPI document tells it."""
+"""The sandbox bank's API in the OpenAPI document."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from core.errors import InvalidParameters, InvalidRequest, PathNotFound, Unsuppo
 from core.openapi import Body, Operation, Tag
 from core.response_fields import id_schema
 from core.scopes import Scope
-from sandbox.entries import MAX_ENTRIES
 from sandbox.errors import (
     InvalidDate,
     InvalidOrder,
@@ -16,7 +15,7 @@ from sandbox.errors import (
     OrderReferenceReused,
     TestModeOnly,
 )
-from sandbox.models import SandboxEntryType, SandboxOrderStatus
+from sandbox.models import MAX_ENTRIES, SandboxEntryType, SandboxOrderStatus
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import (
     EntriesQuery,
@@ -32,10 +31,10 @@ create = Operation(
     tag=Tag.SANDBOX,
     scope=Scope.PAYMENTS_WRITE,
     summary="Pay a QR code at the sandbox bank",
-    description="Plays the customer's banking app for test keys. What the bank then tells the service, and "
-    "when, is the scenario's: "
+    description="Simulates the customer's banking app, for test keys. The scenario decides what the bank "
+    "reports to the service, and when: "
     + "; ".join(f"`{scenario.name}` ({scenario.label_en.lower()})" for scenario in SCENARIOS.values())
-    + ". What the bank never tells, or not yet, it says when asked, and in its statement.",
+    + ". Inquiries and the statement also show what the bank has not reported.",
     body=Body(
         SandboxPaymentRequest,
         {
@@ -71,31 +70,31 @@ own_statement = Operation(
     tag=Tag.SANDBOX,
     scope=Scope.PAYMENTS_READ,
     summary="Download a day's statement of the sandbox bank",
-    description="For test keys: what came to the merchant's own biller id and what went back on a day in "
-    "Bangkok, also what no callback told. In the banks' cross-bank format (lines of 256 characters in "
-    "TIS-620), or as CSV.",
+    description="For test keys: the credits and reversals of the merchant's own biller id on a day in "
+    "Bangkok, with those that no callback reported. In the banks' cross-bank format (lines of 256 characters "
+    "in TIS-620), or as CSV.",
     query=StatementFormatQuery,
     responses=_FILE,
     errors=(PathNotFound, TestModeOnly, InvalidDate),
 )
 
 _TEXT = {"type": "string"}
-_BAHT = {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht, as banks write it."}
+_BAHT = {"type": "string", "pattern": r"^\d+\.\d{2}$", "description": "Baht."}
 _ORDER: dict[str, Any] = {
-    "reference": {"type": "string", "description": "The service's own id of the order."},
+    "reference": {"type": "string", "description": "The service's id of the order."},
     "bank_reference": id_schema("sbo_"),
     "amount": _BAHT,
     "currency": {"type": "string", "const": money.CURRENCY},
     "status": {"type": "string", "enum": SandboxOrderStatus.values},
-    "reason": {"type": "string", "description": "Why it failed or came back; else empty."},
+    "reason": {"type": "string", "description": "Why it failed or was returned, otherwise empty."},
 }
 _STANDING = {"application/json": _closed(_ORDER)}
 order = Operation(
     name="order_from_sandbox_bank",
     tag=Tag.BANKS,
     summary="Order a payment from the sandbox bank",
-    description="Here the service orders refunds and withdrawals of test merchants, and signs what it asks "
-    "for in `Sandbox-Bank-Signature`. The same order again gets the answer of the first.",
+    description="The service orders refunds and withdrawals of test merchants here. It signs the request in "
+    "`Sandbox-Bank-Signature`. A repeated order gets the same answer and is not executed again.",
     request_contents={"application/json": {"type": "object"}},
     responses={200: _STANDING},
     errors=(
@@ -111,7 +110,7 @@ inquire = Operation(
     name="inquire_at_sandbox_bank",
     tag=Tag.BANKS,
     summary="Ask the sandbox bank about an order",
-    description="By the service's own reference; signed like the order.",
+    description="By the service's id of the order. The request is signed like the order.",
     responses={200: _STANDING},
     errors=(PathNotFound, InvalidOrderSignature, OrderNotFound),
 )
@@ -129,7 +128,7 @@ _ENTRY: dict[str, Any] = {
     "payer_name": _TEXT,
     "payer_bank_code": {"type": "string", "pattern": r"^\d{3}$"},
     "payer_account": _TEXT,
-    "slip_reference": {"type": "string", "description": "What the payer's slip calls it; empty without one."},
+    "slip_reference": {"type": "string", "description": "The id on the payer's slip, empty without a slip."},
 }
 _FOUND = _closed({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "items": _closed(_ENTRY)}})
 
@@ -137,9 +136,9 @@ transactions = Operation(
     name="list_sandbox_bank_transactions",
     tag=Tag.BANKS,
     summary="Ask the sandbox bank what was paid for a code",
-    description="Here the service inquires after codes of test merchants; signed like an order. The answer "
-    "holds what a callback would say of each transaction, as soon as it was paid or told of, whichever came "
-    "first: so also what no callback tells, or only later.",
+    description="The service inquires codes of test merchants here. The request is signed like an order. "
+    "The answer has the same fields as callbacks. It shows a transaction as soon as it is paid or reported, "
+    "also if its callback comes later or never.",
     query=EntriesQuery,
     responses={200: {"application/json": _FOUND}},
     errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
@@ -148,8 +147,8 @@ slip = Operation(
     name="look_up_slip_at_sandbox_bank",
     tag=Tag.BANKS,
     summary="Ask the sandbox bank about a payer's slip",
-    description="Here staff of the service ask about the transfer that a slip names; signed like an order. "
-    "Nothing is found of a transfer that the bank does not know.",
+    description="The service looks up the transfer on a slip here, for staff. The request is signed like an "
+    "order. The list is empty if the bank does not know the transfer.",
     query=SlipQuery,
     responses={200: {"application/json": _FOUND}},
     errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
@@ -158,7 +157,8 @@ statement = Operation(
     name="fetch_sandbox_bank_statement",
     tag=Tag.BANKS,
     summary="Fetch a day's statement from the sandbox bank",
-    description="Here the service fetches what came to a biller on a day in Bangkok; signed like an order.",
+    description="The credits and reversals of a biller on a day in Bangkok. The request is signed like an "
+    "order.",
     query=StatementQuery,
     responses=_FILE,
     errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),

@@ -1,4 +1,4 @@
-"""Money out of the sandbox bank: read an order, choose what becomes of it, write it down once."""
+"""Outgoing money at the sandbox bank: read an order, select its scenario, store it once."""
 
 import re
 from collections.abc import Mapping
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 from django.db import transaction
 
 from core import ids, money, vault
-from sandbox import shapes
 from sandbox.errors import InvalidOrder, OrderNotFound, OrderReferenceReused
 from sandbox.models import SandboxCallback, SandboxOrder, SandboxOrderStatus
 
-# A moment, so that whoever ordered has to ask; and long enough for the success to be known before it ends.
-SETTLES_AFTER = timedelta(seconds=0.5)
-RETURNS_AFTER = timedelta(seconds=3)
+# An order is processing for a moment, so that the sender must inquire; a return comes after its success is
+# known.
+COMPLETES_AFTER, RETURNS_AFTER = timedelta(seconds=0.5), timedelta(seconds=3)
 _PATTERNS = {
     "reference": re.compile("[!-~]{1,64}"),
     "type": re.compile("refund|payout"),
@@ -29,7 +29,7 @@ _PATTERNS = {
 
 @dataclass(frozen=True, slots=True)
 class OrderScenario:
-    """reason: why it fails, or comes back. is_answer_cut: the service has to ask to learn anything."""
+    """reason: why the order fails or is returned. is_response_truncated: the sender must inquire."""
 
     reason: str = ""
     is_returned: bool = False
@@ -37,7 +37,7 @@ class OrderScenario:
 
 
 NORMAL = OrderScenario()
-# By type and the last digits of the account.
+# By type and the last four digits of the account.
 SCENARIOS = {
     ("refund", "0001"): OrderScenario(reason="account_closed"),
     ("payout", "0002"): OrderScenario(reason="account_not_found"),
@@ -48,7 +48,7 @@ SCENARIOS = {
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """An order as it came. amount: satang."""
+    """A valid order. amount: satang."""
 
     reference: str
     type: str
@@ -64,21 +64,48 @@ class OrderRequest:
 
 def parse(data: Mapping[str, Any]) -> OrderRequest:
     """Raises InvalidOrder, which names the field."""
-    text = {name: _matching(name, data.get(name)) for name in _PATTERNS}
-    del text["currency"]
-    return OrderRequest(**text | {"amount": _satang(text["amount"])})  # type: ignore[arg-type]
+    for name, pattern in _PATTERNS.items():
+        value = data.get(name)
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise InvalidOrder(param=name)
+    return OrderRequest(
+        reference=data["reference"],
+        type=data["type"],
+        amount=_satang(data["amount"]),
+        bank_code=data["bank_code"],
+        account=data["account"],
+        account_name=data["account_name"],
+    )
 
 
 def accept(order_request: OrderRequest, *, now: datetime) -> SandboxOrder:
-    """The order with this reference, new or as it was given before. Raises OrderReferenceReused."""
-    draft = _draft(order_request, now)
+    """Store the order, or return the same order from before. Raises OrderReferenceReused."""
+    order_id, scenario = ids.new("sbo_", now), order_request.scenario
+    draft = SandboxOrder(
+        id=order_id,
+        reference=order_request.reference,
+        type=order_request.type,
+        amount=order_request.amount,
+        bank_code=order_request.bank_code,
+        account_sealed=vault.seal(order_request.account, context=order_id),
+        account_name=order_request.account_name,
+        reason=scenario.reason,
+        completes_at=now + COMPLETES_AFTER,
+        returns_at=now + RETURNS_AFTER if scenario.is_returned else None,
+        created_at=now,
+    )
     with transaction.atomic():
         SandboxOrder.objects.bulk_create([draft], ignore_conflicts=True)
         order = SandboxOrder.objects.get(reference=order_request.reference)
         if order.pk == draft.pk and order.returns_at is not None:
-            body = shapes.order_notification_body(order, SandboxOrderStatus.RETURNED)
+            body = orjson.dumps(
+                {"type": "order"} | _order_object(order, SandboxOrderStatus.RETURNED)
+            ).decode()
             SandboxCallback.objects.create(order=order, body=body, due_at=order.returns_at, created_at=now)
-    if _request_of(order) != order_request:
+    stored = OrderRequest(
+        order.reference, order.type, order.amount, order.bank_code, order.account, order.account_name
+    )
+    if stored != order_request:
         raise OrderReferenceReused()
     return order
 
@@ -93,33 +120,21 @@ def find(reference: str) -> SandboxOrder:
     return order
 
 
-def _draft(order_request: OrderRequest, now: datetime) -> SandboxOrder:
-    order_id, scenario = ids.new("sbo_", now), order_request.scenario
-    return SandboxOrder(
-        id=order_id,
-        reference=order_request.reference,
-        type=order_request.type,
-        amount=order_request.amount,
-        bank_code=order_request.bank_code,
-        account_sealed=vault.seal(order_request.account, context=order_id),
-        account_name=order_request.account_name,
-        reason=scenario.reason,
-        completes_at=now + SETTLES_AFTER,
-        returns_at=now + RETURNS_AFTER if scenario.is_returned else None,
-        created_at=now,
-    )
+def order_object(order: SandboxOrder, now: datetime) -> dict[str, Any]:
+    """The order as the bank shows it at `now`."""
+    return _order_object(order, order.status_at(now))
 
 
-def _request_of(order: SandboxOrder) -> OrderRequest:
-    return OrderRequest(
-        order.reference, order.type, order.amount, order.bank_code, order.account, order.account_name
-    )
-
-
-def _matching(name: str, value: object) -> str:
-    if not isinstance(value, str) or not _PATTERNS[name].fullmatch(value):
-        raise InvalidOrder(param=name)
-    return value
+def _order_object(order: SandboxOrder, status: SandboxOrderStatus) -> dict[str, Any]:
+    has_reason = status in (SandboxOrderStatus.FAILED, SandboxOrderStatus.RETURNED)
+    return {
+        "reference": order.reference,
+        "bank_reference": order.id,
+        "amount": money.baht(order.amount),
+        "currency": money.CURRENCY,
+        "status": status.value,
+        "reason": order.reason if has_reason else "",
+    }
 
 
 def _satang(baht: str) -> int:

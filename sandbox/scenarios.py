@@ -1,4 +1,4 @@
-"""What the sandbox bank does with an order to pay, one entry each."""
+"""The scenarios of the sandbox bank: what happens to a payment, and when the bank reports it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,14 +9,13 @@ from sandbox.errors import InvalidScenario
 from sandbox.models import SandboxEntryType
 
 AT_ONCE = timedelta(0)
-# A bank does not know when a code ends; none lives longer than a day.
+# The bank does not know when a code expires, but no code lives longer than a day.
 AFTER_EXPIRY = timedelta(days=1, minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTransfer:
-    """Money to a biller, in satang: what the books say of it, one entry after the other, and how often the
-    bank tells of each, from `report_at` on."""
+    """Money to a biller, in satang, with its entries, and callbacks for each entry from `report_at` on."""
 
     biller_id: str
     reference1: str
@@ -30,29 +29,29 @@ class SimulatedTransfer:
 
     @property
     def booked_at(self) -> datetime:
-        """When the books show it first: a bank that has told of something does not deny it when asked."""
+        """When inquiries find it first. They must not deny what a callback has already reported."""
         return min(self.paid_at, self.report_at) if self.callback_count else self.paid_at
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`play` makes of the transfer that was ordered those that happen.
+    """`apply` turns the ordered transfer into the transfers that happen.
 
-    pays_after, reports_after: when, from now on, where the order does not say. needs_key: not offered on the
-    page, which is open to anybody, because its money is for nobody that the service knows.
+    pays_after, reports_after: used if the order has no `paid_at` or `report_at`. needs_key: not on the public
+    page, because its money becomes an exception for staff.
     """
 
     name: str
     label_en: str
     label_th: str
-    apply: Callable[[SimulatedTransfer], list[SimulatedTransfer]] = lambda data: [data]
+    apply: Callable[[SimulatedTransfer], list[SimulatedTransfer]] = lambda transfer: [transfer]
     needs_key: bool = False
     pays_after: timedelta = AT_ONCE
     reports_after: timedelta = AT_ONCE
 
 
 def _changed(**changes: object) -> Callable[[SimulatedTransfer], list[SimulatedTransfer]]:
-    return lambda data: [replace(data, **changes)]  # type: ignore[arg-type]
+    return lambda transfer: [replace(transfer, **changes)]  # type: ignore[arg-type]
 
 
 SCENARIOS = {
@@ -60,43 +59,43 @@ SCENARIOS = {
     for scenario in (
         Scenario("paid", "Paid", "จ่ายสำเร็จ"),
         Scenario("declined", "Declined", "ถูกปฏิเสธ", _changed(entries=(SandboxEntryType.DECLINE,))),
-        Scenario("late", "Paid after the code's time", "จ่ายหลัง QR หมดอายุ", pays_after=AFTER_EXPIRY),
+        Scenario("late", "Paid after expiry", "จ่ายหลัง QR หมดอายุ", pays_after=AFTER_EXPIRY),
         Scenario(
             "reported_late",
-            "Paid in time, told after the code's time",
+            "Paid in time, reported after expiry",
             "จ่ายทันเวลา แต่แจ้งหลัง QR หมดอายุ",
             reports_after=AFTER_EXPIRY,
         ),
-        Scenario("twice", "Paid twice", "จ่ายซ้ำสองครั้ง", lambda data: [data, data]),
+        Scenario("twice", "Paid twice", "จ่ายซ้ำสองครั้ง", lambda transfer: [transfer, transfer]),
         Scenario(
             "over",
             "Paid double the amount",
             "จ่ายเกิน เป็นสองเท่า",
-            lambda data: [replace(data, amount=data.amount * 2)],
+            lambda transfer: [replace(transfer, amount=transfer.amount * 2)],
         ),
         Scenario(
             "under",
             "Paid half the amount",
             "จ่ายขาด เพียงครึ่งเดียว",
-            lambda data: [replace(data, amount=max(data.amount // 2, 1))],
+            lambda transfer: [replace(transfer, amount=max(transfer.amount // 2, 1))],
         ),
-        Scenario("callback_lost", "Paid, never told", "จ่ายสำเร็จ แต่ไม่แจ้ง", _changed(callback_count=0)),
+        Scenario("callback_lost", "Paid, never reported", "จ่ายสำเร็จ แต่ไม่แจ้ง", _changed(callback_count=0)),
         Scenario(
             "callback_repeated",
-            ("Paid, told three times"),
+            "Paid, reported three times",
             "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง",
             _changed(callback_count=3),
         ),
         Scenario(
             "unknown_reference",
-            "Paid with a reference nobody issued",
+            "Paid with an unknown reference",
             "จ่ายด้วยเลขอ้างอิงที่ไม่มีอยู่",
-            lambda data: [replace(data, reference1=references.new())],
+            lambda transfer: [replace(transfer, reference1=references.new())],
             needs_key=True,
         ),
         Scenario(
             "reversed",
-            "Paid, and taken back a moment later",
+            "Paid, and reversed 3 s later",
             "จ่ายสำเร็จ แล้วถูกดึงเงินคืน",
             _changed(entries=(SandboxEntryType.CREDIT, SandboxEntryType.REVERSAL)),
         ),

@@ -40,7 +40,7 @@ class PatternField(fields.Text):
 
 
 class DateField(PatternField):
-    """A date of the calendar, as text."""
+    """A date as text."""
 
     default_error_messages = {"date": "Use a date (2026-11-21)."}
 
@@ -61,13 +61,13 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
     scenario = fields.Text(default="paid")
     paid_at = InstantField(
         required=False,
-        help_text="The bank's time of the payment, within a year of now. Without it: now; for `late` in 24 "
-        "hours and 1 minute, longer than any code lives.",
+        help_text="The bank's time of the payment, within a year of now. The default is now, and for `late` "
+        "24 hours and 1 minute from now, which is after the expiry of every code.",
     )
     report_at = InstantField(
         required=False,
-        help_text="When the bank tells, within a year of now. Without it: now; for `reported_late` in 24 "
-        "hours and 1 minute.",
+        help_text="When the bank reports the payment, within a year of now. The default is now, and for "
+        "`reported_late` 24 hours and 1 minute from now.",
     )
 
 
@@ -78,12 +78,12 @@ class SandboxPaymentObject(serializers.Serializer[Any]):
 
 
 class EntriesQuery(serializers.Serializer[Any]):
-    """Which code, and between which bank times to look."""
+    """A code, and a range of the bank's times."""
 
     biller_id = PatternField(BILLER_ID)
     reference1 = PatternField("[ -~]{1,35}")
-    since = InstantField(help_text="The bank's time from which on, inclusive.")
-    until = InstantField(help_text="The bank's time up to which, inclusive.")
+    since = InstantField(help_text="The earliest bank's time, inclusive.")
+    until = InstantField(help_text="The latest bank's time, inclusive.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["since"] > attrs["until"]:
@@ -92,20 +92,20 @@ class EntriesQuery(serializers.Serializer[Any]):
 
 
 class SlipQuery(serializers.Serializer[Any]):
-    """What the mini-QR of a slip says."""
+    """The data in the mini-QR of a slip."""
 
     sending_bank = PatternField("[0-9]{3}", help_text="The payer's bank.")
-    reference = PatternField("[A-Za-z0-9]{1,25}", help_text="What it calls the transfer.")
+    reference = PatternField("[A-Za-z0-9]{1,25}", help_text="That bank's id of the transfer.")
 
 
 class StatementFormatQuery(serializers.Serializer[Any]):
-    """How the file is written."""
+    """The format of the file."""
 
     format = fields.Choice(list(FORMATS), default="bot", help_text="The banks' own format, or CSV.")
 
 
 class StatementQuery(StatementFormatQuery):
-    """Whose statement, and of which day in Bangkok."""
+    """A biller id, and a day in Bangkok."""
 
     biller_id = PatternField(BILLER_ID)
     date = DateField()

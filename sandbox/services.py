@@ -1,39 +1,40 @@
-"""Pay a QR code at the sandbox bank: read it, play the scenario, write down what to tell the service."""
+"""Payments of QR codes at the sandbox bank: read the code, apply the scenario, store what happens."""
 
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
-from core import clock, ids, references, thaiqr
+from core import clock, ids, money, references, thaiqr
 from core.thaiqr import Payload
-from sandbox import scenarios, shapes
+from sandbox import scenarios
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
-from sandbox.models import SandboxCallback, SandboxEntry, SandboxPayment
+from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SimulatedTransfer
 
 YEAR = timedelta(days=366)
-# Between two calls about one payment: a bank tells in order, and a demonstration is not kept waiting.
-CALLBACK_INTERVAL = timedelta(seconds=0.5)
-# Between the entries about one payment: long enough that the first is known when the second comes.
-ENTRY_INTERVAL = timedelta(seconds=3)
-# Name, bank code, account. The last digits stay clear of those that choose an outcome of outgoing money.
+# Time between two callbacks of one entry, and between two entries of one payment: the service knows the first
+# before the second comes, and nobody waits long in a demonstration.
+CALLBACK_INTERVAL, ENTRY_INTERVAL = timedelta(seconds=0.5), timedelta(seconds=3)
+# Name, bank code, account. The last four digits must not select a scenario of outgoing money.
 PAYERS = (
     ("สมชาย ใจดี", "014", "4051234567"),
     ("สมหญิง รักไทย", "004", "0382345678"),
     ("MALEE SRISUK", "002", "1963456789"),
 )
-# How often the page lets one code be paid: each time after the first is an exception for staff.
+# Payments of one code on the page. Each after the first becomes an exception for staff.
 MAX_PAYMENTS_WITHOUT_KEY = 10
+LOCK_CODE = "SELECT pg_advisory_xact_lock(hashtext(%s), hashtext(%s))"
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentPlan:
-    """An order that passed every check and only has to be written down."""
+    """A valid order to pay, which is not stored yet."""
 
     qr_data: str
     scenario: str
@@ -52,20 +53,15 @@ def parse_qr(qr_data: str) -> Payload:
 
 
 def parse_known_qr(qr_data: str) -> Payload:
-    """`parse_qr` for a payer without a key: only codes of test merchants, and each only so often.
+    """`parse_qr` for a payer without an API key: only codes of test merchants, up to the limit.
 
-    The bank knows them by the check characters in reference 1. Raises InvalidQrData.
+    The check characters in reference 1 show that the service made the code. Raises InvalidQrData.
     """
     payload = parse_qr(qr_data)
     biller_id, reference1 = payload.biller_id or "", payload.reference1 or ""
     if not references.is_checked(biller_id, reference1, settings.SANDBOX_BANK_SECRET):
         raise InvalidQrData("This bank only pays codes of test merchants.", param="qr_data")
-    paid = SandboxPayment.objects.filter(biller_id=biller_id, reference1=reference1)
-    if paid.count() >= MAX_PAYMENTS_WITHOUT_KEY:
-        message = (
-            f"This code was paid {MAX_PAYMENTS_WITHOUT_KEY} times. To pay it more often, use a test key."
-        )
-        raise InvalidQrData(message, param="qr_data")
+    _check_limit(biller_id, reference1, 1)
     return payload
 
 
@@ -77,7 +73,7 @@ def plan(
     paid_at: datetime | None = None,
     report_at: datetime | None = None,
 ) -> PaymentPlan:
-    """Judge an order to pay; nothing is stored.
+    """Check an order to pay. Stores nothing.
 
     Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt.
     """
@@ -86,24 +82,59 @@ def plan(
     if report_at and abs(report_at - now) > YEAR:
         raise InvalidReportAt(param="report_at")
     payload, scenario_ = parse_qr(qr_data), scenarios.find(scenario)
-    data = _transfer(
-        payload,
+    transfer = SimulatedTransfer(
+        biller_id=payload.biller_id or "",
+        reference1=payload.reference1 or "",
+        reference2=payload.reference2 or "",
+        reference3=payload.reference3 or "",
+        amount=payload.amount or 0,
         paid_at=paid_at or now + scenario_.pays_after,
         report_at=report_at or now + scenario_.reports_after,
     )
-    return PaymentPlan(qr_data, scenario, tuple(scenario_.apply(data)))
+    return PaymentPlan(qr_data, scenario, tuple(scenario_.apply(transfer)))
 
 
+@transaction.atomic
 def execute(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
-    """Store the payments of the order, what the books say and when it is told; returns the first payment."""
-    payments = [(_payment(order, transfer, now), transfer) for transfer in order.transfers]
-    entries = [(_entries(payment, transfer), transfer) for payment, transfer in payments]
-    callbacks = [callback for booked, transfer in entries for callback in _callbacks(booked, transfer, now)]
-    with transaction.atomic():
-        SandboxPayment.objects.bulk_create([payment for payment, _ in payments])
-        SandboxEntry.objects.bulk_create([entry for booked, _ in entries for entry in booked])
-        SandboxCallback.objects.bulk_create(callbacks)
-    return payments[0][0]
+    """Store the payments of the order with their entries and callbacks. Returns the first payment."""
+    payments = [_payment(order, transfer, now) for transfer in order.transfers]
+    entries, callbacks = [], []
+    for payment, transfer in zip(payments, order.transfers, strict=True):
+        for number, type_ in enumerate(transfer.entries):
+            delay = number * ENTRY_INTERVAL
+            entry = SandboxEntry(
+                payment=payment,
+                type=type_,
+                occurred_at=transfer.paid_at + delay,
+                booked_at=transfer.booked_at + delay,
+            )
+            entries.append(entry)
+            callbacks += [
+                SandboxCallback(
+                    payment=payment,
+                    body=orjson.dumps(entry_object(entry)).decode(),
+                    due_at=transfer.report_at + delay + repetition * CALLBACK_INTERVAL,
+                    created_at=now,
+                )
+                for repetition in range(transfer.callback_count)
+            ]
+    SandboxPayment.objects.bulk_create(payments)
+    SandboxEntry.objects.bulk_create(entries)
+    SandboxCallback.objects.bulk_create(callbacks)
+    return payments[0]
+
+
+@transaction.atomic
+def execute_without_key(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
+    """`execute` for a payer without an API key. Raises InvalidQrData beyond MAX_PAYMENTS_WITHOUT_KEY.
+
+    Concurrent orders of one code wait for each other, so that each counts the payments of the others.
+    """
+    code = order.transfers[0].biller_id, order.transfers[0].reference1
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_CODE, code)
+    _check_limit(*code, len(order.transfers))
+    return execute(order, now=now)
 
 
 def paid_together(payment: SandboxPayment) -> list[SandboxPayment]:
@@ -112,16 +143,33 @@ def paid_together(payment: SandboxPayment) -> list[SandboxPayment]:
     return list(same.filter(created_at=payment.created_at).exclude(pk=payment.pk))
 
 
-def _transfer(payload: Payload, *, paid_at: datetime, report_at: datetime) -> SimulatedTransfer:
-    return SimulatedTransfer(
-        biller_id=payload.biller_id or "",
-        reference1=payload.reference1 or "",
-        reference2=payload.reference2 or "",
-        reference3=payload.reference3 or "",
-        amount=payload.amount or 0,
-        paid_at=paid_at,
-        report_at=report_at,
-    )
+def entry_object(entry: SandboxEntry) -> dict[str, str]:
+    """An entry as callbacks and answers to inquiries show it."""
+    payment = entry.payment
+    return {
+        "transaction_id": payment.id,
+        "type": entry.type,
+        "biller_id": payment.biller_id,
+        "reference1": payment.reference1,
+        "reference2": payment.reference2,
+        "reference3": payment.reference3,
+        "amount": money.baht(payment.amount),
+        "currency": money.CURRENCY,
+        "paid_at": entry.occurred_at.astimezone(clock.BANGKOK).isoformat(timespec="milliseconds"),
+        "payer_name": payment.payer_name,
+        "payer_bank_code": payment.payer_bank_code,
+        "payer_account": payment.payer_account,
+        "slip_reference": "" if entry.type == SandboxEntryType.DECLINE else payment.slip_reference,
+    }
+
+
+def _check_limit(biller_id: str, reference1: str, added: int) -> None:
+    paid = SandboxPayment.objects.filter(biller_id=biller_id, reference1=reference1).count()
+    if paid + added > MAX_PAYMENTS_WITHOUT_KEY:
+        message = (
+            f"A code can be paid {MAX_PAYMENTS_WITHOUT_KEY} times here. To pay it more often, use a test key."
+        )
+        raise InvalidQrData(message, param="qr_data")
 
 
 def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> SandboxPayment:
@@ -138,39 +186,8 @@ def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> 
         payer_name=name,
         payer_bank_code=bank_code,
         payer_account=account,
-        slip_reference=_slip_reference(transfer.paid_at),
+        # As Thai banks make it, in 25 characters: the day in Bangkok, then a unique text.
+        slip_reference=f"{transfer.paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}",
         paid_at=transfer.paid_at,
         created_at=now,
     )
-
-
-def _slip_reference(paid_at: datetime) -> str:
-    """As the banks make it: the day in Bangkok, then whatever is unique; 25 characters."""
-    return f"{paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}"
-
-
-def _entries(payment: SandboxPayment, transfer: SimulatedTransfer) -> list[SandboxEntry]:
-    return [
-        SandboxEntry(
-            payment=payment,
-            type=kind,
-            occurred_at=transfer.paid_at + number * ENTRY_INTERVAL,
-            booked_at=transfer.booked_at + number * ENTRY_INTERVAL,
-        )
-        for number, kind in enumerate(transfer.entries)
-    ]
-
-
-def _callbacks(
-    entries: list[SandboxEntry], transfer: SimulatedTransfer, now: datetime
-) -> list[SandboxCallback]:
-    return [
-        SandboxCallback(
-            payment=entry.payment,
-            body=shapes.notification_body(entry),
-            due_at=transfer.report_at + number * ENTRY_INTERVAL + repetition * CALLBACK_INTERVAL,
-            created_at=now,
-        )
-        for number, entry in enumerate(entries)
-        for repetition in range(transfer.callback_count)
-    ]

@@ -1,8 +1,8 @@
-"""What came to a biller and what went back on one day, as banks send it in a file.
+"""Statement files of the sandbox bank: the credits and reversals of a biller on one day.
 
-Source: the Bank of Thailand's cross-bank bill payment file: lines of 256 characters in TIS-620 ended by CRLF,
-a header, the details, the totals. Text stands left, numbers right with leading zeros, amounts in satang. Many
-banks name CP874 for it, which adds signs that are not used here.
+Source: the Bank of Thailand's cross-bank bill payment file. It has a header, details and totals in lines of
+256 characters in TIS-620, ended by CRLF. Texts are left-aligned, numbers right-aligned with leading zeros,
+amounts in satang. Many banks use CP874, which adds characters that are not used here.
 """
 
 import csv
@@ -16,7 +16,7 @@ from core.clock import BANGKOK
 from core.csv_cells import escape_cell
 from sandbox.models import SandboxEntry, SandboxEntryType
 
-BANK_CODE = "998"  # of no bank in Thailand
+BANK_CODE = "998"  # no bank in Thailand has it
 WIDTH, ENCODING = 256, "tis-620"
 SERVICE, BRANCH, TELLER, CODE, CHEQUE = "SANDBOX ", "0000", "0000", "TRF", "0000000"
 COLUMNS = (
@@ -35,7 +35,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class StatementFormat:
-    """One way to write the statement of a biller's day."""
+    """`write` makes the file of a biller id, a day and entries, line by line."""
 
     content_type: str
     extension: str
@@ -43,7 +43,6 @@ class StatementFormat:
 
 
 def write_bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
-    """The file, line by line."""
     amounts, counts, number = Counter[str](), Counter[str](), 1
     yield _line(_start("H", number, biller_id) + f"{biller_id:<40}{_day(day)}{SERVICE}")
     for entry in entries:
@@ -59,7 +58,7 @@ def write_bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Ite
 
 
 def write_csv(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
-    """The same as CSV in UTF-8: one row for each entry under a row of names."""
+    """CSV in UTF-8 with a header row."""
     writer = csv.writer(_LineEcho())
     yield writer.writerow(COLUMNS)
     for entry in entries:
@@ -73,7 +72,7 @@ FORMATS = {
 
 
 class _LineEcho:
-    """What a csv writer writes to: hands each line back to who asked for it."""
+    """A file for csv.writer whose `write` returns the line."""
 
     def write(self, line: str) -> bytes:
         return line.encode()

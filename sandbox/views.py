@@ -1,4 +1,4 @@
-"""The sandbox bank's doors: the API for merchants' tests, and a page that plays the customer's bank app."""
+"""The sandbox bank for merchants: an API to pay codes, and pages that simulate the customer's banking app."""
 
 import re
 from datetime import datetime, timedelta
@@ -8,6 +8,8 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
+from qrcode.constants import ERROR_CORRECT_M
+from qrcode.main import QRCode
 from rest_framework.request import Request
 
 from core import addresses, clock, ids, money, rate_limits
@@ -15,12 +17,13 @@ from core.api import read_body
 from core.errors import Invalid
 from core.http import ApiResponse
 from core.rate_limits import RateLimit
+from core.slips import Slip, slip_payload
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.errors import RateLimitExceeded
 from merchants.models import Mode
-from sandbox import cards, scenarios, services, shapes, slips
+from sandbox import cards, scenarios, services
 from sandbox import openapi as docs
 from sandbox.errors import InvalidPaidAt, InvalidReportAt, InvalidScenario, TestModeOnly
 from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
@@ -30,10 +33,11 @@ from sandbox.serializers import SandboxPaymentRequest
 REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
 TIME_ERRORS = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
-# How often one address may pay on the page, which asks for no key: a person does not pay faster.
+# The rate limit of one network on the page, which needs no API key.
 PAGE_RATE = RateLimit(per_second=0.2, burst=20)
-# A page that waits for a call asks again; for one that is due tomorrow it does not.
+# The payment page refreshes itself while a callback is due within this time.
 REFRESH_WITHIN = timedelta(minutes=1)
+QUIET_ZONE = 4  # modules around the mini-QR
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -41,7 +45,7 @@ PAGE_POLICY = (
 
 
 class SandboxPaymentViewSet(MerchantViewSet):
-    """Pay a QR code at the sandbox bank, well or badly."""
+    """Pay a QR code at the sandbox bank with a scenario."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         check_enabled()
@@ -53,11 +57,17 @@ class SandboxPaymentViewSet(MerchantViewSet):
         check_test_key(request)
         now = clock.now()
         order = services.plan(**read_body(REQUEST, request), now=now)
-        return lambda: ApiResponse.of(shapes.payment_object(services.execute(order, now=now)))
+
+        def pay() -> ApiResponse:
+            payment = services.execute(order, now=now)
+            fields = {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
+            return ApiResponse.of(fields)
+
+        return pay
 
 
 class BankPage(View):
-    """Paste a code, see what a bank app shows of it, and choose what happens. Open to anybody."""
+    """A page of the simulated banking app. It needs no login and no API key."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         check_enabled()
@@ -85,13 +95,14 @@ class BankHomePage(BankPage):
                 "report_at": _offset_time(request, "report_in", now),
             }
             order = services.plan(qr_data=qr_data, scenario=scenario, now=now, **times)
+            payment = services.execute_without_key(order, now=now)
         except (Invalid, RateLimitExceeded) as error:
             return _bank(request, qr_data, error)
-        return redirect("sandbox-bank-payment", services.execute(order, now=now).id)
+        return redirect("sandbox-bank-payment", payment.id)
 
 
 class BankPaymentPage(BankPage):
-    """What became of a payment, its slip, and the calls that tell the service."""
+    """A payment with its slip and callbacks."""
 
     def get(self, request: HttpRequest, payment_id: str) -> HttpResponse:
         if not ids.looks_right(payment_id, "sbp_"):
@@ -109,14 +120,14 @@ class BankPaymentPage(BankPage):
             ),
             "is_declined": is_declined,
             "is_reversed": SandboxEntryType.REVERSAL in entries,
-            "slip": None if is_declined else slips.mini_qr(payment),
+            "slip": None if is_declined else _mini_qr(payment),
             "others": services.paid_together(payment),
         }
         return render(request, "sandbox/payment.html", context)
 
 
 def check_enabled() -> None:
-    """Raises Http404 where this deployment has no sandbox bank."""
+    """Raises Http404 if this deployment has no sandbox bank."""
     if not settings.SANDBOX_BANK_SECRET:
         raise Http404
 
@@ -128,7 +139,7 @@ def check_test_key(request: Request) -> None:
 
 
 def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | None:
-    """The instant so many minutes from now; None where the page left it to the scenario."""
+    """The instant that many minutes from now, or None if the field is empty."""
     text = request.POST.get(name, "").strip()
     if text and not MINUTES.fullmatch(text):
         raise TIME_ERRORS[name]("Give whole minutes from now, within a year.")
@@ -136,12 +147,22 @@ def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | N
 
 
 def _check_rate(request: HttpRequest) -> None:
-    """Raises RateLimitExceeded. Without Redis the limit of each code remains."""
+    """Raises RateLimitExceeded. Without Redis only the limit of each code applies."""
     network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
     limit = rate_limits.consume(f"sandbox-page:{network}", PAGE_RATE)
     if limit is not None and not limit.allowed:
         message = f"Too many payments from this address. Try again in {limit.retry_after} s."
         raise RateLimitExceeded(message, retry_after=limit.retry_after)
+
+
+def _mini_qr(payment: SandboxPayment) -> dict[str, Any]:
+    """The mini-QR on the slip. size: modules on a side. path: the dark modules as an SVG path."""
+    payload = slip_payload(Slip(payment.payer_bank_code, payment.slip_reference))
+    symbol = QRCode(error_correction=ERROR_CORRECT_M, border=QUIET_ZONE)
+    symbol.add_data(payload)
+    rows: list[list[bool]] = symbol.get_matrix()
+    dark = (f"M{x} {y}h1v1h-1z" for y, row in enumerate(rows) for x, is_dark in enumerate(row) if is_dark)
+    return {"payload": payload, "size": len(rows), "path": "".join(dark)}
 
 
 def _bank(
@@ -173,11 +194,12 @@ class CardAuthorizationPage(BankPage):
         if charge is None:
             raise Http404
         now = clock.now()
-        context = {"charge": charge, "waits": charge.is_authorizable_at(now), "status": charge.status_at(now)}
+        is_open = charge.is_authorizable_at(now)
+        context = {"charge": charge, "is_authorizable": is_open, "status": charge.status_at(now)}
         return render(request, "sandbox/card.html", context)
 
     def post(self, request: HttpRequest, charge_id: str) -> HttpResponse:
-        """Then the browser goes back to the service, which has to ask what became of it."""
+        """Store the decision, and send the browser back to the service, which then inquires the charge."""
         is_authorized = "refuse" not in request.POST
         charge = cards.authorize(_valid_charge_id(charge_id), is_authorized=is_authorized, now=clock.now())
         if charge is None:

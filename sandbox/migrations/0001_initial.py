@@ -20,9 +20,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "reference",
-                    models.CharField(
-                        help_text="The service's own id of the order.", max_length=64, unique=True
-                    ),
+                    models.CharField(help_text="The service's id of the order.", max_length=64, unique=True),
                 ),
                 (
                     "type",
@@ -35,7 +33,7 @@ class Migration(migrations.Migration):
                 (
                     "reason",
                     models.CharField(
-                        blank=True, default="", help_text="Why it fails or comes back.", max_length=30
+                        blank=True, default="", help_text="Why it fails or is returned.", max_length=30
                     ),
                 ),
                 ("completes_at", models.DateTimeField()),
@@ -55,7 +53,7 @@ class Migration(migrations.Migration):
                 (
                     "order_id",
                     models.CharField(
-                        help_text="The service's, which charges once.", max_length=31, unique=True
+                        help_text="The service's id. One order is charged once.", max_length=31, unique=True
                     ),
                 ),
                 ("amount", models.BigIntegerField(help_text="Satang.")),
@@ -63,14 +61,16 @@ class Migration(migrations.Migration):
                 ("last4", models.CharField(max_length=4)),
                 (
                     "failure_code",
-                    models.CharField(blank=True, default="", help_text="Empty: it succeeded.", max_length=30),
+                    models.CharField(
+                        blank=True, default="", help_text="Empty if it succeeded.", max_length=30
+                    ),
                 ),
                 (
                     "authorization",
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("", "not asked for"),
+                            ("", "not required"),
                             ("pending", "Pending"),
                             ("authorized", "Authorized"),
                             ("refused", "Refused"),
@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
                         help_text="Where the payer's browser goes after 3-D Secure.",
                     ),
                 ),
-                ("refunded", models.BigIntegerField(default=0, help_text="Satang that went back.")),
+                ("refunded", models.BigIntegerField(default=0, help_text="Refunded satang.")),
                 ("created_at", models.DateTimeField()),
             ],
             options={
@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
                 (
                     "order_id",
                     models.CharField(
-                        help_text="The service's, which refunds once.", max_length=31, unique=True
+                        help_text="The service's id. One order is refunded once.", max_length=31, unique=True
                     ),
                 ),
                 ("amount", models.BigIntegerField(help_text="Satang.")),
@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
                 ("payer_account", models.CharField(max_length=15)),
                 (
                     "slip_reference",
-                    models.CharField(help_text="What the payer's slip calls it.", max_length=25),
+                    models.CharField(help_text="The id of the transfer on the payer's slip.", max_length=25),
                 ),
                 ("paid_at", models.DateTimeField()),
                 ("created_at", models.DateTimeField()),
@@ -181,8 +181,11 @@ class Migration(migrations.Migration):
                         max_length=8,
                     ),
                 ),
-                ("occurred_at", models.DateTimeField(help_text="The bank's time of it.")),
-                ("booked_at", models.DateTimeField(help_text="From when on the books show it.")),
+                ("occurred_at", models.DateTimeField(help_text="The bank's time.")),
+                (
+                    "booked_at",
+                    models.DateTimeField(help_text="Inquiries and statements show it from this time on."),
+                ),
                 (
                     "payment",
                     models.ForeignKey(
@@ -228,7 +231,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "due_at",
-                    models.DateTimeField(help_text="Next sending; while one runs, the end of its lease."),
+                    models.DateTimeField(
+                        help_text="The next attempt; during an attempt, the end of its lease."
+                    ),
                 ),
                 ("attempts", models.IntegerField(default=0)),
                 ("last_status", models.SmallIntegerField(null=True)),

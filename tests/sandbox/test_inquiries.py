@@ -9,7 +9,7 @@ import pytest
 import time_machine
 
 from core import clock
-from sandbox import entries, services
+from sandbox import models, services
 from sandbox.models import SandboxCallback, SandboxPayment
 from tests.conftest import new_client
 from tests.sandbox.conftest import payload
@@ -149,10 +149,10 @@ def test_inquiry_window_is_inclusive(since: str, until: str, number: int) -> Non
 
 @pytest.mark.slow
 def test_inquiry_returns_oldest_hundred() -> None:
-    for number in range(entries.MAX_ENTRIES + 1):
+    for number in range(models.MAX_ENTRIES + 1):
         pay(paid_at=NOW - timedelta(minutes=number))
     shown = found()
-    assert len(shown) == entries.MAX_ENTRIES
+    assert len(shown) == models.MAX_ENTRIES
     assert shown[0]["paid_at"] < shown[-1]["paid_at"] < "2026-11-21T10:00"
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from core import clock, references
 from core.slips import Slip, parse_slip
-from sandbox import slips
+from sandbox import views
 from sandbox.models import CallbackState, SandboxCallback, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import payload
@@ -156,7 +156,7 @@ def test_paid_payment_has_scannable_slip(client: Client, qr_data: str) -> None:
 def scanned(path: str) -> str:
     """What a scanner reads off the dark modules, each drawn eight pixels wide."""
     dark = [(int(x), int(y)) for x, y in re.findall(r"M(\d+) (\d+)h1v1h-1z", path)]
-    width = 8 * (max(x for x, _ in dark) + 1 + slips.QUIET_ZONE)
+    width = 8 * (max(x for x, _ in dark) + 1 + views.QUIET_ZONE)
     image = Image.new("L", (width, width), 255)
     for x, y in dark:
         image.paste(0, (8 * x, 8 * y, 8 * x + 8, 8 * y + 8))
@@ -176,7 +176,7 @@ def test_a_reversal_shows_once_it_happened(client: Client, qr_data: str) -> None
         url = client.post(URL, {"qr_data": qr_data, "scenario": "reversed"})["Location"]
         assert "Paid at the bank" in client.get(url).content.decode()
         time_travel.shift(timedelta(seconds=3))
-        assert "Paid, and taken back" in client.get(url).content.decode()
+        assert "Paid, then reversed" in client.get(url).content.decode()
 
 
 def test_duplicate_payment_page_links_other_payment(client: Client, qr_data: str) -> None:
@@ -191,7 +191,7 @@ def test_duplicate_payment_page_links_other_payment(client: Client, qr_data: str
 
 def test_payment_without_callback_says_so(client: Client, qr_data: str) -> None:
     page = client.get(client.post(URL, {"qr_data": qr_data, "scenario": "callback_lost"})["Location"])
-    assert "The bank tells nothing" in page.content.decode()
+    assert "The bank reports nothing" in page.content.decode()
 
 
 @pytest.mark.parametrize("payment_id", ["sbp_" + "0" * 27, "x", "%00"])

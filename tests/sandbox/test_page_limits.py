@@ -6,11 +6,13 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from core import references
+from core import clock, references
 from core.rate_limits import RateLimit
 from reconciliation.models import ReconciliationException
 from sandbox import callbacks, services, views
+from sandbox.errors import InvalidQrData
 from sandbox.models import SandboxPayment
+from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.sandbox.conftest import payload
 
@@ -75,6 +77,34 @@ def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
     assert [pay(client, qr_data) for _ in range(limit + 2)] == [302] * limit + [400] * 2
     assert SandboxPayment.objects.count() == limit
     assert pay(client, known()) == 302
+
+
+@pytest.mark.usefixtures("no_limit")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["paid", "twice"])
+def test_concurrent_payments_on_the_page_do_not_exceed_the_limit_of_a_code(scenario: str) -> None:
+    qr_data, limit = known(), services.MAX_PAYMENTS_WITHOUT_KEY
+
+    def pay_twice() -> list[int]:
+        client = new_client()
+        fields = {"qr_data": qr_data, "scenario": scenario}
+        return [int(client.post(URL, fields).status_code) for _ in range(2)]
+
+    statuses = [status for each in run_concurrently(*[pay_twice] * limit) for status in each]
+    assert SandboxPayment.objects.count() == limit
+    paid = limit // 2 if scenario == "twice" else limit
+    assert (statuses.count(302), statuses.count(400)) == (paid, 2 * limit - paid)
+
+
+def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) -> None:
+    qr_data, now = known(), clock.now()
+    for _ in range(services.MAX_PAYMENTS_WITHOUT_KEY - 1):
+        services.execute(services.plan(qr_data=qr_data, scenario="paid", now=now), now=now)
+    with pytest.raises(InvalidQrData, match="10 times"):
+        services.execute_without_key(services.plan(qr_data=qr_data, scenario="twice", now=now), now=now)
+    services.execute_without_key(services.plan(qr_data=qr_data, scenario="paid", now=now), now=now)
+    assert SandboxPayment.objects.count() == services.MAX_PAYMENTS_WITHOUT_KEY
 
 
 def test_page_limits_payments_by_address(client: Client) -> None:

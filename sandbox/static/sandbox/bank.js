@@ -3,18 +3,18 @@
 
 if ("BarcodeDetector" in window) {
   const image = document.getElementById("image");
-  const unseen = document.getElementById("unseen");
+  const notFound = document.getElementById("not-found");
   document.getElementById("picture").hidden = false;
 
   image.addEventListener("change", async () => {
-    unseen.hidden = true;
+    notFound.hidden = true;
     try {
       const detector = new BarcodeDetector({ formats: ["qr_code"] });
       const [code] = await detector.detect(await createImageBitmap(image.files[0]));
       document.getElementById("qr_data").value = code.rawValue;
       document.getElementById("lookup").requestSubmit();
     } catch {
-      unseen.hidden = false;
+      notFound.hidden = false;
     }
   });
 }
