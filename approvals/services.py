@@ -35,10 +35,7 @@ class OwnRequest(NotDecidable):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMoney:
-    """Money that is about to leave, before any bank knows. amount: satang. note: what the requester wrote.
-
-    requested_by: an actor as core.request_context has it; if empty, whoever causes what happens now.
-    """
+    """Money that is about to leave, before any bank knows. amount: satang. note: what the requester wrote."""
 
     kind: ApprovalKind
     subject_id: str
@@ -48,7 +45,6 @@ class OutgoingMoney:
     account: str = field(default="", repr=False)
     account_name: str = ""
     note: str = ""
-    requested_by: str = ""
 
 
 class ApprovalHandler(Protocol):
@@ -97,7 +93,7 @@ def request(item: OutgoingMoney, *, now: datetime) -> Approval:
         account_name=item.account_name,
         status=ApprovalStatus.WAITING if reason else ApprovalStatus.WITHIN_LIMITS,
         reason=reason,
-        requested_by=item.requested_by or cause.actor,
+        requested_by=cause.actor,
         request_id=cause.request_id,
         requested_at=now,
         note=item.note,

@@ -30,6 +30,11 @@ def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
     _current.set(RequestContext(actor, request_id, address))
 
 
+def display_name(actor: str) -> str:
+    """The user name of a member of staff; other actors as they are."""
+    return actor.removeprefix("staff:")
+
+
 def set_actor(actor: str) -> None:
     """Who it is has been proven now."""
     _current.set(replace(_current.get(), actor=actor))

@@ -202,10 +202,7 @@ class OutgoingTransferAdmin(TransferAdmin):
     def _complete(self, request: HttpRequest, queryset: QuerySet[Transfer], result: TransferResult) -> None:
         for transfer in queryset:
             try:
-                actor = request.user.get_username()
-                is_over = order_completion.complete_by_staff(
-                    transfer.id, result, actor=actor, now=clock.now()
-                )
+                is_over = order_completion.complete_by_staff(transfer.id, result, now=clock.now())
             except transfers.NotOverdue:
                 messages.warning(request, f"{transfer.id} is completed or not overdue: nothing changed.")
             else:

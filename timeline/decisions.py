@@ -107,7 +107,7 @@ def _resolution_entry(action: Any) -> TimelineEntry:
         action.created_at,
         TimelineEntryType.POLICY_ACCEPTED if is_policy else public_type("staff", action.type),
         RESOLUTION_TEXT[ResolutionType(action.type)],
-        action.actor if is_policy else f"staff:{action.actor}",
+        action.actor,
         action.request_id,
         details,
         internal={"why": action.note, "payment_id": action.payment_id or ""},
@@ -162,7 +162,7 @@ def _slip_entry(check: SlipCheck, *, is_ours: bool) -> TimelineEntry:
         check.checked_at,
         TimelineEntryType.SLIP_CHECKED,
         summary,
-        f"staff:{check.actor}",
+        check.actor,
         check.request_id,
         {"receipt_id": check.movement_id} if is_ours else {},
         internal={

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery, Value
-from django.db.models.functions import Concat
+from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from core import money
 from payments.models import PaymentStatus
@@ -86,7 +85,7 @@ def returns_completed_manually(context: PaymentContext) -> EntrySource:
     rows = _returns(context, status=ReturnStatus.COMPLETED, is_manual=True)
     return _completed_returns(
         rows.annotate(
-            event_actor=Subquery(actions.values(staff=Concat(Value("staff:"), "actor"))[:1]),
+            event_actor=Subquery(actions.values("actor")[:1]),
             event_request_id=Subquery(actions.values("request_id")[:1]),
         )
     )

@@ -313,22 +313,22 @@ def lock_overdue(order_id: str, *, now: datetime) -> Transfer:
 
 @transaction.atomic
 def complete_manually(
-    order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime, actor: str = ""
+    order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime
 ) -> None:
     """Complete an overdue transfer as `NEVER_ARRIVED` or `ARRIVED`, as its bank told staff.
 
     Raises NotOverdue, also when staff click twice.
     """
     handler.lock(order_id)
-    transfer, actor = lock_overdue(order_id, now=now), actor or request_context.current().actor
+    transfer, actor = lock_overdue(order_id, now=now), request_context.current().actor
     _apply(transfer, result.status, result, handler, now=now, completed_by=actor)
     log.warning("%s completed transfer %s by hand: %s", actor, order_id, result.status)
 
 
 @transaction.atomic
-def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime, actor: str = "") -> None:
+def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime) -> None:
     """Book a succeeded transfer as returned, because its bank told staff so. Raises NotSucceeded."""
-    transfer, actor = _lock(order_id, handler), actor or request_context.current().actor
+    transfer, actor = _lock(order_id, handler), request_context.current().actor
     if transfer.state != TransferState.SUCCEEDED:
         raise NotSucceeded(order_id)
     _apply(transfer, "returned", TransferResult("returned"), handler, now=now)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core import ids, money, vault
+from core import ids, money, request_context, vault
 from payments.models import Payment
 from reconciliation.exceptions import resolutions, returns
 from reconciliation.exceptions.detail_page import bank_label
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation
 from reconciliation.models import (
@@ -26,15 +27,13 @@ def accept(summary: ExceptionSummary, values: FormValues) -> str:
 
 
 def attach(summary: ExceptionSummary, values: FormValues) -> str:
-    payment_id, payment = values.get("payment"), None
+    payment_id, payment = values.get("payment_id"), None
     if ids.looks_right(payment_id, "pay_"):
         payment = Payment.objects.filter(pk=payment_id).select_related("merchant").first()
     if payment is None:
-        raise resolutions.ActionNotAllowed("There is no payment with this id.")
+        raise ActionNotAllowed("There is no payment with this id.")
     if payment.status not in resolutions.PAYABLE:
-        raise resolutions.ActionNotAllowed(
-            f"Payment {payment.id} is {payment.status}: it is not waiting for money."
-        )
+        raise ActionNotAllowed(f"Payment {payment.id} is {payment.status}: it is not waiting for money.")
     return _success(transaction_of(summary), payment)
 
 
@@ -120,11 +119,11 @@ def reopen(summary: ExceptionSummary, values: FormValues) -> str:
 
 def confirm(summary: ExceptionSummary, values: FormValues) -> str:
     movement = transaction_of(summary)
+    uploader = request_context.display_name(confirmation.uploader_of(movement))
     return (
         f"You have seen {money.display(movement.amount)} on the account at {movement.bank} yourself, in its "
-        "online banking or by asking the bank. The statement that reports it was uploaded by "
-        f"{confirmation.uploader_of(movement)}. After this, the money can be withdrawn, refunded and sent "
-        "back."
+        f"online banking or by asking the bank. {uploader} uploaded the statement that reports it. After "
+        "this, the money can be withdrawn, refunded and sent back."
     )
 
 

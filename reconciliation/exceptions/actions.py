@@ -1,233 +1,120 @@
-"""What staff can do about an exception: what they are told will happen, and the service that does it."""
+"""The actions that staff can take on an exception: each is a button, a form, a description and a service."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Model
+from django.http import HttpRequest
 
-from reconciliation.exceptions import (
-    action_descriptions,
-    card_contradictions,
-    order_completion,
-    resolution_records,
-    resolutions,
-    returns,
-)
+from reconciliation.exceptions import action_descriptions as descriptions
+from reconciliation.exceptions import contradictions, resolution_records, resolutions, returns
 from reconciliation.exceptions.action_descriptions import FormValues
 from reconciliation.exceptions.forms import AccountForm, AttachForm, ManualReturnForm, NoteForm
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
-from reconciliation.models import (
-    BankNotification,
-    BankTransaction,
-    NotificationResult,
-    Resolution,
-    ResolutionType,
-)
+from reconciliation.matching import confirmation
+from reconciliation.models import BankNotification, BankTransaction, ResolutionType
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
 RESOLVE, CONFIRM = "reconciliation.resolve_exception", "reconciliation.confirm_banktransaction"
+VIEW_PERMISSIONS = ("reconciliation.view_banktransaction", RESOLVE, CONFIRM)
+DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One button. done: said afterwards. says: what will happen, by what is filled in. do: the service.
+    """A button on the page of an exception.
 
-    permission: of staff who may use it.
+    describe: says what will happen, before staff confirm it.
+    execute: the service; its keywords are the fields of the form, and `now`.
+    subjects: the models of exceptions that have this action.
     """
 
     slug: str
     label: str
     success_message: str
     resolution_type: ResolutionType
-    form: type[NoteForm]
     describe: Callable[[ExceptionSummary, FormValues], str]
     execute: Callable[..., object]
+    form: type[NoteForm] = NoteForm
+    subjects: tuple[type[Model], ...] = (BankTransaction,)
     needs_second_step: bool = False
     permission: str = RESOLVE
 
 
-def _attach(subject_id: str, values: FormValues, actor: str, now: datetime) -> object:
-    return resolutions.attach(
-        subject_id, payment_id=values["payment"], actor=actor, note=values["note"], now=now
-    )
+def _send_to(
+    movement_id: str, *, bank_code: str, bank_account: str, account_name: str, note: str, now: datetime
+) -> object:
+    destination = returns.ReturnDestination(bank_code, bank_account, account_name)
+    return resolutions.send_back(movement_id, destination=destination, note=note, now=now)
 
 
-def _send_back(subject_id: str, values: FormValues, actor: str, now: datetime) -> object:
-    return resolutions.send_back(subject_id, actor=actor, note=values["note"], now=now)
-
-
-def _send_to(subject_id: str, values: FormValues, actor: str, now: datetime) -> object:
-    destination = resolutions.ReturnDestination(
-        values["bank_code"], values["bank_account"], values["account_name"]
-    )
-    return resolutions.send_back(
-        subject_id, destination=destination, actor=actor, note=values["note"], now=now
-    )
-
-
-def _record_manual_return(subject_id: str, values: FormValues, actor: str, now: datetime) -> object:
-    reference = values["bank_reference"]
-    return resolutions.record_manual_return(
-        subject_id, bank_reference=reference, actor=actor, note=values["note"], now=now
-    )
-
-
-def _with_note(function: Callable[..., object]) -> Callable[..., object]:
-    """An act that needs nothing but a reason."""
-
-    def execute(subject_id: str, values: FormValues, actor: str, now: datetime) -> object:
-        return function(subject_id, actor=actor, note=values["note"], now=now)
-
-    return execute
-
-
+_T = ResolutionType
 ACTIONS = [
+    Action("accept", "Accept", "Accepted", _T.ACCEPTED, descriptions.accept, resolutions.accept),
     Action(
-        "accept",
-        "Accept",
-        "Accepted",
-        ResolutionType.ACCEPTED,
-        NoteForm,
-        action_descriptions.accept,
-        _with_note(resolutions.accept),
+        "attach", "Attach to this payment", "Attached", _T.ATTACHED,
+        descriptions.attach, resolutions.attach, AttachForm,
     ),
     Action(
-        "attach",
-        "Attach to this payment",
-        "Attached",
-        ResolutionType.ATTACHED,
-        AttachForm,
-        action_descriptions.attach,
-        _attach,
+        "send-back", "Send back", "On its way back", _T.SENT_BACK,
+        descriptions.send_back, resolutions.send_back,
     ),
     Action(
-        "send-back",
-        "Send back",
-        "On its way back",
-        ResolutionType.SENT_BACK,
-        NoteForm,
-        action_descriptions.send_back,
-        _send_back,
+        "send-to", "Send to another account", "On its way", _T.SENT_BACK,
+        descriptions.send_to, _send_to, AccountForm, needs_second_step=True,
     ),
     Action(
-        "send-to",
-        "Send to another account",
-        "On its way",
-        ResolutionType.SENT_BACK,
-        AccountForm,
-        action_descriptions.send_to,
-        _send_to,
-        True,
+        "manual-return", "Record a manual return", "Recorded", _T.SENT_BACK_BY_HAND,
+        descriptions.manual_return, resolutions.record_manual_return, ManualReturnForm,
+    ),
+    Action("merge", "Merge as duplicate", "Merged", _T.MERGED, descriptions.merge, resolutions.merge),
+    Action(
+        "dismiss", "Dismiss", "Dismissed", _T.DISMISSED,
+        descriptions.dismiss, resolutions.dismiss, subjects=DISMISSIBLE_SUBJECTS,
     ),
     Action(
-        "manual-return",
-        "Record a manual return",
-        "Recorded",
-        ResolutionType.SENT_BACK_BY_HAND,
-        ManualReturnForm,
-        action_descriptions.manual_return,
-        _record_manual_return,
+        "write-off", "Write off", "Written off", _T.WRITTEN_OFF,
+        descriptions.write_off, resolutions.write_off,
     ),
     Action(
-        "merge",
-        "Merge as duplicate",
-        "Merged",
-        ResolutionType.MERGED,
-        NoteForm,
-        action_descriptions.merge,
-        _with_note(resolutions.merge),
+        "credit", "Credit the merchant", "Credited", _T.KEPT,
+        descriptions.credit_returned_refund, resolutions.credit_returned_refund, subjects=(Refund,),
     ),
     Action(
-        "dismiss",
-        "Dismiss",
-        "Dismissed",
-        ResolutionType.DISMISSED,
-        NoteForm,
-        action_descriptions.dismiss,
-        _with_note(resolutions.dismiss),
+        "confirm", "Confirm this transaction", "Confirmed", _T.CONFIRMED,
+        descriptions.confirm, confirmation.confirm_manually, permission=CONFIRM,
     ),
     Action(
-        "write-off",
-        "Write off",
-        "Booked",
-        ResolutionType.WRITTEN_OFF,
-        NoteForm,
-        action_descriptions.write_off,
-        _with_note(resolutions.write_off),
+        "returned", "Mark as returned", "Marked as returned", _T.BOOKED_RETURNED,
+        descriptions.mark_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
     ),
     Action(
-        "credit",
-        "Credit the merchant",
-        "Given",
-        ResolutionType.KEPT,
-        NoteForm,
-        action_descriptions.credit_returned_refund,
-        _with_note(resolutions.credit_returned_refund),
+        "failed", "Mark as failed", "Marked as failed", _T.BOOKED_FAILED,
+        descriptions.mark_failed, contradictions.mark_failed, subjects=(TransferContradiction,),
     ),
     Action(
-        "confirm",
-        "Confirm this transaction",
-        "Confirmed",
-        ResolutionType.CONFIRMED,
-        NoteForm,
-        action_descriptions.confirm,
-        _with_note(resolutions.confirm),
-        permission=CONFIRM,
+        "reopen", "Reopen", "Reopened", _T.REOPENED,
+        descriptions.reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS,
     ),
-    Action(
-        "returned",
-        "Mark as returned",
-        "Booked",
-        ResolutionType.BOOKED_RETURNED,
-        NoteForm,
-        action_descriptions.mark_returned,
-        _with_note(order_completion.mark_returned),
-    ),
-    Action(
-        "failed",
-        "Mark as failed",
-        "Booked",
-        ResolutionType.BOOKED_FAILED,
-        NoteForm,
-        action_descriptions.mark_failed,
-        _with_note(card_contradictions.mark_failed),
-    ),
-    Action(
-        "reopen",
-        "Reopen",
-        "Opened",
-        ResolutionType.REOPENED,
-        NoteForm,
-        action_descriptions.reopen,
-        _with_note(resolutions.reopen),
-    ),
-]
+]  # fmt: skip
 ACTIONS_BY_SLUG = {action.slug: action for action in ACTIONS}
-# What is not named here is about money.
-SUBJECT_TYPES: dict[ResolutionType, tuple[type[Model], ...]] = {
-    ResolutionType.DISMISSED: (BankTransaction, BankNotification, TransferContradiction),
-    ResolutionType.REOPENED: (BankTransaction, BankNotification, TransferContradiction),
-    ResolutionType.BOOKED_RETURNED: (TransferContradiction,),
-    ResolutionType.BOOKED_FAILED: (TransferContradiction,),
-    ResolutionType.KEPT: (Refund,),
-}
+
+
+def may_view_exceptions(request: HttpRequest) -> bool:
+    """Whether this member of staff may see, resolve or confirm bank transactions."""
+    return any(request.user.has_perm(permission) for permission in VIEW_PERMISSIONS)
 
 
 def find(slug: str, summary: ExceptionSummary) -> Action | None:
-    """What can be done about such a subject, now or at another time."""
+    """The action that exceptions of this model have, even if it is not possible now."""
     action = ACTIONS_BY_SLUG.get(slug)
-    return (
-        action
-        if action
-        and isinstance(summary.subject, SUBJECT_TYPES.get(action.resolution_type, (BankTransaction,)))
-        else None
-    )
+    return action if action and isinstance(summary.subject, action.subjects) else None
 
 
 def available(summary: ExceptionSummary) -> list[Action]:
-    """What can be done now."""
+    """The actions that are possible now."""
     allowed = _allowed_types(summary.subject)
     return [
         action for action in ACTIONS if action.resolution_type in allowed and _bank_can_send(action, summary)
@@ -235,9 +122,9 @@ def available(summary: ExceptionSummary) -> list[Action]:
 
 
 def describe(summary: ExceptionSummary, action: Action, values: FormValues) -> str:
-    """What will happen, before it does. Raises acts.ActionNotAllowed."""
+    """What will happen if staff confirm the action. Raises ActionNotAllowed."""
     if action not in available(summary):
-        raise resolutions.ActionNotAllowed(f"“{action.label}” is not possible, or no longer possible.")
+        raise resolution_records.ActionNotAllowed(f"“{action.label}” is not possible, or no longer possible.")
     return action.describe(summary, values)
 
 
@@ -245,50 +132,28 @@ def _allowed_types(subject: Subject) -> frozenset[ResolutionType]:
     if isinstance(subject, BankTransaction):
         return resolutions.allowed_types(subject)
     latest = resolution_records.latest(subject.pk)
+    is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
     if isinstance(subject, TransferContradiction):
-        return _allowed_for_contradiction(subject, latest)
+        if latest is None or latest.type == ResolutionType.REOPENED:
+            return contradictions.allowed_types(subject)
+        return frozenset([ResolutionType.REOPENED] if is_dismissed else [])
     if isinstance(subject, BankNotification):
-        return _allowed_for_message(
-            subject, is_dismissed=latest is not None and latest.type == ResolutionType.DISMISSED
-        )
+        if subject.result not in resolution_records.DISMISSIBLE_RESULTS:
+            return frozenset()
+        return frozenset([ResolutionType.REOPENED if is_dismissed else ResolutionType.DISMISSED])
     return frozenset([ResolutionType.KEPT]) if subject.returned_at and latest is None else frozenset()
 
 
-def _allowed_for_message(notification: BankNotification, *, is_dismissed: bool) -> frozenset[ResolutionType]:
-    if notification.result not in (
-        NotificationResult.CONFLICT,
-        NotificationResult.UNREADABLE,
-        NotificationResult.UNSIGNED,
-    ):
-        return frozenset()
-    return frozenset([ResolutionType.REOPENED if is_dismissed else ResolutionType.DISMISSED])
-
-
-def _allowed_for_contradiction(
-    contradiction: TransferContradiction, latest: Resolution | None
-) -> frozenset[ResolutionType]:
-    if latest is None or latest.type == ResolutionType.REOPENED:
-        if card_contradictions.is_payment_pending(contradiction):
-            return frozenset([ResolutionType.BOOKED_FAILED])
-        allowed = {ResolutionType.DISMISSED}
-        return frozenset(
-            allowed | {ResolutionType.BOOKED_RETURNED}
-            if order_completion.can_be_marked_returned(contradiction)
-            else allowed
-        )
-    return frozenset([ResolutionType.REOPENED] if latest.type == ResolutionType.DISMISSED else [])
-
-
 def _bank_can_send(action: Action, summary: ExceptionSummary) -> bool:
-    """Whether the bank can send it there, to the payer or to any account."""
+    """Whether the bank can send the money to the payer or, for `send-to`, to any account."""
     if action.resolution_type != ResolutionType.SENT_BACK:
         return True
-    movement = action_descriptions.transaction_of(summary)
+    movement = descriptions.transaction_of(summary)
     try:
         destination = (
             returns.destination_of_payer(movement)
             if action.slug == "send-back"
-            else resolutions.ReturnDestination()
+            else returns.ReturnDestination()
         )
         returns.check_bank_can_send(movement, destination)
     except (returns.NoSender, returns.NoDestination):

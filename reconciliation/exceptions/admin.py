@@ -1,38 +1,45 @@
-"""The list of all that waits for a person: live money first, and the oldest first."""
+"""Exceptions in the console: the list, the page of one exception, and the actions of staff."""
 
 from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin
-from django.contrib.admin.utils import unquote
+from django.contrib import admin, messages
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
+from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from core import clock, money, rows
+from approvals import services as approvals
+from core import clock, ids, money, rows
+from core.admin import ReadOnlyAdmin
 from merchants.models import Merchant
-from reconciliation.exceptions import detail_page, summaries
-from reconciliation.exceptions.action_admin import ExceptionActionAdmin, get_summary_or_404
+from reconciliation.exceptions import actions, detail_page, summaries
+from reconciliation.exceptions.actions import Action, may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
-from reconciliation.exceptions.permissions import may_view_exceptions
+from reconciliation.exceptions.forms import NoteForm
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.models import ReconciliationException
 
-OVERDUE_AGE = timedelta(days=1)
-"""After this an exception is shown in red."""
+LIST_URL, DETAIL_URL = (
+    "admin:reconciliation_reconciliationexception_changelist",
+    "admin:reconciliation_reconciliationexception_change",
+)
+OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
 MAX_FILTER_CHOICES = 100
-"""Merchants, or banks, that a filter offers; a page of thousands helps nobody."""
-# The index is asked for one value after the other, so that nothing else of the list is read.
+# Reads one index entry for each value, however long the list is.
 DISTINCT_VALUES = """
 WITH RECURSIVE found (value) AS (
     SELECT min({0}) FROM reconciliation_reconciliationexception
     UNION ALL
-    SELECT (SELECT min({0}) FROM reconciliation_reconciliationexception WHERE {0} > value) FROM found WHERE
-    value IS NOT NULL
+    SELECT (SELECT min({0}) FROM reconciliation_reconciliationexception WHERE {0} > value)
+    FROM found WHERE value IS NOT NULL
 )
 SELECT value FROM found WHERE value IS NOT NULL LIMIT %s
 """
@@ -86,12 +93,12 @@ class MerchantFilter(admin.SimpleListFilter):
 
 
 class ExceptionChangeList(ChangeList):
-    """Tells of each row on the page what staff want to know, by statements for the page as a whole."""
+    """Loads the summaries of all rows on a page with a fixed number of statements."""
 
     def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
-        """As chosen; among equals by age in the same direction, as the indexes are."""
+        """The chosen column, then the age in the same direction, as in the indexes."""
         ordering: list[Any] = super().get_ordering(request, queryset)
-        # Behind what was chosen Django puts the list's own order.
+        # Django appends the default ordering to the chosen one.
         if not (chosen := ordering[: -len(DEFAULT_ORDERING)]):
             return ordering
         sign = "-" if chosen[0].startswith("-") else ""
@@ -104,7 +111,7 @@ class ExceptionChangeList(ChangeList):
             row.summary = found.get(row.pk)
 
 
-class ReconciliationExceptionAdmin(ExceptionActionAdmin):
+class ReconciliationExceptionAdmin(ReadOnlyAdmin):
     list_display = ["age", "amount_in_baht", "explanation", "candidate", "merchant", "bank"]
     list_display_links = ["explanation"]
     list_filter = [LiveOrSandboxFilter, "reason", AgeFilter, BankFilter, MerchantFilter]
@@ -121,7 +128,7 @@ class ReconciliationExceptionAdmin(ExceptionActionAdmin):
         return ExceptionChangeList
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        """What has all of the words in its ids and references, or is over that amount."""
+        """Exceptions with all words in their ids and references, or with this amount."""
         condition = Q(*(Q(search_text__contains=result) for result in search_term.upper().split()))
         if (amount := _parse_amount(search_term)) is not None:
             condition |= Q(amount=amount)
@@ -133,12 +140,12 @@ class ReconciliationExceptionAdmin(ExceptionActionAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The page of an exception, also after it was decided."""
+        """The page of an exception, also after it was resolved."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        summary = get_summary_or_404(unquote(object_id))
+        summary = _summary_or_404(unquote(object_id))
         self.record_view(summary.subject.pk)
-        context = detail_page.context(summary) | self.buttons(request, summary) | {"title": summary.title}
+        context = detail_page.context(summary) | self._buttons(request, summary) | {"title": summary.title}
         context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/reconciliation/exception.html", context)
 
@@ -167,15 +174,124 @@ class ReconciliationExceptionAdmin(ExceptionActionAdmin):
             return None
         return format_html("{}<br><small>{}</small>", best.explanation, best.payment.id)
 
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.action_view)
+        return [
+            path("<str:object_id>/act/<str:slug>/", view, name="reconciliation_reconciliationexception_act"),
+            *super().get_urls(),
+        ]
+
+    def _buttons(self, request: HttpRequest, summary: ExceptionSummary) -> dict[str, Any]:
+        """The actions that are possible now and that this member of staff may use."""
+        may_resolve = _may_resolve(request)
+        available = [
+            action for action in actions.available(summary) if request.user.has_perm(action.permission)
+        ]
+        return {
+            **self._list_context(request),
+            "may_resolve": may_resolve,
+            "can_attach": any(action.slug == "attach" for action in available),
+            "actions": [action for action in available if action.slug != "attach"],
+        }
+
+    def action_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
+        if not _may_resolve(request):
+            raise PermissionDenied
+        summary = _summary_or_404(object_id)
+        if (action := actions.find(slug, summary)) is None:
+            raise Http404
+        if not request.user.has_perm(action.permission):
+            raise PermissionDenied
+        if request.method != "POST":
+            return self._ask(request, summary, action, _initial_form(action, request))
+        form = action.form(request.POST)
+        if not form.is_valid() or (action.needs_second_step and "sure" not in request.POST):
+            return self._ask(request, summary, action, form)
+        return self._do(request, summary, action, form.cleaned_data)
+
+    def _ask(
+        self, request: HttpRequest, summary: ExceptionSummary, action: Action, form: NoteForm
+    ) -> HttpResponse:
+        valid = form.is_bound and form.is_valid()
+        try:
+            description = actions.describe(summary, action, form.cleaned_data if valid else form.initial)
+        except ActionNotAllowed as refusal:
+            return self._refuse(request, summary, refusal)
+        self.record_view(str(summary.subject.pk))
+        context = {
+            **self.admin_site.each_context(request),
+            **self._list_context(request),
+            "title": action.label,
+            "summary": summary,
+            "action": action,
+            "form": form,
+            "description": description,
+            "is_read_only": valid,
+            "is_final_step": valid or not action.needs_second_step,
+        }
+        return TemplateResponse(request, "admin/reconciliation/action.html", context)
+
+    def _do(
+        self, request: HttpRequest, summary: ExceptionSummary, action: Action, values: dict[str, Any]
+    ) -> HttpResponse:
+        subject = summary.subject
+        try:
+            result = action.execute(subject.pk, now=clock.now(), **values)
+        except ActionNotAllowed as refusal:
+            return self._refuse(request, summary, refusal)
+        self.log_change(request, subject, f"{action.resolution_type}: {values['note']}")
+        url = add_preserved_filters(
+            self._list_context(request), reverse(DETAIL_URL, args=[quote(subject.pk)])
+        )
+        message = f"{action.success_message}: {summary.title} ({subject.pk})."
+        messages.success(request, format_html('{} <a href="{}">Show it</a>', message, url))
+        if approvals.is_waiting(subject.pk, str(getattr(result, "pk", ""))):
+            messages.warning(request, "It is above the limit: a second person must approve it first.")
+        return self._redirect(request, reverse(LIST_URL))
+
+    def _refuse(
+        self, request: HttpRequest, summary: ExceptionSummary, refusal: ActionNotAllowed
+    ) -> HttpResponse:
+        messages.warning(request, str(refusal))
+        return self._redirect(request, reverse(DETAIL_URL, args=[quote(summary.subject.pk)]))
+
+    def _list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """The filters of the list, for links back to it."""
+        return {
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
+            "list_filters": request.GET.get("_changelist_filters", ""),
+        }
+
+    def _redirect(self, request: HttpRequest, url: str) -> HttpResponse:
+        return HttpResponseRedirect(add_preserved_filters(self._list_context(request), url))
+
 
 def _distinct_values(column: str) -> list[str]:
-    """What stands in a column of the list, each value once."""
     return [value for (value,) in rows.run(DISTINCT_VALUES.format(column), [MAX_FILTER_CHOICES]).fetchall()]
 
 
 def _parse_amount(text: str) -> int | None:
-    """Satang of what a person types, such as "1,500" or "1500.00 THB"; None if it is no amount."""
+    """Satang of a text such as "1,500" or "1500.00 THB"; None if it is not an amount."""
     try:
         return money.satang(text.upper().removesuffix(money.CURRENCY).strip().replace(",", ""))
     except ValueError:
         return None
+
+
+def _may_resolve(request: HttpRequest) -> bool:
+    return any(request.user.has_perm(permission) for permission in (actions.RESOLVE, actions.CONFIRM))
+
+
+def _summary_or_404(subject_id: str) -> ExceptionSummary:
+    """Raises Http404."""
+    summary = summaries.by_id([subject_id]).get(subject_id) if ids.looks_right(subject_id, "") else None
+    if summary is None:
+        raise Http404
+    return summary
+
+
+def _initial_form(action: Action, request: HttpRequest) -> NoteForm:
+    """Values from the link, such as the payment; staff may paste an id with blanks around it."""
+    values = {name: value.strip() for name in action.form.base_fields if (value := request.GET.get(name))}
+    return action.form(initial=values)

@@ -1,15 +1,15 @@
-"""Returns, write-offs and orders that never arrived, as far as a second person must approve them."""
+"""What an approval does to returns, write-offs and orders that never arrived."""
 
 from datetime import datetime
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from reconciliation.exceptions import (
+    duplicates,
     order_completion,
-    probable_duplicates,
+    resolutions,
     return_completion,
     returns,
-    write_offs,
 )
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, ReturnStatus
@@ -17,7 +17,7 @@ from transfers import services as transfers
 
 
 class _ReturnHandler:
-    """What happens to a return that a second person decides (see `approvals.services.ApprovalHandler`)."""
+    """A return that a second person approves or rejects (see `approvals.services.ApprovalHandler`)."""
 
     def lock(self, subject_id: str) -> None:
         return_completion.lock(subject_id)
@@ -39,20 +39,20 @@ class _ReturnHandler:
 
 
 class _WriteOffHandler:
-    """A rejected write-off changes nothing: the reversal waits for another decision."""
+    """After a rejection the reversal is still an open exception."""
 
     def lock(self, subject_id: str) -> None:
         BankTransaction.objects.locked(subject_id)
 
     def approve(self, approval: Approval, *, now: datetime) -> None:
-        write_offs.book_approved(approval, now=now)
+        resolutions.book_approved_write_off(approval, now=now)
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
         pass
 
 
 class _NeverArrivedHandler:
-    """A rejected request changes nothing: the bank is asked about the order as before."""
+    """After a rejection the service keeps asking the bank about the order."""
 
     def lock(self, subject_id: str) -> None:
         order_completion.lock(subject_id)
@@ -65,12 +65,12 @@ class _NeverArrivedHandler:
 
 
 def _check_can_be_sent(movement: BankTransaction) -> None:
-    """What the bank has reported since the return was requested. Raises NotDecidable."""
+    """Raises NotDecidable for what the bank has reported since the request."""
     if reversals.find_unapplied(movement) is not None:
         raise approvals.NotDecidable(
             "The bank is reversing money of this transaction: ask the bank how much is left, or reject it."
         )
-    if others := probable_duplicates.ids_of(movement):
+    if others := duplicates.probable_ids(movement):
         raise approvals.NotDecidable(f"It is probably a duplicate of {others[0]}. Reject it.")
 
 

@@ -9,11 +9,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timezone import localtime
 
-from core import clock, money, thaibanks, vault
+from core import clock, money, request_context, thaibanks, vault
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions import merges
+from reconciliation.exceptions import duplicates
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
@@ -113,7 +113,7 @@ def _details(summary: ExceptionSummary) -> Details:
     if isinstance(subject, BankTransaction):
         duplicate = summary.probable_duplicate and _transaction_link(summary.probable_duplicate)
         merged_movement = (
-            _transaction_link(merges.merged_into(subject))
+            _transaction_link(duplicates.merged_into(subject))
             if subject.resolution_state == ResolutionState.MERGED
             else None
         )
@@ -165,7 +165,7 @@ def _transaction_details(movement: BankTransaction) -> Details:
 
 def _uploader(movement: BankTransaction) -> str:
     actor = confirmation.uploader_of(movement)
-    return f", uploaded by {actor}" if actor else ""
+    return f", uploaded by {request_context.display_name(actor)}" if actor else ""
 
 
 def _counterpart(movement: BankTransaction) -> str | None:

@@ -21,10 +21,10 @@ class NoteForm(forms.Form):
 
 
 class AttachForm(NoteForm):
-    payment = forms.CharField(widget=forms.HiddenInput)
+    payment_id = forms.CharField(widget=forms.HiddenInput)
 
-    def clean_payment(self) -> str:
-        given = str(self.cleaned_data["payment"]).strip()
+    def clean_payment_id(self) -> str:
+        given = str(self.cleaned_data["payment_id"]).strip()
         if not ids.looks_right(given, "pay_"):
             raise forms.ValidationError("The id of a payment begins with pay_.")
         return given

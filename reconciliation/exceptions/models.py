@@ -36,7 +36,7 @@ class Resolution(models.Model):
 
     subject_id = PublicId(help_text="The bank transaction, notification, refund or contradiction.")
     type = models.CharField(max_length=17, choices=ResolutionType.choices)
-    actor = models.CharField(max_length=150, help_text="The member of staff or the policy that decided.")
+    actor = models.CharField(max_length=160, help_text="The member of staff or the policy that decided.")
     note = models.CharField(max_length=500)
     payment_id = PublicId(null=True, help_text="The payment of the exception.")
     reopen_count = models.PositiveSmallIntegerField(

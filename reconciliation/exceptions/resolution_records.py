@@ -1,6 +1,6 @@
-"""Acts as they are written down: who, when and why, and in which round.
+"""Resolutions as rows: who decided what, when and why.
 
-What waits is ended once in a round. A new round begins when somebody opens again what was ended by mistake.
+A subject is resolved once; after it was reopened, once again. `reopen_count` tells these resolutions apart.
 """
 
 from datetime import datetime
@@ -13,9 +13,11 @@ from reconciliation.models import BankNotification, NotificationResult, Resoluti
 from reconciliation.notifications import intake
 from transfers.models import TransferContradiction
 
+DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
+
 
 class ActionNotAllowed(Exception):
-    """The act cannot be done; the text says why, for staff."""
+    """The action is not possible; the text tells staff why."""
 
 
 class AlreadyResolved(ActionNotAllowed):
@@ -23,29 +25,25 @@ class AlreadyResolved(ActionNotAllowed):
 
 
 def draft(
-    subject_id: str,
-    resolution_type: ResolutionType,
-    actor: str,
-    note: str,
-    now: datetime,
-    payment_id: str | None = None,
+    subject_id: str, type: ResolutionType, note: str, now: datetime, payment_id: str | None = None
 ) -> Resolution:
-    """An act that the caller saves. The caller holds the subject's lock."""
+    """A resolution by the current actor, not saved. The caller holds the subject's lock."""
     reopen_count = Resolution.objects.filter(subject_id=subject_id, type=ResolutionType.REOPENED).count()
+    context = request_context.current()
     return Resolution(
         subject_id=subject_id,
-        type=resolution_type,
-        reopen_count=reopen_count + (resolution_type == ResolutionType.REOPENED),
-        actor=actor,
+        type=type,
+        reopen_count=reopen_count + (type == ResolutionType.REOPENED),
+        actor=context.actor,
         note=note,
         payment_id=payment_id,
-        request_id=request_context.current().request_id,
+        request_id=context.request_id,
         created_at=now,
     )
 
 
 def save(resolution: Resolution) -> Resolution:
-    """Raises AlreadyResolved where the round is ended, or begun, already."""
+    """Raises AlreadyResolved if another resolution was first."""
     try:
         with transaction.atomic():
             resolution.save(force_insert=True)
@@ -54,18 +52,22 @@ def save(resolution: Resolution) -> Resolution:
     return resolution
 
 
+def record(
+    subject_id: str, type: ResolutionType, note: str, now: datetime, payment_id: str | None = None
+) -> Resolution:
+    """Draft and save. The caller holds the subject's lock. Raises AlreadyResolved."""
+    return save(draft(subject_id, type, note, now, payment_id))
+
+
 def lock_message(subject_id: str) -> BankNotification | TransferContradiction | None:
-    """What a bank said, under its lock, if it waits for staff or has waited."""
+    """A notification or contradiction that is or was an exception, under its lock."""
     if subject_id.startswith("ctr_"):
         return lock_contradiction(subject_id)
-    found = BankNotification.objects.filter(
-        pk=subject_id, result__in=[*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
-    )
+    found = BankNotification.objects.filter(pk=subject_id, result__in=DISMISSIBLE_RESULTS)
     return found.select_for_update(no_key=True).first()
 
 
 def lock_contradiction(subject_id: str) -> TransferContradiction | None:
-    """Under its lock."""
     found: TransferContradiction | None = (
         TransferContradiction.objects.filter(pk=subject_id).select_for_update(no_key=True).first()
     )
@@ -80,6 +82,6 @@ def already_resolved(subject_id: str) -> AlreadyResolved:
     resolution = Resolution.objects.filter(subject_id=subject_id).latest("id")
     decided_at = timezone.localtime(resolution.created_at)
     return AlreadyResolved(
-        f"{resolution.actor} has already resolved this: {resolution.get_type_display().lower()}, "
-        f"{decided_at:%d %b %Y %H:%M}."
+        f"{request_context.display_name(resolution.actor)} has already resolved this: "
+        f"{resolution.get_type_display().lower()}, {decided_at:%d %b %Y %H:%M}."
     )

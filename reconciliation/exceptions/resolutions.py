@@ -1,7 +1,6 @@
-"""What staff decide about money that does not fit. Each act is one commit, and safe to click twice.
+"""What staff decide about exceptions. Each action is one commit, and a second click changes nothing.
 
-Lock order as everywhere: payment, then bank transaction. Whoever comes second finds the bank transaction
-decided and is told by whom.
+Lock order: payment, then bank transaction. If two people act at once, the second one gets AlreadyResolved.
 """
 
 from collections.abc import Callable
@@ -10,28 +9,18 @@ from datetime import datetime
 from django.db import transaction
 
 from approvals import services as approvals
-from approvals.models import Approval
+from approvals.models import Approval, ApprovalKind
+from core import ids
+from ledger import accounts
 from ledger import services as ledger
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import (
-    card_contradictions,
-    explanations,
-    merges,
-    probable_duplicates,
-    resolution_records,
-    returns,
-    write_offs,
-)
+from reconciliation.exceptions import contradictions, duplicates, explanations, resolution_records, returns
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.exceptions.returns import NoDestination, NoSender, ReturnDestination
-from reconciliation.matching import (
-    crediting,
-    reversals,
-)
+from reconciliation.matching import crediting, reversals
 from reconciliation.matching import services as matching
-from reconciliation.matching.confirmation import confirm_manually as confirm
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -45,31 +34,39 @@ from reconciliation.models import (
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
-__all__ = [
-    "ActionNotAllowed",
-    "AlreadyResolved",
-    "ReturnDestination",
-    "accept",
-    "allowed_types",
-    "attach",
-    "confirm",
-    "credit_returned_refund",
-    "dismiss",
-    "merge",
-    "record_manual_return",
-    "reopen",
-    "send_back",
-    "write_off",
-]  # fmt: skip
-
 PAYABLE = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
+REOPENABLE = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF, ResolutionState.MERGED)
 RETURN_TYPES = {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
 
 
+def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
+    """The resolutions that are possible now. `returns.check_bank_can_send` says whether its bank can send."""
+    found = _allowed_if_confirmed(movement)
+    is_settled = movement.is_confirmed or movement.resolution_state == ResolutionState.MERGED
+    return found if is_settled else found - RETURN_TYPES | {ResolutionType.CONFIRMED}
+
+
+def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType]:
+    if movement.resolution_state in REOPENABLE:
+        return frozenset({ResolutionType.REOPENED})
+    if movement.match_result not in HELD_RESULTS or movement.resolution_state != ResolutionState.OPEN:
+        return frozenset()
+    if movement.kind == BankTransactionKind.REVERSAL:
+        types = {ResolutionType.DISMISSED}
+        return frozenset(types if approvals.is_waiting(movement.id) else types | {ResolutionType.WRITTEN_OFF})
+    if duplicates.find_probable([movement]):
+        return frozenset({ResolutionType.MERGED})
+    types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
+    is_acceptable = movement.match_result in (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH)
+    if is_acceptable and movement.payment is not None and movement.payment.status in PAYABLE:
+        types |= {ResolutionType.ACCEPTED}
+    return frozenset(types)
+
+
 @transaction.atomic
-def accept(movement_id: str, *, actor: str, note: str, now: datetime) -> BankTransaction:
-    """The payment of its own code succeeds by it: paid late, or too much or too little."""
-    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
+    """Let late money, or money of a wrong amount, pay the payment that it names."""
+    payment_id = _payment_id_of(movement_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
     movement = _lock_open(movement_id)
     _check_no_probable_duplicate(movement)
@@ -79,12 +76,12 @@ def accept(movement_id: str, *, actor: str, note: str, now: datetime) -> BankTra
         or ResolutionType.ACCEPTED not in allowed_types(movement)
     ):
         raise ActionNotAllowed("This money cannot be accepted: its payment is not waiting for money.")
-    return _credit(movement, payment, ResolutionType.ACCEPTED, actor, note, now)
+    return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
 
 
 @transaction.atomic
-def attach(movement_id: str, *, payment_id: str, actor: str, note: str, now: datetime) -> BankTransaction:
-    """Another payment of a merchant of the same bank succeeds by it, whatever amount was asked there."""
+def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> BankTransaction:
+    """Let the money pay another payment of a merchant of the same bank, whatever its amount."""
     try:
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
@@ -101,17 +98,17 @@ def attach(movement_id: str, *, payment_id: str, actor: str, note: str, now: dat
         raise ActionNotAllowed(
             f"This money was paid to {payee.name}: send it back, or attach it to one of their payments."
         )
-    resolution_type = (
-        ResolutionType.ACCEPTED if movement.payment_id == payment.id else ResolutionType.ATTACHED
+    is_own = movement.payment_id == payment.id
+    return _credit(
+        movement, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
     )
-    return _credit(movement, payment, resolution_type, actor, note, now)
 
 
 @transaction.atomic
 def send_back(
-    movement_id: str, *, actor: str, note: str, now: datetime, destination: ReturnDestination | None = None
+    movement_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
 ) -> Return:
-    """Order it back: to the payer's account as the bank told it, or to the one that the payer named."""
+    """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
 
     def create(movement: BankTransaction) -> Return:
         target = (
@@ -120,28 +117,24 @@ def send_back(
             else returns.destination_of_payer(movement)
         )
         returns.check_bank_can_send(movement, target)
-        return returns.order_return(movement, target, actor=actor, note=note, now=now)
+        return returns.order_return(movement, target, note=note, now=now)
 
-    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK, actor, note, now)
+    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK, note, now)
 
 
 @transaction.atomic
-def record_manual_return(
-    movement_id: str, *, bank_reference: str, actor: str, note: str, now: datetime
-) -> Return:
-    """Note that it was sent back at the bank itself, under the bank's reference."""
+def record_manual_return(movement_id: str, *, bank_reference: str, note: str, now: datetime) -> Return:
+    """Record a return that staff made at the bank, with the bank's reference."""
 
     def create(movement: BankTransaction) -> Return:
-        return returns.record_manual_return(
-            movement, bank_reference=bank_reference, actor=actor, note=note, now=now
-        )
+        return returns.record_manual_return(movement, bank_reference=bank_reference, note=note, now=now)
 
-    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK_BY_HAND, actor, note, now)
+    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK_BY_HAND, note, now)
 
 
 @transaction.atomic
-def dismiss(subject_id: str, *, actor: str, note: str, now: datetime) -> Resolution:
-    """Nothing is to be done about a message, or about a reversal of money that we never had."""
+def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
+    """Close a message, a contradiction, or a reversal of money that we never had."""
     if subject_id.startswith("rcp_"):
         movement = _lock_open(subject_id)
         if ResolutionType.DISMISSED not in allowed_types(movement):
@@ -150,53 +143,40 @@ def dismiss(subject_id: str, *, actor: str, note: str, now: datetime) -> Resolut
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
         raise ActionNotAllowed("This message is not an open exception.")
-    elif isinstance(message, TransferContradiction) and card_contradictions.is_payment_pending(message):
+    elif isinstance(message, TransferContradiction) and contradictions.is_card_payment_pending(message):
         raise ActionNotAllowed("The card payment is still pending: mark it as failed.")
-    return resolution_records.save(
-        resolution_records.draft(subject_id, ResolutionType.DISMISSED, actor, note, now)
-    )
+    return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 
 
 @transaction.atomic
-def merge(movement_id: str, *, actor: str, note: str, now: datetime) -> Resolution:
-    """It is the same bank transaction as the one that it probably is: only that one counts."""
+def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
+    """Merge the bank transaction into its probable duplicate: only that one counts."""
     unlocked = BankTransaction.objects.get(pk=movement_id)
     if unlocked.payment_id is not None:
         Payment.objects.locked(unlocked.payment_id)
-    other = probable_duplicates.find([unlocked]).get(movement_id)
+    other = duplicates.find_probable([unlocked]).get(movement_id)
     # In order of their ids, so that two people cannot merge the two with each other.
     for each in sorted([movement_id, *([other.id] if other else [])]):
         BankTransaction.objects.locked(each)
     movement = _lock_open(movement_id)
-    found = probable_duplicates.find([movement]).get(movement_id)
+    found = duplicates.find_probable([movement]).get(movement_id)
     if other is None or found != other:
         raise ActionNotAllowed("This is not, or no longer, a probable duplicate of another bank transaction.")
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
             "The bank is reversing money of this transaction: ask the bank which one it means."
         )
-    return merges.merge(movement, found, actor=actor, note=note, now=now)
-
-
-def write_off(movement_id: str, *, actor: str, note: str, now: datetime) -> Resolution | Approval:
-    """What a bank took back had left already, as it says when asked: the operator's loss.
-
-    What can be taken back by now is taken, and is no loss. A loss ends when that comes later.
-    """
-    matching.apply(movement_id=movement_id, now=now)
-    return _write_off(movement_id, actor, note, now)
+    return duplicates.merge(movement, found, note=note, now=now)
 
 
 @transaction.atomic
-def credit_returned_refund(refund_id: str, *, actor: str, note: str, now: datetime) -> Resolution:
-    """A refund's money came back to us: the merchant has it again."""
+def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resolution:
+    """Give the money of a refund that the bank returned to the merchant."""
     Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
         raise ActionNotAllowed("The bank has not returned the money of this refund.")
-    resolution = resolution_records.save(
-        resolution_records.draft(refund_id, ResolutionType.KEPT, actor, note, now, refund.payment_id)
-    )
+    resolution = resolution_records.record(refund_id, ResolutionType.KEPT, note, now, refund.payment_id)
     ledger.accept(
         merchant_id=refund.merchant_id,
         subject_id=refund_id,
@@ -207,41 +187,89 @@ def credit_returned_refund(refund_id: str, *, actor: str, note: str, now: dateti
     return resolution
 
 
-def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
-    """What can be decided about it now. Whether its bank can send, `returns.check_bank_can_send` knows."""
-    found = _allowed_if_confirmed(movement)
-    is_settled = movement.is_confirmed or movement.resolution_state == ResolutionState.MERGED
-    return found if is_settled else found - RETURN_TYPES | {ResolutionType.CONFIRMED}
+def write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Approval:
+    """Book a reversal that nothing here could cover as the operator's loss.
 
-
-def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType]:
-    if movement.resolution_state in REOPENABLE:
-        return frozenset({ResolutionType.REOPENED})
-    if movement.match_result not in HELD_RESULTS or movement.resolution_state != ResolutionState.OPEN:
-        return frozenset()
-    if movement.kind == BankTransactionKind.REVERSAL:
-        return frozenset(
-            {ResolutionType.DISMISSED}
-            if approvals.is_waiting(movement.id)
-            else {ResolutionType.DISMISSED, ResolutionType.WRITTEN_OFF}
-        )
-    if probable_duplicates.find([movement]):
-        return frozenset({ResolutionType.MERGED})
-    types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
-    if (
-        movement.match_result in (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH)
-        and movement.payment is not None
-    ):
-        types |= {ResolutionType.ACCEPTED} if movement.payment.status in PAYABLE else set()
-    return frozenset(types)
+    First takes what can be taken by now. A write-off ends if the money can be taken later.
+    """
+    matching.apply(movement_id=movement_id, now=now)
+    return _write_off(movement_id, note, now)
 
 
 @transaction.atomic
-def _write_off(movement_id: str, actor: str, note: str, now: datetime) -> Resolution | Approval:
+def _write_off(movement_id: str, note: str, now: datetime) -> Resolution | Approval:
+    """Book it now, or wait for a second person."""
     reversal = _lock_open(movement_id)
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
         raise ActionNotAllowed("Only a reversal that could not be covered can be written off, and only once.")
-    return write_offs.request(reversal, actor=actor, note=note, now=now)
+    merchant = returns.merchant_of_biller(reversal)
+    outgoing = approvals.OutgoingMoney(
+        kind=ApprovalKind.WRITE_OFF,
+        subject_id=reversal.id,
+        merchant_id=merchant.id if merchant else None,
+        amount=reversal.amount,
+        note=note,
+    )
+    approval = approvals.request(outgoing, now=now)
+    return approval if approval.is_waiting else _book_write_off(reversal, approval, now)
+
+
+def book_approved_write_off(approval: Approval, *, now: datetime) -> Resolution:
+    """Raises approvals.NotDecidable if there is nothing to write off any more."""
+    reversal: BankTransaction = BankTransaction.objects.locked(approval.subject_id)
+    if reversal.resolution_state != ResolutionState.OPEN:
+        raise approvals.NotDecidable("There is nothing left to write off.")
+    return _book_write_off(reversal, approval, now)
+
+
+def _book_write_off(reversal: BankTransaction, approval: Approval, now: datetime) -> Resolution:
+    reversal.resolve(ResolutionState.WRITTEN_OFF, now=now)
+    resolution = resolution_records.draft(reversal.id, ResolutionType.WRITTEN_OFF, approval.note, now)
+    resolution.actor = approval.requested_by  # who wrote the note; the approval names the second person
+    # The ledger accepts one journal of a type for each subject.
+    resolution.ledger_subject_id = ids.new("los_", now) if resolution.reopen_count else reversal.id
+    route = accounts.bank(reversal.bank)
+    ledger.write_off(subject_id=resolution.ledger_subject_id, amount=reversal.amount, to=route, now=now)
+    return resolution_records.save(resolution)
+
+
+def reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
+    """Open an exception again. The next commit takes money of a reversal that can be taken by now."""
+    if not subject_id.startswith("rcp_"):
+        return _reopen_message(subject_id, note, now)
+    resolution = _reopen_transaction(subject_id, note, now)
+    matching.apply(movement_id=subject_id, now=now)
+    return resolution
+
+
+@transaction.atomic
+def _reopen_message(subject_id: str, note: str, now: datetime) -> Resolution:
+    found = resolution_records.lock_message(subject_id)
+    latest = resolution_records.latest(subject_id)
+    if found is None or latest is None or latest.type != ResolutionType.DISMISSED:
+        raise _cannot_reopen(latest)
+    return resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
+
+
+@transaction.atomic
+def _reopen_transaction(movement_id: str, note: str, now: datetime) -> Resolution:
+    movement = BankTransaction.objects.locked(movement_id)
+    if movement.resolution_state not in REOPENABLE:
+        raise _cannot_reopen(resolution_records.latest(movement_id))
+    is_merged = movement.resolution_state == ResolutionState.MERGED
+    (duplicates.undo_merge if is_merged else reversals.reopen)(movement, now=now)
+    return resolution_records.record(movement_id, ResolutionType.REOPENED, note, now)
+
+
+def _cannot_reopen(latest: Resolution | None) -> ActionNotAllowed:
+    if latest is not None and latest.type == ResolutionType.REOPENED:
+        return resolution_records.already_resolved(latest.subject_id)
+    return ActionNotAllowed("Only what was dismissed, merged or written off can be reopened.")
+
+
+def _payment_id_of(movement_id: str) -> str | None:
+    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    return found
 
 
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
@@ -253,7 +281,7 @@ def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
 
 
 def _lock_open(movement_id: str) -> BankTransaction:
-    """Under its lock, and not decided yet. Raises AlreadyResolved."""
+    """A bank transaction that nobody has resolved, under its lock. Raises AlreadyResolved."""
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state == ResolutionState.TAKEN_BACK:
         raise AlreadyResolved("The bank has reversed this money: there is nothing to decide.")
@@ -263,26 +291,18 @@ def _lock_open(movement_id: str) -> BankTransaction:
 
 
 def _check_no_probable_duplicate(movement: BankTransaction) -> None:
-    """Raises ActionNotAllowed for money that is probably counted already."""
-    for other in probable_duplicates.find([movement]).values():
+    """Raises ActionNotAllowed for money that probably counts already."""
+    for other in duplicates.find_probable([movement]).values():
         raise ActionNotAllowed(explanations.of_probable_duplicate(movement, other))
 
 
 def _credit(
-    movement: BankTransaction,
-    payment: Payment,
-    resolution_type: ResolutionType,
-    actor: str,
-    note: str,
-    now: datetime,
+    movement: BankTransaction, payment: Payment, type: ResolutionType, note: str, now: datetime
 ) -> BankTransaction:
     reversal = reversals.find_due(movement)
-    crediting.credit_from_suspense(
-        movement,
-        payment,
-        resolution_records.draft(movement.id, resolution_type, actor, note, now, payment.id),
-    )
-    # What the bank took back of it while it waited is the merchant's loss from now on.
+    resolution = resolution_records.draft(movement.id, type, note, now, payment.id)
+    crediting.credit_from_suspense(movement, payment, resolution)
+    # A reversal that came while the money was held is the merchant's from now on.
     reversals.apply_if_due(reversal, movement, payment, now=now)
     return movement
 
@@ -290,13 +310,12 @@ def _credit(
 def _return_to_payer(
     movement_id: str,
     create: Callable[[BankTransaction], Return],
-    resolution_type: ResolutionType,
-    actor: str,
+    type: ResolutionType,
     note: str,
     now: datetime,
 ) -> Return:
-    # Under the payment's lock: another report of this money can be credited to the payment meanwhile.
-    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    # The payment's lock stops another report of the same money from paying the payment meanwhile.
+    payment_id = _payment_id_of(movement_id)
     if payment_id is not None:
         Payment.objects.locked(payment_id)
     movement = _lock_open(movement_id)
@@ -304,10 +323,9 @@ def _return_to_payer(
     if not movement.is_confirmed:
         raise ActionNotAllowed(
             "Only an uploaded statement reports this money. The bank or a second person must confirm it "
-            "before "
-            "it can be sent."
+            "before it can be sent."
         )
-    if resolution_type not in allowed_types(movement):
+    if type not in allowed_types(movement):
         raise ActionNotAllowed("There is no money of this bank transaction that could go back.")
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
@@ -321,48 +339,5 @@ def _return_to_payer(
         raise ActionNotAllowed(
             "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
         ) from None
-    resolution_records.save(
-        resolution_records.draft(movement_id, resolution_type, actor, note, now, movement.payment_id)
-    )
+    resolution_records.record(movement_id, type, note, now, movement.payment_id)
     return payer_return
-
-
-REOPENABLE = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF, ResolutionState.MERGED)
-
-
-def reopen(subject_id: str, *, actor: str, note: str, now: datetime) -> Resolution:
-    """Open it again; what a bank took back and can be taken by now is taken in the next commit."""
-    if not subject_id.startswith("rcp_"):
-        return _reopen_message(subject_id, actor, note, now)
-    resolution = _reopen_transaction(subject_id, actor, note, now)
-    matching.apply(movement_id=subject_id, now=now)
-    return resolution
-
-
-@transaction.atomic
-def _reopen_message(notification_id: str, actor: str, note: str, now: datetime) -> Resolution:
-    found = resolution_records.lock_message(notification_id)
-    latest = resolution_records.latest(notification_id)
-    if found is None or latest is None or latest.type != ResolutionType.DISMISSED:
-        raise _cannot_reopen(latest)
-    return resolution_records.save(
-        resolution_records.draft(notification_id, ResolutionType.REOPENED, actor, note, now)
-    )
-
-
-@transaction.atomic
-def _reopen_transaction(movement_id: str, actor: str, note: str, now: datetime) -> Resolution:
-    movement = BankTransaction.objects.locked(movement_id)
-    if movement.resolution_state not in REOPENABLE:
-        raise _cannot_reopen(resolution_records.latest(movement_id))
-    undo = merges.undo if movement.resolution_state == ResolutionState.MERGED else reversals.reopen
-    undo(movement, now=now)
-    return resolution_records.save(
-        resolution_records.draft(movement_id, ResolutionType.REOPENED, actor, note, now)
-    )
-
-
-def _cannot_reopen(latest: Resolution | None) -> ActionNotAllowed:
-    if latest is not None and latest.type == ResolutionType.REOPENED:
-        return resolution_records.already_resolved(latest.subject_id)
-    return ActionNotAllowed("Only what was dismissed, merged or written off can be reopened.")

@@ -1,4 +1,4 @@
-"""How money on its way back to a payer ends, by the bank's word."""
+"""The end of a return, by the bank's answer."""
 
 import logging
 from collections.abc import Callable
@@ -19,24 +19,24 @@ log = logging.getLogger("reconciliation")
 
 
 class ReturnHandler:
-    """What `transfers` tells of its orders that are returns (see `transfers.services.TransferHandler`)."""
+    """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
 
     def lock(self, order_id: str) -> None:
         movement, _ = lock(order_id)
-        # If the money comes back a reversal may take it; its lock comes before those of accounts.
+        # If the money comes back, a reversal may take it; its lock comes before those of accounts.
         reversals.find_due(movement)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """While the bank says that it takes money of this back itself: else it would leave twice."""
+        """Whether the bank is reversing the money itself: it must not leave twice."""
         movement, _ = lock(order_id)
         return reversals.find_unapplied(movement) is not None
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
-        """Nobody outside was told of it, so there is nothing to tell."""
+        """The merchant knows nothing of returns, so there is no event."""
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         movement, payer_return = lock(order_id)
-        approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
+        approvals.cancel(order_id, now=now)  # a request to end the order as never arrived
         if result.status == "succeeded":
             _complete(movement, payer_return, result, now)
         elif result.status == "failed":
@@ -49,8 +49,8 @@ HANDLER: TransferHandler = ReturnHandler()
 
 
 @transaction.atomic
-def give_up(*, return_id: str, now: datetime) -> None:
-    """End one that surely never reached its bank: its money waits for staff again, and this is never sent.
+def cancel_unsent(*, return_id: str, now: datetime) -> None:
+    """Cancel a return that never reached its bank; its money is an exception again.
 
     Raises transfers.AlreadySubmitted.
     """
@@ -61,12 +61,11 @@ def give_up(*, return_id: str, now: datetime) -> None:
 
 
 def run_due(*, now: Callable[[], datetime]) -> None:
-    """Carry out what is ordered, and ask about what was not answered."""
+    """Send due orders, and ask about orders without an answer."""
     transfers.run_due("return", HANDLER, now=now)
 
 
 def lock(order_id: str) -> tuple[BankTransaction, Return]:
-    """Both under their locks."""
     movement_id = Return.objects.values_list("movement_id", flat=True).get(pk=order_id)
     movement = BankTransaction.objects.locked(movement_id)
     return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
@@ -79,13 +78,11 @@ def _complete(movement: BankTransaction, payer_return: Return, result: TransferR
 
 
 def _fail(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
-    """It never left: it waits again."""
     payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)
     reopen(movement, now)
 
 
 def _money_came_back(movement: BankTransaction, payer_return: Return, now: datetime) -> None:
-    """It arrived and came back to us: it waits again."""
     payer_return.set_fields(returned_at=now)
     ledger.hold(subject_id=payer_return.id, amount=payer_return.amount, source=payer_return.route, now=now)
     log.warning("the money of return %s came back and waits for staff", payer_return.id)
@@ -93,6 +90,6 @@ def _money_came_back(movement: BankTransaction, payer_return: Return, now: datet
 
 
 def reopen(movement: BankTransaction, now: datetime) -> None:
-    """The money is open for staff; or its bank has taken it back meanwhile, and only could not have it."""
+    """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
     movement.resolve(ResolutionState.OPEN, now=now)
     reversals.apply_if_due(reversals.find_due(movement), movement, None, now=now)

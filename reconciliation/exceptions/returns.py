@@ -1,6 +1,6 @@
-"""Money that waits goes back to its payer: ordered at the bank, or noted where staff sent it by hand.
+"""Returns: held money goes back to its payer, by an order to the bank or by staff at the bank.
 
-How an order ends: `reconciliation.exceptions.return_completion`.
+`reconciliation.exceptions.return_completion` has the end of an order.
 """
 
 from contextlib import suppress
@@ -22,18 +22,18 @@ from transfers import services as transfers
 
 
 class NoDestination(Exception):
-    """The bank did not tell a payer's account that money can be sent to."""
+    """The bank did not report a payer's account that money can be sent to."""
 
 
 class NoSender(Exception):
-    """Money cannot be sent by this bank: staff send it at the bank itself, and note it."""
+    """This bank cannot send money from here: staff send it at the bank and record a manual return."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnDestination:
-    """An account that money can be sent to, as whoever names it validated it; or the payment to take back.
+    """A valid account, or the id at the bank of a payment to void.
 
-    is_payers: where the money came from, by the bank's own record.
+    is_payers: the bank's own record says that the money came from there.
     """
 
     bank_code: str = ""
@@ -44,9 +44,9 @@ class ReturnDestination:
 
 
 def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
-    """To the payer: by taking the payment back, or to the account the bank told.
+    """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
-    Raises NoDestination, and NoSender where the bank never told by which id it could take it back.
+    Raises NoDestination, and NoSender if the bank never reported the id to void.
     """
     if banks.is_void_only(accounts.bank(movement.bank)):
         if not movement.id_at_bank:
@@ -61,7 +61,7 @@ def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
 
 
 def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination | None = None) -> None:
-    """Whether the bank transaction's bank can send, and to such a destination. Raises NoSender."""
+    """Raises NoSender if this bank cannot send, or not to such a destination."""
     route = accounts.bank(movement.bank)
     if destination is not None and banks.is_void_only(route) != bool(destination.transaction_id):
         raise NoSender()
@@ -72,7 +72,7 @@ def check_bank_can_send(movement: BankTransaction, destination: ReturnDestinatio
 
 
 def destination_from_staff(movement: BankTransaction, destination: ReturnDestination) -> ReturnDestination:
-    """An account that staff entered; it may be the payer's all the same."""
+    """The account that staff entered, marked if it is the payer's."""
     with suppress(NoDestination, NoSender):
         payer = destination_of_payer(movement)
         return replace(
@@ -83,12 +83,11 @@ def destination_from_staff(movement: BankTransaction, destination: ReturnDestina
 
 
 def order_return(
-    movement: BankTransaction, destination: ReturnDestination, *, actor: str, note: str, now: datetime
+    movement: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
 ) -> Return:
-    """Order all of a bank transaction back, in the caller's transaction and under the bank transaction's
-    lock.
+    """Order a return of the whole amount. The caller holds the lock of the bank transaction.
 
-    To an account other than the payer's it may wait for a second person.
+    A return to another account than the payer's may wait for a second person.
     """
     route = accounts.bank(movement.bank)
     payer_return = _create(movement, route, now)
@@ -102,7 +101,7 @@ def order_return(
         charge_id=destination.transaction_id,
     )
     is_held = not destination.is_payers and _needs_approval(
-        movement, payer_return, ApprovalKind.RETURN, actor, note, now, destination
+        movement, payer_return, ApprovalKind.RETURN, note, now, destination
     )
     transfers.queue(order, route=route, at=now, merchant_id=_merchant_id(movement), is_held=is_held)
     movement.resolve(ResolutionState.SENDING_BACK, now=now)
@@ -110,16 +109,16 @@ def order_return(
 
 
 def record_manual_return(
-    movement: BankTransaction, *, bank_reference: str, actor: str, note: str, now: datetime
+    movement: BankTransaction, *, bank_reference: str, note: str, now: datetime
 ) -> Return:
-    """Staff have sent it at the bank, which calls that `bank_reference`. Under the bank transaction's lock.
+    """Record that staff sent the money at the bank. The caller holds the lock of the bank transaction.
 
-    It may wait for a second person; until then the bank transaction is on its way back.
+    It may wait for a second person; until then the bank transaction is being sent back.
     """
     payer_return = _create(
         movement, accounts.bank(movement.bank), now, is_manual=True, bank_reference=bank_reference
     )
-    if _needs_approval(movement, payer_return, ApprovalKind.RETURN_BY_HAND, actor, note, now):
+    if _needs_approval(movement, payer_return, ApprovalKind.RETURN_BY_HAND, note, now):
         movement.resolve(ResolutionState.SENDING_BACK, now=now)
     else:
         complete_manual_return(movement, payer_return, now=now)
@@ -134,9 +133,9 @@ def complete_manual_return(movement: BankTransaction, payer_return: Return, *, n
 
 
 def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
-    """Take back the order under way, under the bank transaction's lock. False if the bank may have been told.
+    """Cancel a pending return. The caller holds the lock of the bank transaction.
 
-    Staff may have sent by hand what still waits for a second person.
+    Returns False if the bank may have the order, and for a manual return, which staff may have sent already.
     """
     payer_return = Return.objects.select_for_update(no_key=True).get(
         movement=movement, status=ReturnStatus.PENDING
@@ -153,7 +152,7 @@ def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
 
 
 def merchant_of_biller(movement: BankTransaction) -> Merchant | None:
-    """Whom it was paid to, by the biller; None where that is nobody."""
+    """The merchant that the biller id belongs to."""
     return Merchant.objects.filter(bank=movement.bank, biller_id=movement.biller_id).first()
 
 
@@ -161,12 +160,11 @@ def _needs_approval(
     movement: BankTransaction,
     payer_return: Return,
     approval_kind: ApprovalKind,
-    actor: str,
     note: str,
     now: datetime,
     destination: ReturnDestination = ReturnDestination(),
 ) -> bool:
-    """Whether it waits for a second person."""
+    """Request approval; whether the return waits for a second person."""
     outgoing = approvals.OutgoingMoney(
         kind=approval_kind,
         subject_id=payer_return.id,
@@ -176,7 +174,6 @@ def _needs_approval(
         account=destination.account,
         account_name=destination.account_name,
         note=note,
-        requested_by=f"staff:{actor}",
     )
     return approvals.request(outgoing, now=now).is_waiting
 

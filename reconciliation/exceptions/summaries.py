@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from approvals.models import Approval
 from core import money
-from reconciliation.exceptions import candidates, explanations, probable_duplicates
+from reconciliation.exceptions import candidates, duplicates, explanations
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.models import (
     HELD_RESULTS,
@@ -30,7 +30,7 @@ class ExceptionSummary:
     """An exception. payment_candidates: only of a bank transaction, the payment_candidates first.
 
     same_as: the transaction that an open bank transaction probably is (see
-    `reconciliation.exceptions.probable_duplicates`).
+    `reconciliation.exceptions.duplicates`).
     """
 
     subject: Subject
@@ -60,7 +60,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
     waiting_ids = set(waiting.values_list("subject_id", flat=True))
     payment_candidates = candidates.find([movement for movement in found if is_open(movement)])
-    duplicates = probable_duplicates.find(found)
+    probable_duplicates = duplicates.find_probable(found)
     return {
         movement.id: ExceptionSummary(
             movement,
@@ -71,10 +71,10 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
                 payer_return := returns.get(movement.id),
                 is_waiting_for_approval=movement.id in waiting_ids
                 or (payer_return is not None and payer_return.id in waiting_ids),
-                probable_duplicate=duplicates.get(movement.id),
+                probable_duplicate=probable_duplicates.get(movement.id),
             ),
             payment_candidates.get(movement.id, []),
-            duplicates.get(movement.id),
+            probable_duplicates.get(movement.id),
         )
         for movement in found
     }

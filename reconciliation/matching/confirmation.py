@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from core import request_context
 from ledger import services as ledger
 from payments.models import Payment
 from reconciliation.exceptions import resolution_records
@@ -43,7 +44,7 @@ def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> Non
 
 
 @transaction.atomic
-def confirm_manually(movement_id: str, *, actor: str, note: str, now: datetime) -> Resolution:
+def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolution:
     """A second person has made sure that the bank has this money. Raises ActionNotAllowed,
     AlreadyResolved."""
     payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
@@ -52,10 +53,10 @@ def confirm_manually(movement_id: str, *, actor: str, note: str, now: datetime) 
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.is_confirmed:
         raise _already_confirmed(movement)
-    if actor == uploader_of(movement):
+    if request_context.current().actor == uploader_of(movement):
         raise ActionNotAllowed("You uploaded this statement: another person must confirm what it reports.")
     resolution = resolution_records.draft(
-        movement_id, ResolutionType.CONFIRMED, actor, note, now, movement.payment_id
+        movement_id, ResolutionType.CONFIRMED, note, now, movement.payment_id
     )
     resolution_records.save(resolution)
     _confirm(movement, now)

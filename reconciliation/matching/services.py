@@ -11,7 +11,7 @@ from merchants.models import LateMoneyPolicy
 from payments import services as payments
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
-from reconciliation.exceptions import order_completion, probable_duplicates
+from reconciliation.exceptions import duplicates, order_completion
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import confirmation, crediting, deduplication, reversals
 from reconciliation.matching.match_rules import is_late, match_result_for
@@ -138,7 +138,7 @@ def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> 
         and payment is not None
         and payment.status == PaymentStatus.EXPIRED
     )
-    if was_late and probable_duplicates.is_returned_already(movement):
+    if was_late and duplicates.is_returned_already(movement):
         return MatchResult.DUPLICATE
     return match_result
 
@@ -148,7 +148,7 @@ def _hold_in_suspense(movement: BankTransaction, payment: Payment | None, now: d
     ledger.hold(subject_id=movement.id, amount=movement.amount, source=accounts.bank(movement.bank), now=now)
     accepts = payment is not None and payment.merchant.late_money == LateMoneyPolicy.ACCEPT
     is_due = (
-        accepts and movement.match_result == MatchResult.LATE and not probable_duplicates.find([movement])
+        accepts and movement.match_result == MatchResult.LATE and not duplicates.find_probable([movement])
     )
     if payment is not None and is_due:
         crediting.accept_by_policy(movement, payment, now=now)

@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
                         null=True,
                     ),
                 ),
-                ("actor", models.CharField(max_length=150)),
+                ("actor", models.CharField(max_length=160)),
                 ("checked_at", models.DateTimeField()),
                 ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
             ],
@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
                 ("bank", models.CharField(max_length=20)),
                 ("file_name", models.CharField(help_text="Name of the uploaded file.", max_length=255)),
                 ("file_sha256", models.CharField(help_text="SHA-256 of the file, in hex.", max_length=64)),
-                ("actor", models.CharField(max_length=150)),
+                ("actor", models.CharField(max_length=160)),
                 ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
                 ("created_at", models.DateTimeField()),
                 (
@@ -713,7 +713,7 @@ class Migration(migrations.Migration):
                 (
                     "actor",
                     models.CharField(
-                        help_text="The member of staff or the policy that decided.", max_length=150
+                        help_text="The member of staff or the policy that decided.", max_length=160
                     ),
                 ),
                 ("note", models.CharField(max_length=500)),
@@ -869,6 +869,12 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="statement",
             index=models.Index(fields=["-created_at"], name="statement_newest_first"),
+        ),
+        migrations.AddConstraint(
+            model_name="statement",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("actor", ""), _negated=True), name="statement_has_actor"
+            ),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name="statement",

@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 
 from core import clock, ids
 from core.admin import ReadOnlyAdmin
-from reconciliation.exceptions.permissions import may_view_exceptions
+from reconciliation.exceptions.actions import may_view_exceptions
 from reconciliation.models import SlipCheck
 from reconciliation.slips import bank_check, checking, findings, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
@@ -131,13 +131,9 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         """Raises nothing: what is not a slip becomes an error of the form."""
         values = form.cleaned_data
         texts = [values["text"]] if values["text"] else values["picture"]
-        actor, now = request.user.get_username(), clock.now()
         try:
             return checking.check(
-                checking.pick_slip(texts),
-                claimed_payment_id=values["claimed_payment_id"],
-                actor=actor,
-                now=now,
+                checking.pick_slip(texts), claimed_payment_id=values["claimed_payment_id"], now=clock.now()
             )
         except InvalidSlip as error:
             form.add_error(None, str(error))

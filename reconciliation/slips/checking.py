@@ -41,19 +41,20 @@ class SlipCheckResult:
     earlier_checks: list[SlipCheck]
 
 
-def check(payload: str, *, claimed_payment_id: str | None, actor: str, now: datetime) -> SlipCheckResult:
+def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheckResult:
     """Look a slip up and note that `by` of staff was shown it. Raises InvalidSlip; then nothing is noted."""
     bank, transaction_id = parse_slip(payload)
     movement = find_transaction(bank, transaction_id)
+    cause = request_context.current()
     # Noted before it is looked up: of two who are shown it at once, one at least is told of the other.
     slip_check = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
         movement=movement,
         claimed_payment_id=claimed_payment_id,
-        actor=actor,
         checked_at=now,
-        request_id=request_context.current().request_id,
+        actor=cause.actor,
+        request_id=cause.request_id,
     )
     others = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id).exclude(
         pk=slip_check.pk

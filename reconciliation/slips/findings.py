@@ -6,7 +6,7 @@ from typing import Literal
 from django.utils.timezone import localtime
 
 from banks import SlipTransfer
-from core import money
+from core import money, request_context
 from reconciliation.exceptions.detail_page import bank_label
 from reconciliation.models import BankTransaction, ResolutionState
 from reconciliation.slips.bank_check import BankCheckResult
@@ -104,8 +104,8 @@ def _earlier_checks(result: SlipCheckResult) -> Iterator[Finding]:
     for shown in result.earlier_checks:
         what = f" for payment {shown.claimed_payment_id}" if shown.claimed_payment_id else ""
         other = shown.claimed_payment_id is not None and shown.claimed_payment_id != result.claimed_payment_id
-        at = localtime(shown.checked_at)
+        at, name = localtime(shown.checked_at), request_context.display_name(shown.actor)
         yield (
             "error" if other else "warning",
-            f"This slip was shown before: on {at:%Y-%m-%d at %H:%M:%S} to {shown.actor}{what}.",
+            f"This slip was shown before: on {at:%Y-%m-%d at %H:%M:%S} to {name}{what}.",
         )

@@ -19,7 +19,7 @@ class SlipCheck(models.Model):
     claimed_payment_id = PublicId(
         null=True, help_text="The payment that it was shown for, where staff said one."
     )
-    actor = models.CharField(max_length=150)
+    actor = models.CharField(max_length=160)
     checked_at = models.DateTimeField()
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 

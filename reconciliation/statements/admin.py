@@ -91,9 +91,7 @@ class StatementAdmin(ReadOnlyAdmin):
         """Raises InvalidStatementFile."""
         upload = form.cleaned_data["file"]
         file = statement_file.open_file(upload.file, upload.name)
-        statement, occurrences = importing.begin(
-            file, bank=form.cleaned_data["bank"], actor=request.user.get_username(), now=clock.now()
-        )
+        statement, occurrences = importing.begin(file, bank=form.cleaned_data["bank"], now=clock.now())
         self.log_addition(request, statement, "imported")
         try:
             summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=_ignore_results)

@@ -63,9 +63,7 @@ class ImportSummary:
 OnBatch = Callable[[Sequence[LineOutcome]], None]
 
 
-def begin(
-    file: StatementFile, *, bank: str, actor: str, now: datetime
-) -> tuple[Statement, OccurrenceCounter]:
+def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, OccurrenceCounter]:
     """Look through the file and write down that it is imported.
 
     Raises UnknownBank, and InvalidStatementFile also for the file of another bank: then nothing is kept.
@@ -77,13 +75,14 @@ def begin(
         occurrences.scan(file_line.sha256)
         billers.add(file_line.biller_id)
     ownership.check_bank(file, billers, bank=bank)
+    cause = request_context.current()
     statement = Statement.objects.create(
         id=ids.new("stm_", now),
         bank=bank,
         file_name=file.name[:MAX_FILE_NAME_LENGTH],
         file_sha256=file.sha256,
-        actor=actor,
-        request_id=request_context.current().request_id,
+        actor=cause.actor,
+        request_id=cause.request_id,
         created_at=now,
         line_count=total,
     )

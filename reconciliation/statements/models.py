@@ -15,7 +15,7 @@ class Statement(models.Model):
     bank = models.CharField(max_length=20)
     file_name = models.CharField(max_length=255, help_text="Name of the uploaded file.")
     file_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
-    actor = models.CharField(max_length=150)
+    actor = models.CharField(max_length=160)
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     line_count = models.IntegerField(help_text="Lines of the file, without headers and trailers.")
@@ -42,6 +42,7 @@ class Statement(models.Model):
                 is_forbidden=True,
             ),
         ]
+        constraints = [models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor")]
         permissions = [("import_statement", "Can import statement files of banks")]
         indexes = [models.Index(fields=["-created_at"], name="statement_newest_first")]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
+from core import request_context
 from core.clock import BANGKOK
 from merchants.models import Merchant
 from reconciliation.models import (
@@ -77,8 +78,8 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
         status = line.movement.match_result or "not judged"
         yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
     for line in _unconfirmed_lines(bank, day).iterator():
-        statement = line.statement
-        detail = f"{statement.file_name} line {line.line_number}, uploaded by {statement.actor}"
+        uploader = request_context.display_name(line.statement.actor)
+        detail = f"{line.statement.file_name} line {line.line_number}, uploaded by {uploader}"
         yield _difference("reported only by an uploaded file", line.movement, detail)
     for line in _unreadable_lines(bank, day).iterator():
         detail = f"{line.statement.file_name} line {line.line_number}"

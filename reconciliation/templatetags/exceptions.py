@@ -4,10 +4,12 @@ from typing import Any
 
 from django import template
 
-from reconciliation.exceptions.permissions import may_view_exceptions
+from core import request_context
+from reconciliation.exceptions.actions import may_view_exceptions
 from reconciliation.models import MAX_COUNTED, ReconciliationException
 
 register = template.Library()
+register.filter("actor_name", request_context.display_name)
 
 
 @register.inclusion_tag("admin/reconciliation/reconciliationexception/reminder.html", takes_context=True)

@@ -12,13 +12,13 @@ from approvals.models import Approval
 from approvals.services import AlreadyDecided, NotDecidable, OwnRequest
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from reconciliation.exceptions import order_completion, return_completion
+from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.order_completion import HANDLERS
 from refunds.models import Refund
 from tests.approvals.builders import approval_of, click, decide_approval, page, staff, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import Till, decide
+from tests.reconciliation.cast import Till, complete_order, decide
 from tests.refunds.builders import PAYEE, send_due_refunds
 from tests.timeline.builders import only_entry
 from tests.transfers.builders import Bank
@@ -54,7 +54,7 @@ def refund(till: Till) -> str:
 
 
 def sent_back(till: Till) -> str:
-    made = decide("send_back", till.unmatched(), actor="nok")
+    made = decide("send_back", till.unmatched(), actor="staff:nok")
     return_completion.run_due(now=clock.now)
     return str(made.id)
 
@@ -70,8 +70,8 @@ def state_of(order_id: str) -> str:
     return str(Transfer.objects.values_list("state", flat=True).get(pk=order_id))
 
 
-def never_arrived(order_id: str, by: str = "malee") -> bool:
-    return order_completion.complete_by_staff(order_id, transfers.NEVER_ARRIVED, actor=by, now=clock.now())
+def never_arrived(order_id: str, actor: str = "staff:malee") -> bool:
+    return complete_order(order_id, transfers.NEVER_ARRIVED, actor=actor)
 
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
@@ -95,7 +95,7 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     assert state_of(order_id) == TransferState.SUBMITTED
     assert "approved" in click(staff("somsak", "decide_approval"), "approve", order_id)
     ended = Transfer.objects.get(pk=order_id)
-    assert (ended.state, ended.failure_code, ended.completed_by) == ("failed", "never_arrived", "malee")
+    assert (ended.state, ended.failure_code, ended.completed_by) == ("failed", "never_arrived", SOMSAK)
     assert till.held()["reserved"] == 0
     approval = approval_of(order_id)
     assert (approval.kind, approval.requested_by, approval.decided_by) == (
@@ -157,7 +157,7 @@ def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arri
     order_id = overdue(withdrawal(till))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    assert order_completion.complete_by_staff(order_id, transfers.ARRIVED, actor="malee", now=clock.now())
+    assert complete_order(order_id, transfers.ARRIVED)
     assert (state_of(order_id), approval_of(order_id).status) == ("succeeded", "canceled")
 
 
@@ -198,7 +198,7 @@ def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
         never_arrived(order_id)
     if how == "reject":
         decide_approval(order_id, "reject", actor=SOMSAK)
-    ended = {"state": "failed", "completed_by": "malee", "failure_code": "never_arrived"}
+    ended = {"state": "failed", "completed_by": "staff:malee", "failure_code": "never_arrived"}
     with pytest.raises(DatabaseError, match="has no approval"), transaction.atomic():
         Transfer.objects.filter(pk=order_id).update(completed_at=clock.now(), lease_until=None, **ended)
 

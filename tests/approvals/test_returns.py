@@ -9,7 +9,8 @@ from pytest_django import Settings
 from approvals.models import Approval
 from approvals.services import NotDecidable, OwnRequest
 from banks import TransferResult
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved, ReturnDestination
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Return
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, waiting
 from tests.concurrency import run_concurrently

@@ -23,7 +23,7 @@ from reconciliation.models import (
 from tests.banks import fake_scb
 from tests.banks.fake_scb import CONFIRMATION, FakeScb, confirmation, success, transaction
 from tests.conftest import new_client, open_shop
-from tests.reconciliation.cast import WHY
+from tests.reconciliation.cast import decide
 from tests.reconciliation.console import exception_url, get_page, staff_client
 from tests.reconciliation.inquiries.cast import sweep
 from tests.reconciliation.statements.statement_files import confirm_all_transactions, csv_file, import_file
@@ -166,7 +166,7 @@ def test_notification_unconfirmed_for_five_minutes_is_an_exception(shop: ScbShop
     assert 'notification_exceptions{money="live"} 1.0' in counted
     assert 'bank_transaction_exceptions{money="live"} 0.0' in counted
     assert "without a signature" in get_page(malee, exception_url(listed.id))
-    resolutions.dismiss(listed.id, actor="malee", note=WHY, now=clock.now())
+    decide("dismiss", listed.id)
     assert not ReconciliationException.objects.exists()
 
 

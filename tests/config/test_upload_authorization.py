@@ -16,7 +16,7 @@ from config import upload_authorization
 from config.concurrency import OverloadedError
 from core import clock, uploads
 from core.rate_limits import RateLimit
-from reconciliation.exceptions.permissions import VIEW_PERMISSIONS
+from reconciliation.exceptions.actions import VIEW_PERMISSIONS
 from tests.database_outage import without_database
 
 pytestmark = pytest.mark.django_db

@@ -222,7 +222,7 @@ def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:
     found = run.find_exception(run.play(code, "unknown_reference"))
     assert (run.payment(code)["status"], run.balance()) == ("pending", before)
     assert code["payment_id"] in run.desk.case(found)
-    run.desk.decide(found, "attach", payment=code["payment_id"])
+    run.desk.decide(found, "attach", payment_id=code["payment_id"])
     run.wait_for_webhooks(code, PENDING, SUCCEEDED)
     assert (run.payment(code)["status"], run.balance() - before) == ("succeeded", AMOUNT)
     assert run.history(code) == [("payment", "succeeded", AMOUNT)]

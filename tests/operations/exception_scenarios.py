@@ -11,12 +11,11 @@ from core import clock
 from ledger import services as ledger
 from merchants.models import LateMoneyPolicy, Merchant
 from payments import cards
-from reconciliation.exceptions import card_contradictions, order_completion, resolutions
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from refunds.models import Refund
 from tests.conftest import open_shop
-from tests.reconciliation.cast import WHY, Till, carry_back, decide, return_of, reversal_of
+from tests.reconciliation.cast import Till, carry_back, decide, return_of, reversal_of
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
@@ -100,9 +99,7 @@ def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
         made = counter.refund(counter.paid())["refund_id"]
         send_due_refunds()
         transfers.apply_notification(ReportedTransfer(made, "returned"), HANDLERS["ref"], now=clock.now())
-    resolutions.credit_returned_refund(
-        Refund.objects.get(pk=made).id, actor="malee", note=WHY, now=clock.now()
-    )
+    decide("credit_returned_refund", Refund.objects.get(pk=made).id)
 
 
 def reverse(counter: RefundShop, serving: Serving) -> None:
@@ -223,8 +220,8 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
                 decide(deed, reversal)
     counter.bank.post(b"garbage")
     message = BankNotification.objects.filter(result="unreadable").latest("id")
-    for action in (resolutions.dismiss, resolutions.reopen, resolutions.dismiss, resolutions.reopen):
-        action(message.id, actor="malee", note=WHY, now=clock.now())
+    for action in ("dismiss", "reopen") * 2:
+        decide(action, message)
 
 
 def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
@@ -252,7 +249,7 @@ def report_by_statement(counter: RefundShop, serving: Serving) -> None:
         if kind == "reversed":
             till.takes_back(credit, transaction_id="THEBANKSOWNID0000000")
         if kind == "confirmed":
-            decide("confirm", credit, actor="somsri")
+            decide("confirm", credit, actor="staff:somsri")
 
 
 def contradict(counter: RefundShop, serving: Serving) -> None:
@@ -270,7 +267,7 @@ def contradict(counter: RefundShop, serving: Serving) -> None:
     waiting = TransferContradiction.objects.in_bulk(field_name="id").values()
     found = {each.subject_id: each.id for each in waiting}
     for order_id in made[1:]:
-        order_completion.mark_returned(found[order_id], actor="malee", note=WHY, now=clock.now())
+        decide("mark_returned", found[order_id])
 
 
 def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
@@ -285,7 +282,7 @@ def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
             cards.complete(made.payment.id, charged, now=clock.now())
         if number:
             found = TransferContradiction.objects.get(subject_id=made.payment.id)
-            card_contradictions.mark_failed(found.id, actor="malee", note=WHY, now=clock.now())
+            decide("mark_failed", found.id)
 
 
 def merge_duplicates(counter: RefundShop, serving: Serving) -> None:

@@ -11,12 +11,11 @@ from django.db.models import F
 from banks import ChargeResult, ReportedTransfer, TransferResult
 from core import clock
 from payments import cards, services
-from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolutions import ReturnDestination
+from reconciliation.exceptions.returns import ReturnDestination
 from tests.approvals.builders import decide_approval
 from tests.operations import exception_scenarios
-from tests.reconciliation.cast import Till, decide
+from tests.reconciliation.cast import Till, complete_order, decide
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawn
@@ -219,7 +218,7 @@ def _ask_whether_orders_never_arrived(counter: RefundShop, serving: Serving) -> 
     send_due_withdrawals(2)
     Transfer.objects.filter(pk__in=request_body).update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
     for made in request_body:
-        order_completion.complete_by_staff(made, transfers.NEVER_ARRIVED, actor="malee", now=clock.now())
+        complete_order(made, transfers.NEVER_ARRIVED)
     decide_approval(request_body[2], "approve", actor="staff:somsak")
     decide_approval(request_body[3], "reject", actor="staff:somsak")
     transfers.apply_notification(

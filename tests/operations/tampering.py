@@ -263,7 +263,7 @@ TAMPERINGS = {
     ],
     "statement money is confirmed by its bank or by another person than the uploader": [
         "DELETE FROM reconciliation_resolution WHERE type = 'confirmed'",
-        "UPDATE reconciliation_resolution SET actor = 'malee' WHERE type = 'confirmed'",
+        "UPDATE reconciliation_resolution SET actor = 'staff:malee' WHERE type = 'confirmed'",
         "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
     ],
     "money moved by staff has no probable duplicate that was moved": [

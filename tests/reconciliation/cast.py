@@ -1,22 +1,32 @@
 """A shop to which odd money comes, what its bank says of that afterwards, and what staff decide."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from django.db.models import Model
 
 import banks
+from banks import TransferResult
 from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
-from reconciliation.exceptions import resolutions, return_completion
+from reconciliation.exceptions import contradictions, order_completion, resolutions, return_completion
+from reconciliation.matching.confirmation import confirm_manually
 from reconciliation.models import BankTransaction, Return
+from tests.context import acting_as
 from tests.reconciliation.console import ExceptionBuilder
 from tests.refunds.builders import RefundShop
 from tests.transfers.builders import pass_time
 from webhooks.models import Event
 
 WHY = "The customer called."
+SERVICES: dict[str, Callable[..., Any]] = {
+    "confirm": confirm_manually,
+    "mark_failed": contradictions.mark_failed,
+    "mark_returned": contradictions.mark_returned,
+}
 
 
 @dataclass
@@ -74,9 +84,19 @@ def parsed(notification: dict[str, Any]) -> banks.ReportedTransaction:
     return told
 
 
-def decide(deed: str, movement: BankTransaction, *, actor: str = "malee", **more: Any) -> Any:
-    """One of the acts of staff, by its name in `reconciliation.exceptions.resolutions`."""
-    return getattr(resolutions, deed)(movement.id, actor=actor, note=WHY, now=clock.now(), **more)
+def decide(
+    action: str, subject: Model | str, *, actor: str = "staff:malee", note: str = WHY, **values: Any
+) -> Any:
+    """An action of staff on an exception, by the name of its service."""
+    service = SERVICES.get(action) or getattr(resolutions, action)
+    with acting_as(actor):
+        return service(getattr(subject, "pk", subject), note=note, now=clock.now(), **values)
+
+
+def complete_order(order_id: str, result: TransferResult, *, actor: str = "staff:malee") -> bool:
+    """Staff end an overdue order."""
+    with acting_as(actor):
+        return order_completion.complete_by_staff(order_id, result, now=clock.now())
 
 
 def now_of(movement: BankTransaction) -> tuple[str, str]:

@@ -17,7 +17,8 @@ from ledger.postings import read_balances
 from merchants import services as merchants
 from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.resolutions import ActionNotAllowed, ReturnDestination
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
 from tests.context import acting_as
 from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
@@ -235,7 +236,8 @@ class ExceptionsMachine(PaymentsMachine):
     def decide(self, is_allowed: bool, action: Callable[..., T], subject_id: str, **shown: Any) -> T | None:
         """What staff do, or nothing where it must not be possible."""
         try:
-            done = action(subject_id, actor="malee", note="The customer called.", now=clock.now(), **shown)
+            with acting_as("staff:malee"):
+                done = action(subject_id, note="The customer called.", now=clock.now(), **shown)
         except ActionNotAllowed:
             assert not is_allowed
             return None

@@ -6,9 +6,9 @@ from hypothesis.stateful import Bundle, precondition, rule
 from core import clock, thaiqr
 from core import money as satang
 from core.clock import BANGKOK
-from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.resolutions import ActionNotAllowed
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import BankTransaction
+from tests.reconciliation.cast import decide
 from tests.reconciliation.statements.statement_files import csv_file, import_file
 from tests.state_machine.exceptions_machine import INDEX, ExceptionsMachine, pick_mostly
 from tests.state_machine.expected import BankMoney, Payment
@@ -47,14 +47,14 @@ class StatementPayments(ExceptionsMachine):
         self.confirmed(money)
 
     @precondition(lambda self: self.model.money)
-    @rule(index=INDEX, by=st.sampled_from(["malee", "somsak"]))
+    @rule(index=INDEX, by=st.sampled_from(["staff:malee", "staff:somsak"]))
     def confirm_by_person(self, index: int, by: str) -> None:
         """Never by the one who uploaded the statement."""
         unconfirmed = [money for money in self.model.money if not money.is_confirmed]
         money = pick_mostly(unconfirmed, self.model.money, index)
-        is_allowed = not money.is_confirmed and by != "malee"
+        is_allowed = not money.is_confirmed and by != "staff:malee"
         try:
-            resolutions.confirm(money.movement_id, actor=by, note="Seen in online banking.", now=clock.now())
+            decide("confirm", money.movement_id, actor=by)
         except ActionNotAllowed:
             assert not is_allowed
         else:

@@ -9,7 +9,7 @@ from tests.conftest import Shop
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from webhooks.models import Delivery, DeliveryAttempt
 
-CLERK, WHY = "somsri", "she called and sent her slip"
+CLERK, WHY = "staff:somsri", "she called and sent her slip"
 
 
 def timeline_page(shop: Shop, payment_id: str, query: str = "") -> dict[str, Any]:

@@ -43,7 +43,7 @@ def test_statement_entry_has_request_id_of_upload(
     shown = only_entry(shop, code["payment_id"], "bank.statement")
     assert (shown["actor"], shown["request_id"]) == ("bank:sandbox", "desk-7.0042")
     text = read(admin_client, code["payment_id"])
-    assert "imported_by:</small> admin" in text and "desk-7.0042" in text
+    assert "imported_by:</small> staff:admin" in text and "desk-7.0042" in text
     page = f"/admin/reconciliation/statement/{Statement.objects.get().pk}/change/"
     assert "desk-7.0042" in admin_client.get(page).content.decode()
 

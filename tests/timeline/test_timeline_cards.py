@@ -14,8 +14,9 @@ from core import clock
 from payments import cards
 from payments.models import CardCharge, ChargeAnswer
 from payments.tasks import inquire_due
-from reconciliation.exceptions import card_contradictions
+from reconciliation.exceptions import contradictions
 from tests.conftest import Shop
+from tests.context import acting_as
 from tests.payments.card_builders import PATH, request
 from tests.payments.conftest import acquirer, till
 from tests.payments.test_card_crashes import pay_and_die
@@ -111,7 +112,7 @@ def test_timeline_shows_charge_of_wrong_amount(till: Shop) -> None:
     assert shown["summary"] == "1,500.00 THB were asked for, and sandbox charged another amount or currency."
     assert (shown["details"]["answer_amount"], shown["details"]["answer_currency"]) == (15_000, "THB")
     found = TransferContradiction.objects.get()
-    card_contradictions.mark_failed(
-        found.id, actor="malee", note="refund rfnd_1", now=clock.now() + timedelta(seconds=1)
-    )
+    now = clock.now() + timedelta(seconds=1)
+    with acting_as("staff:malee"):
+        contradictions.mark_failed(found.id, note="refund rfnd_1", now=now)
     assert types(till, payment_id)[-3:] == ["bank.contradiction", "staff.booked_failed", "payment.failed"]

@@ -9,17 +9,17 @@ from banks import TransferResult
 from core import clock as our_clock
 from core import request_context
 from merchants.models import Merchant
-from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import decide
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, timeline_page, types
 from transfers import services as transfers
 
 pytestmark = pytest.mark.slow
 
 Serving = Callable[..., Any]
-BY: dict[str, Any] = {"actor": CLERK, "note": WHY}
+BY = {"actor": CLERK, "note": WHY}
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_timeline_follows_return_to_final_status(
     shop: Shop, paid_twice: str, clock: Any, served_by: Serving, result: TransferResult, after: list[str]
 ) -> None:
     served_by(sends=[result])
-    resolutions.send_back(waiting("duplicate"), now=our_clock.now(), **BY)
+    decide("send_back", waiting("duplicate"), **BY)
     clock.shift(1)
     transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
     assert types(shop, paid_twice)[-2 - len(after) :] == ["staff.sent_back", "return.told", *after]
@@ -59,7 +59,7 @@ def test_timeline_follows_return_to_final_status(
 
 def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:
     movement_id = waiting("duplicate")
-    resolutions.record_manual_return(movement_id, bank_reference="counter 7", now=our_clock.now(), **BY)
+    decide("record_manual_return", movement_id, bank_reference="counter 7", **BY)
     assert types(shop, paid_twice)[-2:] == ["staff.sent_back_by_hand", "return.completed"]
     notification = entries(shop, paid_twice)[-3]
     assert (notification["type"], notification["details"]["resolution"]) == ("bank.notice", "sent_back")
@@ -68,8 +68,8 @@ def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:
 def test_accepted_money_has_staff_as_actor(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     bank.notify(code, satang=100)
-    request_context.begin(actor=f"staff:{CLERK}", request_id="req_desk")
-    resolutions.accept(waiting("amount_mismatch"), now=our_clock.now(), **BY)
+    request_context.begin(request_id="req_desk")
+    decide("accept", waiting("amount_mismatch"), **BY)
     *_, action, paid = entries(shop, code["payment_id"])
     assert (action["type"], paid["type"]) == ("staff.accepted", "payment.succeeded")
     assert action["actor"] == paid["actor"] == "staff"

@@ -12,12 +12,14 @@ from django.test import Client
 from banks import TransferResult
 from config.celery import app
 from core import clock as our_clock
-from reconciliation.exceptions import order_completion, resolutions
+from reconciliation.exceptions import contradictions
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from reconciliation.tasks import run_returns
 from refunds.tasks import run_due
 from tests.conftest import SandboxBankClient, Shop
+from tests.context import acting_as
+from tests.reconciliation.cast import decide
 from tests.reconciliation.exceptions.test_order_notifications import told as word_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, resolve, types
@@ -27,7 +29,7 @@ from transfers.models import TransferContradiction, TransferEvent
 pytestmark = pytest.mark.slow
 
 Serving = Callable[..., Any]
-BY: dict[str, Any] = {"actor": CLERK, "note": WHY}
+BY = {"actor": CLERK, "note": WHY}
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def test_return_submission_and_inquiry_have_task_ids(
         sends=[TransferResult("processing")],
         inquiries=[TransferResult("failed", failure_code="account_closed")],
     )
-    resolutions.send_back(BankTransaction.objects.get(match_result="duplicate").pk, now=our_clock.now(), **BY)
+    decide("send_back", BankTransaction.objects.get(match_result="duplicate").pk, **BY)
     tasks = [run(run_returns, clock, after=3600) for _ in range(2)]
     assert tail(shop, paid_twice, 3) == [
         ("return.told", "clock", tasks[0]),
@@ -92,10 +94,10 @@ def test_return_submission_and_inquiry_have_task_ids(
 
 def test_manual_return_has_staff_as_actor(admin_client: Client, shop: Shop, paid_twice: str) -> None:
     waiting = BankTransaction.objects.get(match_result="duplicate")
-    resolutions.record_manual_return(waiting.pk, bank_reference="counter 7", now=our_clock.now(), **BY)
+    decide("record_manual_return", waiting.pk, bank_reference="counter 7", **BY)
     assert only_entry(shop, paid_twice, "return.completed")["actor"] == "staff"
     page = admin_client.get(f"/admin/payments/payment/{quote(paid_twice)}/change/").content.decode()
-    assert page.count(f"staff:{CLERK}") == 2
+    assert page.count(CLERK) == 2
 
 
 def test_returned_refund_has_bank_as_actor(
@@ -189,7 +191,7 @@ def test_return_notification_is_shown_before_its_effect(
 ) -> None:
     served_by(sends=[TransferResult("processing")])
     waiting = BankTransaction.objects.get(match_result="duplicate")
-    made = resolutions.send_back(waiting.pk, now=our_clock.now(), **BY)
+    made = decide("send_back", waiting.pk, **BY)
     transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
     clock.shift(7)
     bank.post(word_of(made.id))
@@ -226,7 +228,8 @@ def test_refund_contradiction_and_resolution_are_shown(
     clock.shift(1)
     transfers.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
     found = TransferContradiction.objects.get()
-    order_completion.mark_returned(found.id, now=our_clock.now() + timedelta(seconds=1), **BY)
+    with acting_as(CLERK):
+        contradictions.mark_returned(found.id, note=WHY, now=our_clock.now() + timedelta(seconds=1))
     shown = only_entry(shop, paid, "bank.contradiction")
     assert shown["details"] == {
         "subject_id": refund_id,

@@ -26,7 +26,7 @@ from reconciliation.statements.lines import FileProblems, InvalidStatementFile
 IMPORT_AGAIN = "What is stored stays; import it again."
 STDIN = "-"
 DEFAULT_ACTOR = "command:import_statement"
-MAX_ACTOR_LENGTH = 150
+MAX_NAME_LENGTH = 150
 COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
 
 
@@ -53,11 +53,11 @@ class Command(SealingCommand):
         parser.add_argument("--quiet", action="store_true", help="Say nothing where all is well.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        request_context.begin(actor=DEFAULT_ACTOR)
         gc.freeze()  # each full collection would look through all modules: an eighth of the time
-        failures = 0
-        if not 0 < len(options["by"]) <= MAX_ACTOR_LENGTH or not options["by"].isprintable():
-            raise CommandError(f"--by: give a name of at most {MAX_ACTOR_LENGTH} characters.")
+        failures, name = 0, options["by"]
+        if name is not None and not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable()):
+            raise CommandError(f"--by: give a name of at most {MAX_NAME_LENGTH} characters.")
+        request_context.begin(actor=f"staff:{name}" if name else DEFAULT_ACTOR)
         if options["results"] and any(_is_same(options["results"], path) for path in options["files"]):
             raise CommandError("--results: this is a file to be imported, and would be overwritten.")
         with _results_writer(options["results"]) as results:
@@ -84,9 +84,7 @@ class Command(SealingCommand):
         """Whether all is well with the file."""
         with _open_input(path) as stream:
             file = statement_file.open_file(stream, Path(name).name, options["format"])
-            statement, occurrences = importing.begin(
-                file, bank=options["bank"], actor=options["by"], now=clock.now()
-            )
+            statement, occurrences = importing.begin(file, bank=options["bank"], now=clock.now())
             bar, unreadable = ProgressBar(self.stderr, name, lambda: statement.line_count), FileProblems()
 
             def on_batch(batch: Sequence[LineOutcome]) -> None:
@@ -108,12 +106,12 @@ class Command(SealingCommand):
             self.stdout.write(f"{name}: {_format_counts(summary.counts)} (statement {summary.statement.id})")
 
 
-def _system_user() -> str:
-    """Whose process this is, not what its environment says; the command itself where that has no name."""
+def _system_user() -> str | None:
+    """The owner of the process, whatever its environment says; None if the system knows no name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        return DEFAULT_ACTOR
+        return None
 
 
 def _format_counts(counts: Counter[str]) -> str:

@@ -97,7 +97,12 @@ def test_staff_accept_a_wrong_amount(odd: ExceptionBuilder, malee: Client) -> No
     assert f"Accepted: 1,499.00 THB at sandbox ({movement.id})." in confirm(malee, movement.id, "accept")
     assert status(movement.payment_id) == ("succeeded", 149_900)
     done = Resolution.objects.get()
-    assert (done.subject_id, done.type, done.actor, done.note) == (movement.id, "accepted", "malee", WHY)
+    assert (done.subject_id, done.type, done.actor, done.note) == (
+        movement.id,
+        "accepted",
+        "staff:malee",
+        WHY,
+    )
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_id) == ("malee", movement.id)
 
@@ -114,11 +119,11 @@ def test_staff_attach_money_to_a_candidate_payment_with_one_click(
 ) -> None:
     code = odd.shop.qr_code()
     movement = odd.told(code, reference1="NOBODYKNOWSTHIS00000")
-    offered = re.findall(r'/act/attach/\?payment=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
+    offered = re.findall(r'/act/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
     assert offered == [code["payment_id"]]
-    said = ask(malee, movement.id, "attach", payment=offered[0])
+    said = ask(malee, movement.id, "attach", payment_id=offered[0])
     assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in said
-    assert "Attached" in confirm(malee, movement.id, "attach", payment=offered[0]).replace(
+    assert "Attached" in confirm(malee, movement.id, "attach", payment_id=offered[0]).replace(
         "attached", "Attached"
     )
     assert status(code["payment_id"]) == ("succeeded", 150_000)
@@ -128,8 +133,8 @@ def test_staff_attach_money_to_a_candidate_payment_with_one_click(
 @pytest.mark.parametrize("typed", ["pay_" + "0" * 27, "pay_1", "<script>", "rcp_" + "0" * 27])
 def test_attach_refuses_an_id_that_is_not_a_payment(odd: ExceptionBuilder, malee: Client, typed: str) -> None:
     movement = odd.unmatched()
-    assert "There is no payment with this id." in ask(malee, movement.id, "attach", payment=typed)
-    confirm(malee, movement.id, "attach", payment=typed)
+    assert "There is no payment with this id." in ask(malee, movement.id, "attach", payment_id=typed)
+    confirm(malee, movement.id, "attach", payment_id=typed)
     assert not Resolution.objects.exists()
 
 
@@ -137,7 +142,7 @@ def test_attach_refuses_a_paid_payment(odd: ExceptionBuilder, malee: Client) -> 
     code = odd.shop.qr_code()
     odd.told(code)
     movement = odd.unmatched()
-    confirm(malee, movement.id, "attach", payment=code["payment_id"])
+    confirm(malee, movement.id, "attach", payment_id=code["payment_id"])
     assert not Resolution.objects.exists()
     assert BankTransaction.objects.get(pk=movement.id).resolution_state == ""
 
@@ -149,7 +154,7 @@ def test_paid_payment_is_not_offered_as_candidate(odd: ExceptionBuilder, malee: 
     page = get_page(malee, exception_url(movement.id))
     assert "same reference" in page
     assert "?payment=" not in page
-    assert "is succeeded" in ask(malee, movement.id, "attach", payment=code["payment_id"])
+    assert "is succeeded" in ask(malee, movement.id, "attach", payment_id=code["payment_id"])
 
 
 def test_staff_send_money_back_to_the_payer(
@@ -266,7 +271,7 @@ def test_staff_credit_a_returned_refund_to_the_merchant(
 def test_pasted_payment_id_may_have_spaces(odd: ExceptionBuilder, malee: Client) -> None:
     payment_id = odd.shop.qr_code()["payment_id"]
     movement = odd.unmatched()
-    assert f"Payment {payment_id} of" in ask(malee, movement.id, "attach", payment=f" {payment_id}\t")
+    assert f"Payment {payment_id} of" in ask(malee, movement.id, "attach", payment_id=f" {payment_id}\t")
 
 
 def links(client: Client, path: str) -> dict[str, str]:
@@ -355,7 +360,7 @@ def test_action_for_another_kind_of_exception_is_not_found(odd: ExceptionBuilder
         (money, "keep"),
         *((message, slug) for slug in set(actions.ACTIONS_BY_SLUG) - {"dismiss", "reopen"}),
     ]
-    filled = {"note": WHY, "payment": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    filled = {"note": WHY, "payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
     for subject, slug in wrong:
         assert malee.get(act_page(subject, slug)).status_code == 404, slug
         assert malee.post(act_page(subject, slug), filled).status_code == 404, slug
@@ -376,7 +381,9 @@ def test_two_people_at_once_resolve_an_exception_once(db: None) -> None:
         ]
         run_concurrently(*acts)
         (done,) = Resolution.objects.filter(subject_id=movement.id)
-        assert LogEntry.objects.filter(object_id=movement.id).get().user.username == done.actor
+        assert LogEntry.objects.filter(object_id=movement.id).get().user.username == done.actor.removeprefix(
+            "staff:"
+        )
         paid = status(movement.payment_id)[0] == "succeeded"
         assert (paid, Return.objects.filter(movement=movement).count()) == (
             (True, 0) if done.type == "accepted" else (False, 1)

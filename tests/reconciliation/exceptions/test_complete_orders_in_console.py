@@ -12,10 +12,9 @@ from django.db.models import F
 from django.test import Client
 
 from banks import ReportedTransfer, TransferResult
-from core import clock
-from reconciliation.exceptions import order_completion
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.cast import complete_order
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
@@ -100,7 +99,7 @@ def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
     ended = withdrawals.fetch_withdrawal(counter.shop, made)
     assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
     assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
-    assert (Transfer.objects.get().completed_by, len(silent.sent)) == ("malee", 1)
+    assert (Transfer.objects.get().completed_by, len(silent.sent)) == ("staff:malee", 1)
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_id) == ("malee", made["withdrawal_id"])
 
@@ -142,7 +141,7 @@ def test_a_second_click_changes_nothing(
     for again in (first, second):
         assert "nothing changed" in act(somsak, again, transfer)
     assert withdrawals.fetch_withdrawal(counter.shop, made) == ended
-    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("malee", 1)
+    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("staff:malee", 1)
 
 
 def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
@@ -215,7 +214,7 @@ def test_concurrent_manual_completions_count_once(counter: RefundShop, silent: B
 
     def settle(word: TransferResult) -> bool:
         try:
-            order_completion.complete_by_staff(transfer.id, word, actor="malee", now=clock.now())
+            complete_order(transfer.id, word)
         except transfers.NotOverdue:
             return False
         return True

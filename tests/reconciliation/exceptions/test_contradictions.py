@@ -11,8 +11,8 @@ from banks import ChargeResult, TransferResult
 from core import clock
 from payments import cards
 from payments.models import Payment
-from reconciliation.exceptions import card_contradictions, explanations, order_completion, resolutions
-from reconciliation.exceptions.resolutions import ActionNotAllowed
+from reconciliation.exceptions import explanations, order_completion
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import (
     BankNotification,
@@ -23,7 +23,7 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from tests.conftest import Shop
-from tests.reconciliation.cast import WHY, Till, parsed
+from tests.reconciliation.cast import WHY, Till, decide, parsed
 from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.refunds.builders import send_due_refunds
 from tests.refunds.test_database_rules import NOT_ALLOWED, sqlstate
@@ -133,17 +133,17 @@ def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_faile
     assert "asked for 1,500.00 THB, and sandbox charged 150.00 THB" in page
     assert "/act/failed/" in page and "/act/dismiss/" not in page
     with pytest.raises(ActionNotAllowed, match="still pending"):
-        resolutions.dismiss(waiting.pk, actor="malee", note=WHY, now=clock.now())
+        decide("dismiss", waiting.pk)
     act(malee, waiting, "failed")
     other_charge.refresh_from_db()
     assert (other_charge.status, other_charge.failure_code) == ("failed", "processing_error")
     assert not ReconciliationException.objects.exists()
     made = Resolution.objects.get(subject_id=waiting.pk)
-    assert (made.type, made.actor, made.note) == ("booked_failed", "malee", WHY)
+    assert (made.type, made.actor, made.note) == ("booked_failed", "staff:malee", WHY)
     with pytest.raises(ActionNotAllowed):
-        card_contradictions.mark_failed(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+        decide("mark_failed", waiting.pk, actor="staff:somsak")
     with pytest.raises(ActionNotAllowed):
-        resolutions.reopen(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+        decide("reopen", waiting.pk, actor="staff:somsak")
 
 
 def test_card_charged_in_another_currency_shows_the_currency(other_charge: Payment) -> None:
@@ -160,7 +160,7 @@ def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
     assert other_charge.status == "succeeded"
     waiting = ReconciliationException.objects.get()
     with pytest.raises(ActionNotAllowed, match="no longer pending"):
-        card_contradictions.mark_failed(waiting.pk, actor="malee", note=WHY, now=clock.now())
+        decide("mark_failed", waiting.pk)
     act(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
 
@@ -168,14 +168,12 @@ def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
 def test_failed_card_payment_cannot_be_marked_failed_again(failed_card: Payment) -> None:
     settle(failed_card, CHARGED)
     with pytest.raises(ActionNotAllowed, match="no longer pending"):
-        card_contradictions.mark_failed(
-            ReconciliationException.objects.get().pk, actor="malee", note=WHY, now=clock.now()
-        )
+        decide("mark_failed", ReconciliationException.objects.get().pk)
 
 
 def test_database_refuses_a_second_resolution_of_a_contradiction(other_charge: Payment) -> None:
     waiting = ReconciliationException.objects.get().pk
-    card_contradictions.mark_failed(waiting, actor="malee", note=WHY, now=clock.now())
+    decide("mark_failed", waiting)
     again = f"""INSERT INTO reconciliation_resolution (subject_id, type, actor, note, reopen_count,
     request_id, created_at)
         VALUES ('{waiting}', '{{}}', 'somsak', 'x', {{}}, '', now())"""
@@ -199,7 +197,7 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
         and "/act/returned" not in page
     )
     with pytest.raises(ActionNotAllowed):
-        order_completion.mark_returned(waiting.pk, actor="malee", note=WHY, now=clock.now())
+        decide("mark_returned", waiting.pk)
     act(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
 
@@ -220,7 +218,7 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
         withdrawals.fetch_withdrawal(till.shop, {"withdrawal_id": made})["failure_code"] == "returned_by_bank"
     )
     with pytest.raises(ActionNotAllowed):
-        order_completion.mark_returned(waiting.pk, actor="somsak", note=WHY, now=clock.now())
+        decide("mark_returned", waiting.pk, actor="staff:somsak")
 
 
 @pytest.mark.slow
@@ -233,7 +231,7 @@ def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
     transfers.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
     act(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
     assert [waiting.pk for waiting in ReconciliationException.objects.all()] == [made]
-    resolutions.credit_returned_refund(made, actor="malee", note=WHY, now=clock.now())
+    decide("credit_returned_refund", made)
     assert till.balance() == (150_000, 0)
 
 

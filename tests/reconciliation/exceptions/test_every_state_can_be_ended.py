@@ -18,7 +18,7 @@ from pytest_django import Settings
 from banks import TransferResult
 from core import clock
 from reconciliation.exceptions import order_completion, return_completion
-from reconciliation.exceptions.resolutions import ReturnDestination
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Return, ReturnStatus
 from refunds import models as refunds
 from refunds.models import Refund

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from banks import ReportedTransfer, TransferResult
 from core import admin_lists, clock
 from operations import metrics
-from reconciliation.exceptions import admin, resolutions
+from reconciliation.exceptions import admin
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import (
@@ -25,7 +25,7 @@ from reconciliation.models import (
 )
 from reconciliation.templatetags import exceptions
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import reversal_of
+from tests.reconciliation.cast import decide, reversal_of
 from tests.reconciliation.console import (
     EXCEPTIONS_URL,
     ExceptionBuilder,
@@ -100,9 +100,7 @@ def test_money_for_a_failed_payment_is_explained(odd: ExceptionBuilder, onlooker
 @pytest.mark.slow
 def test_reversal_of_a_manual_return_is_explained(odd: ExceptionBuilder, onlooker: Client) -> None:
     credit = odd.duplicate()
-    resolutions.record_manual_return(
-        credit.id, bank_reference="V-77", actor="malee", note="counter", now=clock.now()
-    )
+    decide("record_manual_return", credit.id, bank_reference="V-77", note="counter")
     odd.bank.post(reversal_of(credit))
     reversal = BankTransaction.objects.get(kind="reversal")
     assert "was sent back manually" in get_page(onlooker, EXCEPTIONS_URL)
@@ -203,9 +201,7 @@ def test_search_finds_the_merchants_reference(odd: ExceptionBuilder, onlooker: C
     first, second = odd.shop.qr_code(reference="Order-17"), odd.shop.qr_code(reference="order-18")
     movement, stranger = odd.told(first, satang=100), odd.unmatched()
     assert listed(onlooker, q="order-17") == {movement.id}
-    resolutions.attach(
-        stranger.id, payment_id=second["payment_id"], actor="malee", note="She called.", now=clock.now()
-    )
+    decide("attach", stranger.id, payment_id=second["payment_id"], note="She called.")
     assert listed(onlooker, q="order-18") == set()
     assert listed(onlooker, q="order") == {movement.id}
 

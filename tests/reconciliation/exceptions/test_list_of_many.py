@@ -12,7 +12,6 @@ from django.test import Client
 
 from core import admin_lists, clock, ids, rows
 from merchants.models import Merchant
-from reconciliation.exceptions import resolutions
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -108,7 +107,11 @@ def crowd(merchant: Merchant) -> None:
     BankNotification.objects.bulk_create(told)
     Resolution.objects.bulk_create(
         Resolution(
-            subject_id=notification.id, type=ResolutionType.DISMISSED, actor="malee", note=WHY, created_at=now
+            subject_id=notification.id,
+            type=ResolutionType.DISMISSED,
+            actor="staff:malee",
+            note=WHY,
+            created_at=now,
         )
         for notification in told
     )
@@ -187,7 +190,7 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'reconciliation_reconciliat
 
 
 def dismissing(notification: BankNotification) -> Callable[[], Any]:
-    return partial(resolutions.dismiss, notification.id, actor="malee", note=WHY, now=clock.now())
+    return partial(decide, "dismiss", notification)
 
 
 @races

@@ -9,7 +9,7 @@ from django.test import Client
 from core import clock
 from core.clock import BANGKOK
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from tests.audit import differences
 from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, reversal_of, suspense
@@ -65,7 +65,7 @@ def test_probable_duplicate_is_merged_with_actor_and_note(
     assert (now_of(held), suspense()) == (("duplicate", "merged"), 0)
     assert not ReconciliationException.objects.exists()
     made = Resolution.objects.get()
-    assert (made.type, made.actor, made.note, made.merged_into_id) == ("merged", "malee", WHY, paid.id)
+    assert (made.type, made.actor, made.note, made.merged_into_id) == ("merged", "staff:malee", WHY, paid.id)
     assert postings_of(held.id) == [("held", 150_000), ("merged", 150_000)]
     assert now_of(paid) == ("applied", "")
     assert types(till.shop, str(paid.payment_id))[-1] == "staff.merged"

@@ -1,19 +1,17 @@
 """What staff ended by mistake is opened again, says who did so and why, and can be decided anew."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from django.test import Client
 
 from core import clock
-from reconciliation.exceptions import resolutions, return_completion
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions import return_completion
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import WHY, Till, carry_back, decide, now_of, postings_of
+from tests.reconciliation.cast import Till, carry_back, decide, now_of, postings_of
 from tests.reconciliation.console import exception_url, get_page, staff_client
 from tests.reconciliation.exceptions.test_actions_in_console import act_page, buttons
 from tests.reconciliation.exceptions.test_resolution_races import deciding, done
@@ -68,7 +66,7 @@ def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(till: Till, m
     assert (now_of(reversal), losses()) == (LOST, -150_001)
     assert deeds(reversal.id) == [("dismissed", 0), ("reopened", 1), ("written_off", 1)]
     opened = Resolution.objects.get(type="reopened")
-    assert (opened.actor, opened.note) == ("malee", "the bank insists")
+    assert (opened.actor, opened.note) == ("staff:malee", "the bank insists")
     page = get_page(malee, exception_url(reversal.id))
     assert all(word in page for word in ("Dismissed", "Reopened", "the bank insists", "Written Off"))
 
@@ -118,12 +116,11 @@ def test_reopened_reversal_is_carried_out_if_it_can_be(till: Till, served_by: Se
 def test_message_is_reopened_and_dismissed_again(till: Till, malee: Client) -> None:
     till.bank.post(b"garbage")
     notification = BankNotification.objects.get()
-    act: dict[str, Any] = {"actor": "malee", "note": WHY, "now": clock.now()}
     for number in range(2):
-        resolutions.dismiss(notification.id, **act)
+        decide("dismiss", notification)
         assert not ReconciliationException.objects.exists()
         assert "/act/reopen/" in get_page(malee, exception_url(notification.id))
-        resolutions.reopen(notification.id, **act)
+        decide("reopen", notification)
         assert (ReconciliationException.objects.get().id, buttons(malee, notification.id)) == (
             notification.id,
             ["dismiss"],
@@ -137,8 +134,8 @@ def test_timeline_shows_the_reopening(till: Till) -> None:
     for changes in ({}, {"amount": "1.23"}):
         till.bank.post(told | changes)
     notification = BankNotification.objects.get(result="conflict")
-    for act in (resolutions.dismiss, resolutions.reopen):
-        act(notification.id, actor="malee", note=WHY, now=clock.now())
+    for action in ("dismiss", "reopen"):
+        decide(action, notification)
     assert types(till.shop, code["payment_id"])[-2:] == ["staff.dismissed", "staff.reopened"]
 
 
@@ -151,7 +148,7 @@ def test_only_dismissed_merged_or_written_off_is_reopened(till: Till, served_by:
     subjects += [till.refund(till.paid())["refund_id"], BankNotification.objects.filter(result="new")[0].id]
     for subject_id in subjects:
         with pytest.raises(ActionNotAllowed, match="Only what was dismissed"):
-            resolutions.reopen(subject_id, actor="malee", note=WHY, now=clock.now())
+            decide("reopen", subject_id)
     assert not Resolution.objects.filter(type="reopened").exists()
 
 
@@ -160,7 +157,7 @@ def test_second_reopening_names_who_was_first(till: Till) -> None:
     decide("dismiss", reversal)
     decide("reopen", reversal)
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: reopened"):
-        decide("reopen", reversal, actor="somsak")
+        decide("reopen", reversal, actor="staff:somsak")
 
 
 def test_reopening_needs_the_resolve_permission(till: Till) -> None:
@@ -197,16 +194,6 @@ def busy() -> Till:
     return Till(open_shop("Race"), SandboxBankClient(new_client()))
 
 
-def opening(subject_id: str, act: Callable[..., Any]) -> Callable[[], Any]:
-    def click() -> Any:
-        try:
-            return act(subject_id, actor="malee", note=WHY, now=clock.now())
-        except ActionNotAllowed as refusal:
-            return refusal
-
-    return click
-
-
 @races
 @pytest.mark.parametrize("ended", ["dismiss", "write_off"])
 def test_eight_concurrent_reopenings_count_once(busy: Till, ended: str) -> None:
@@ -219,10 +206,10 @@ def test_eight_concurrent_reopenings_count_once(busy: Till, ended: str) -> None:
 @races
 def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Till) -> None:
     busy.bank.post(b"garbage")
-    notification_id = BankNotification.objects.get().id
-    resolutions.dismiss(notification_id, actor="malee", note=WHY, now=clock.now())
-    assert done(run_concurrently(*[opening(notification_id, resolutions.reopen)] * 8)) == 1
-    assert done(run_concurrently(*[opening(notification_id, resolutions.dismiss)] * 8)) == 1
+    notification = BankNotification.objects.get()
+    decide("dismiss", notification)
+    assert done(run_concurrently(*[deciding("reopen", notification)] * 8)) == 1
+    assert done(run_concurrently(*[deciding("dismiss", notification)] * 8)) == 1
     assert not ReconciliationException.objects.exists()
 
 

@@ -6,19 +6,19 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models import Model
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments import services as payments
 from payments.models import Payment
-from reconciliation.exceptions import resolutions, return_completion
+from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.cast import (
-    WHY,
     Till,
     carry_back,
     decide,
@@ -52,7 +52,7 @@ def till() -> Till:
     return Till(open_shop("Race"), SandboxBankClient(new_client()))
 
 
-def deciding(deed: str, movement: BankTransaction, **more: Any) -> Callable[[], Any]:
+def deciding(deed: str, movement: Model | str, **more: Any) -> Callable[[], Any]:
     """Somebody's click: what came of it, or the refusal."""
 
     def click() -> Any:
@@ -103,13 +103,7 @@ def test_concurrent_credits_of_a_returned_refund_count_once(till: Till, served_b
     send_due_refunds()
     transfers.apply_notification(ReportedTransfer(refund_id, "returned"), HANDLERS["ref"], now=clock.now())
 
-    def keep() -> Any:
-        try:
-            return resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
-        except AlreadyResolved as refusal:
-            return refusal
-
-    assert done(run_concurrently(*[keep] * 8)) == 1
+    assert done(run_concurrently(*[deciding("credit_returned_refund", refund_id)] * 8)) == 1
     assert (till.balance(), suspense()) == ((150_000, 0), 0)
 
 
@@ -235,5 +229,5 @@ def test_two_people_cannot_merge_two_exceptions_with_each_other(till: Till) -> N
         BankTransaction.objects.get(pk__in=[line.id, callback.id], resolution_state="merged")
         (left,) = [each for each in (line, callback) if now_of(each)[1] == ""]
         if not left.is_confirmed:
-            decide("confirm", left, actor="somsri")
+            decide("confirm", left, actor="staff:somsri")
         decide("record_manual_return", left, bank_reference="counter 7")

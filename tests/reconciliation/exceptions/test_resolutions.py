@@ -16,7 +16,7 @@ from payments import cards
 from payments.models import Payment
 from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankNotification, BankTransaction, Resolution, ResolutionType
 from tests import tables
 from tests.conftest import Shop
@@ -69,7 +69,7 @@ def test_accepted_late_money_makes_its_payment_succeed(till: Till) -> None:
     assert (act.subject_id, act.type, act.actor, act.note) == (
         movement.id,
         ResolutionType.ACCEPTED,
-        "malee",
+        "staff:malee",
         WHY,
     )
     assert (act.payment_id, act.created_at) == (payment_id, movement.resolved_at)
@@ -242,7 +242,7 @@ def test_second_resolution_is_refused_and_names_who_was_first(
     before = rows_of_all(), now_of(movement), till.held()
     for again in ("accept", "attach", "send_back", "record_manual_return"):
         with pytest.raises(AlreadyResolved) as told:
-            decide(again, movement, actor="somsak", **given.get(again, {}))
+            decide(again, movement, actor="staff:somsak", **given.get(again, {}))
         assert str(told.value) == f"malee has already resolved this: {said}, 21 Nov 2026 12:00."
     with pytest.raises(AlreadyResolved):
         decide("dismiss", movement)
@@ -252,24 +252,23 @@ def test_second_resolution_is_refused_and_names_who_was_first(
 def test_message_is_dismissed_only_once(till: Till) -> None:
     till.bank.post(b"garbage")
     notification = BankNotification.objects.get()
-    told: dict[str, Any] = {"actor": "malee", "note": WHY, "now": clock.now()}
-    act = resolutions.dismiss(notification.id, **told)
-    assert (act.type, act.actor) == (ResolutionType.DISMISSED, "malee")
+    act = decide("dismiss", notification)
+    assert (act.type, act.actor) == (ResolutionType.DISMISSED, "staff:malee")
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: dismissed"):
-        resolutions.dismiss(notification.id, **told | {"actor": "somsak"})
+        decide("dismiss", notification, actor="staff:somsak")
     assert Resolution.objects.count() == 1
 
 
 @pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
 def test_unknown_message_cannot_be_dismissed(till: Till, subject_id: str) -> None:
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
-        resolutions.dismiss(subject_id, actor="malee", note=WHY, now=clock.now())
+        decide("dismiss", subject_id)
 
 
 def test_parsed_message_cannot_be_dismissed(till: Till) -> None:
     till.sold()
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
-        resolutions.dismiss(BankNotification.objects.get().id, actor="malee", note=WHY, now=clock.now())
+        decide("dismiss", BankNotification.objects.get().id)
 
 
 # --- a refund that came back -------------------------------------------------------------------------------
@@ -287,10 +286,10 @@ def came_back(till: RefundShop, served_by: Serving) -> str:
 def test_returned_refund_is_credited_to_the_merchant_once(till: Till, served_by: Serving) -> None:
     refund_id = came_back(till, served_by)
     assert (suspense(), till.balance()) == (150_000, (0, 0))
-    resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
+    decide("credit_returned_refund", refund_id)
     assert (suspense(), till.balance()) == (0, (150_000, 0))
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: kept"):
-        resolutions.credit_returned_refund(refund_id, actor="somsak", note=WHY, now=clock.now())
+        decide("credit_returned_refund", refund_id, actor="staff:somsak")
     assert (suspense(), till.balance()) == (0, (150_000, 0))
     assert [fact for fact, _ in postings_of(refund_id)] == [
         "refund_reserved",
@@ -305,7 +304,7 @@ def test_refund_that_was_not_returned_cannot_be_credited(till: Till, served_by: 
     refund_id = till.refund(till.paid())["refund_id"]
     for _ in range(2):
         with pytest.raises(ActionNotAllowed, match="has not returned the money"):
-            resolutions.credit_returned_refund(refund_id, actor="malee", note=WHY, now=clock.now())
+            decide("credit_returned_refund", refund_id)
         send_due_refunds()
     assert till.balance() == (0, 0)
 

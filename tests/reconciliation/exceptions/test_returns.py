@@ -10,10 +10,19 @@ from pytest_django import Settings
 
 from banks import TransferResult
 from core import clock
-from reconciliation.exceptions import order_completion, resolutions
-from reconciliation.exceptions.resolutions import ActionNotAllowed, ReturnDestination
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Resolution, Return
-from tests.reconciliation.cast import Till, carry_back, decide, now_of, postings_of, return_of, suspense
+from tests.reconciliation.cast import (
+    Till,
+    carry_back,
+    complete_order,
+    decide,
+    now_of,
+    postings_of,
+    return_of,
+    suspense,
+)
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 from transfers.models import Transfer
@@ -150,9 +159,9 @@ def test_staff_complete_an_overdue_return(
     made = decide("send_back", movement)
     carry_back(2)
     with time_machine.travel(clock.now() + OVERDUE_AFTER + timedelta(minutes=1)):
-        order_completion.complete_by_staff(made.id, word, actor="malee", now=clock.now())
+        complete_order(made.id, word)
         with pytest.raises(transfers.NotOverdue):
-            order_completion.complete_by_staff(made.id, word, actor="somsak", now=clock.now())
+            complete_order(made.id, word, actor="staff:somsak")
     assert (now_of(movement)[1], suspense()) == (resolution_state, left)
 
 
@@ -167,7 +176,7 @@ def test_money_of_a_pending_return_cannot_be_resolved_otherwise(till: Till, serv
             ("send_back", {}),
             ("record_manual_return", {"bank_reference": "b"}),
         ]:
-            with pytest.raises(resolutions.AlreadyResolved):
+            with pytest.raises(AlreadyResolved):
                 decide(deed, movement, **more)
         carry_back()
     assert (len(bank.sent), suspense(), till.shop.payment(str(movement.payment_id))["status"]) == (

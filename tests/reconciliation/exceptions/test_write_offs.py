@@ -12,7 +12,7 @@ from core.clock import BANGKOK
 from ledger import accounts
 from ledger.postings import read_balances as read_accounts
 from reconciliation.exceptions import return_completion
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from reconciliation.notifications import intake
 from reconciliation.statements.importing import ImportSummary
@@ -69,7 +69,7 @@ def test_money_that_left_twice_is_written_off(till: Till, served_by: Serving) ->
     act = Resolution.objects.get(subject_id=reversal.id)
     assert (act.type, act.actor, act.note, act.created_at) == (
         ResolutionType.WRITTEN_OFF,
-        "malee",
+        "staff:malee",
         WHY,
         reversal.resolved_at,
     )
@@ -93,7 +93,7 @@ def test_write_off_is_booked_once_and_the_second_click_is_refused(till: Till, se
     decide("write_off", reversal)
     for deed in ("write_off", "dismiss"):
         with pytest.raises(AlreadyResolved, match="malee has already resolved this: written off"):
-            decide(deed, reversal, actor="somsak")
+            decide(deed, reversal, actor="staff:somsak")
     assert losses() == -150_000
     dismissed = till.takes_back(till.sold(), 150_001)
     decide("dismiss", dismissed)

@@ -14,7 +14,7 @@ from core import clock, rows
 from core.clock import BANGKOK
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.exceptions.resolutions import ActionNotAllowed
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.matching import (
     deduplication,
 )
@@ -275,7 +275,7 @@ def test_payment_does_not_succeed_by_money_already_returned(till: Till, second: 
             late = BankTransaction.objects.get()
             assert now_of(late) == ("late", "")
             if not late.is_confirmed:
-                decide("confirm", late, actor="somsri")
+                decide("confirm", late, actor="staff:somsri")
             decide("record_manual_return", late, bank_reference="counter 7")
         held = BankTransaction.objects.get(resolution_state="")
         assert now_of(held) == ("duplicate", "")

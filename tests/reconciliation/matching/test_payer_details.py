@@ -9,7 +9,7 @@ import pytest
 
 from core import clock
 from payments.models import Payment
-from reconciliation.exceptions.resolutions import ActionNotAllowed
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, ReportSource
 from reconciliation.notifications import intake

@@ -10,7 +10,7 @@ from core import clock
 from ledger import services as ledger
 from payments.models import Payment
 from reconciliation.exceptions import return_completion
-from reconciliation.exceptions.resolutions import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from tests.reconciliation.cast import (

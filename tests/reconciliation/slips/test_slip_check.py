@@ -67,7 +67,7 @@ def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankC
     assert exception_url(movement.id) in page
     assert "was used already" not in page
     shown = SlipCheck.objects.get()
-    assert (shown.sending_bank, shown.transaction_id, shown.actor) == ("014", slip, "malee")
+    assert (shown.sending_bank, shown.transaction_id, shown.actor) == ("014", slip, "staff:malee")
     assert (shown.movement, shown.claimed_payment_id) == (movement, code["payment_id"])
 
 

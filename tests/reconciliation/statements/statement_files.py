@@ -7,11 +7,12 @@ from typing import Any
 
 from core import clock, rows, thaiqr
 from core.clock import BANGKOK
-from reconciliation.exceptions import resolutions
 from reconciliation.models import BankTransaction
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.importing import ImportSummary, LineOutcome
 from tests.conftest import Shop, open_shop
+from tests.context import acting_as
+from tests.reconciliation.cast import decide
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
@@ -119,7 +120,8 @@ def import_file(
 ) -> ImportSummary:
     """Import a file of these bytes."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
-    statement, occurrences = importing.begin(file, bank=bank, actor="malee", now=clock.now())
+    with acting_as("staff:malee"):
+        statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
     return importing.run(
         file, statement, occurrences, clock=clock.now, on_batch=on_batch or (lambda results: None)
     )
@@ -128,7 +130,7 @@ def import_file(
 def confirm_all_transactions() -> None:
     """A second person confirms all that only files report."""
     for movement in BankTransaction.objects.unconfirmed():
-        resolutions.confirm(movement.id, actor="somsri", note="Seen in online banking.", now=clock.now())
+        decide("confirm", movement.id, actor="staff:somsri", note="Seen in online banking.")
 
 
 def import_results(body: bytes) -> list[LineOutcome]:

@@ -12,10 +12,11 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, transaction
 
 from core import clock
-from reconciliation.exceptions import resolutions
+from reconciliation.exceptions import resolution_records
 from reconciliation.models import BankTransaction, Resolution, Statement
 from reconciliation.statements import importing
 from tests.conftest import Shop
+from tests.reconciliation.cast import decide
 from tests.reconciliation.statements.statement_files import (
     BILLER,
     bot_file,
@@ -68,14 +69,14 @@ def test_import_by_command_records_who_imported_it_and_they_cannot_confirm_its_m
     tmp_path: Path, served: Shop
 ) -> None:
     _, trouble = run(file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()))), "--by", "malee")
-    assert (trouble, Statement.objects.get().actor) == ("", "malee")
+    assert (trouble, Statement.objects.get().actor) == ("", "staff:malee")
     movement = BankTransaction.objects.get()
-    with pytest.raises(resolutions.ActionNotAllowed, match="You uploaded this statement"):
-        resolutions.confirm(movement.id, actor="malee", note="It is there.", now=clock.now())
+    with pytest.raises(resolution_records.ActionNotAllowed, match="You uploaded this statement"):
+        decide("confirm", movement.id, note="It is there.")
     act = {"subject_id": movement.id, "type": "confirmed", "note": "x", "created_at": clock.now()}
     with pytest.raises(DatabaseError, match="uploaded the statement"), transaction.atomic():
-        Resolution.objects.create(actor="malee", **act)
-    resolutions.confirm(movement.id, actor="somsri", note="It is there.", now=clock.now())
+        Resolution.objects.create(actor="staff:malee", **act)
+    decide("confirm", movement.id, actor="staff:somsri", note="It is there.")
 
 
 def test_import_by_command_records_the_user_of_the_operating_system(
@@ -83,7 +84,7 @@ def test_import_by_command_records_the_user_of_the_operating_system(
 ) -> None:
     monkeypatch.setenv("LOGNAME", "somebody-else")
     assert run(file_of(tmp_path, bot_file(detail())))[1] == ""
-    assert Statement.objects.get().actor == pwd.getpwuid(os.getuid()).pw_name
+    assert Statement.objects.get().actor == f"staff:{pwd.getpwuid(os.getuid()).pw_name}"
 
 
 @pytest.mark.parametrize("name", ["", "x" * 151, "mal\nee"])

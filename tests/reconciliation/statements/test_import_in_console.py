@@ -113,7 +113,7 @@ def test_running_import_shows_its_progress(shop: Shop, malee: Client) -> None:
         id="stm_1",
         bank="sandbox",
         file_name="day.txt",
-        actor="malee",
+        actor="staff:malee",
         created_at=clock.now(),
         line_count=1000,
         stored_count=250,

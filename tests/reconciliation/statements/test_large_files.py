@@ -15,6 +15,7 @@ from core import clock, ids
 from core.clock import BANGKOK
 from reconciliation.models import BankTransaction
 from reconciliation.statements import importing, statement_file
+from tests.context import acting_as
 from tests.examples import examples
 from tests.reconciliation.statements.statement_files import (
     bot_file,
@@ -77,7 +78,8 @@ def imported(path: Path) -> tuple[dict[str, int], float, int]:
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with path.open("rb") as stream:
         file = statement_file.open_file(stream, path.name)
-        statement, occurrences = importing.begin(file, bank="sandbox", actor="malee", now=clock.now())
+        with acting_as("staff:malee"):
+            statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
         summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=lambda results: None)
     assert summary.is_clean
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

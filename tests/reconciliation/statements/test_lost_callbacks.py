@@ -28,6 +28,7 @@ from reconciliation.statements.line_storage import CountedLine, store_lines
 from reconciliation.statements.lines import FileProblems
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
+from tests.context import acting_as
 from tests.examples import examples
 from tests.reconciliation.statements.statement_files import (
     bot_file,
@@ -198,7 +199,8 @@ def count(asked: list[int], execute: Callable[..., Any], *told: Any) -> Any:
 def keep(body: bytes) -> None:
     """Import a file as far as a process comes that dies before it judges."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
-    statement, occurrences = importing.begin(file, bank="sandbox", actor="malee", now=clock.now())
+    with acting_as("staff:malee"):
+        statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
     counted_lines = [
         CountedLine(row, occurrences.count(row.sha256)) for row in file.read_lines(FileProblems())
     ]

@@ -11,7 +11,9 @@ from core import clock, ids, rows
 from ledger import accounts, postings
 from ledger import services as ledger
 from ledger.models import JournalType
-from reconciliation.exceptions import resolutions
+from reconciliation.exceptions import resolution_records, resolutions
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.cast import WHY, decide, reversal_of
@@ -47,8 +49,8 @@ def uploaded(shop: Shop, satang: int = AMOUNT) -> BankTransaction:
     return found
 
 
-def confirm(movement: BankTransaction, actor: str = "somsri") -> Resolution:
-    return resolutions.confirm(movement.id, actor=actor, note=WHY, now=clock.now())
+def confirm(movement: BankTransaction, actor: str = "staff:somsri") -> Any:
+    return decide("confirm", movement, actor=actor)
 
 
 def test_unconfirmed_line_is_credited_and_cannot_be_withdrawn(shop: Shop) -> None:
@@ -74,17 +76,17 @@ def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
 def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
     movement = uploaded(shop)
     act = confirm(movement)
-    assert (act.actor, act.note, act.type) == ("somsri", WHY, ResolutionType.CONFIRMED)
+    assert (act.actor, act.note, act.type) == ("staff:somsri", WHY, ResolutionType.CONFIRMED)
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     withdrawn(shop, amount=AMOUNT)
-    with pytest.raises(resolutions.AlreadyResolved, match="somsri"):
-        confirm(movement, "anong")
+    with pytest.raises(resolution_records.AlreadyResolved, match="somsri"):
+        confirm(movement, "staff:anong")
 
 
 def test_uploader_cannot_confirm_own_statement(shop: Shop) -> None:
     movement = uploaded(shop)
-    with pytest.raises(resolutions.ActionNotAllowed, match="another person"):
-        confirm(movement, "malee")
+    with pytest.raises(ActionNotAllowed, match="another person"):
+        confirm(movement, "staff:malee")
     assert balance_of(shop)["unconfirmed"] == AMOUNT
 
 
@@ -105,7 +107,7 @@ def test_credit_that_a_callback_reported_first_needs_no_confirmation(
     bank.notify(code, paid_at=paid_at)
     import_file(bot_file(credit_line(code, paid_at)))
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
-    with pytest.raises(resolutions.ActionNotAllowed, match="the bank itself reported it"):
+    with pytest.raises(ActionNotAllowed, match="the bank itself reported it"):
         confirm(BankTransaction.objects.get())
 
 
@@ -142,10 +144,10 @@ def test_unconfirmed_money_in_suspense_cannot_be_sent_back(shop: Shop) -> None:
     shop.merchant.save()
     import_file(bot_file(detail()))
     movement = BankTransaction.objects.get()
-    to = resolutions.ReturnDestination("014", "4051234567", "MALEE")
-    with pytest.raises(resolutions.ActionNotAllowed, match="second person"):
+    to = ReturnDestination("014", "4051234567", "MALEE")
+    with pytest.raises(ActionNotAllowed, match="second person"):
         decide("send_back", movement, destination=to)
-    with pytest.raises(resolutions.ActionNotAllowed, match="second person"):
+    with pytest.raises(ActionNotAllowed, match="second person"):
         decide("record_manual_return", movement, bank_reference="1")
     assert resolutions.allowed_types(movement) == {ResolutionType.ATTACHED, ResolutionType.CONFIRMED}
     confirm(movement)
@@ -159,7 +161,7 @@ def test_attached_unconfirmed_money_stays_unconfirmed(shop: Shop) -> None:
     shop.merchant.save()
     import_file(bot_file(detail()))
     movement, payment_id = BankTransaction.objects.get(), shop.qr_code()["payment_id"]
-    resolutions.attach(movement.id, payment_id=payment_id, actor="malee", note=WHY, now=clock.now())
+    decide("attach", movement.id, payment_id=payment_id)
     assert balance_of(shop) == {"available": 0, "reserved": 0, "unconfirmed": AMOUNT}
     confirm(movement)
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
@@ -192,7 +194,7 @@ def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: 
     assert "Confirmed" in done
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     found = Resolution.objects.get()
-    assert (found.actor, found.note, found.subject_id) == ("somsri", WHY, movement.id)
+    assert (found.actor, found.note, found.subject_id) == ("staff:somsri", WHY, movement.id)
 
 
 @pytest.mark.slow
@@ -224,7 +226,11 @@ def say_it_is_confirmed(movement: BankTransaction) -> None:
 
 def confirm_as_uploader(movement: BankTransaction) -> None:
     Resolution.objects.create(
-        subject_id=movement.id, type=ResolutionType.CONFIRMED, actor="malee", note=WHY, created_at=clock.now()
+        subject_id=movement.id,
+        type=ResolutionType.CONFIRMED,
+        actor="staff:malee",
+        note=WHY,
+        created_at=clock.now(),
     )
 
 
@@ -232,7 +238,7 @@ def confirm_without_moving_the_money(movement: BankTransaction) -> None:
     Resolution.objects.create(
         subject_id=movement.id,
         type=ResolutionType.CONFIRMED,
-        actor="somsri",
+        actor="staff:somsri",
         note=WHY,
         created_at=clock.now(),
     )

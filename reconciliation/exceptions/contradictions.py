@@ -1,0 +1,72 @@
+"""What staff do when a bank or acquirer reports another end of a transfer or card charge than we recorded."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from payments import cards
+from payments.card_models import OPEN_STATES
+from payments.models import CardCharge, PaymentStatus
+from reconciliation.exceptions import order_completion, resolution_records
+from reconciliation.exceptions.resolution_records import ActionNotAllowed
+from reconciliation.models import Resolution, ResolutionType
+from transfers import services as transfers
+from transfers.models import TransferContradiction, TransferState
+
+
+def allowed_types(contradiction: TransferContradiction) -> frozenset[ResolutionType]:
+    """The resolutions of a contradiction that is open."""
+    if is_card_payment_pending(contradiction):
+        return frozenset([ResolutionType.BOOKED_FAILED])
+    allowed = {ResolutionType.DISMISSED}
+    return frozenset(allowed | {ResolutionType.BOOKED_RETURNED} if _is_never_sent(contradiction) else allowed)
+
+
+def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
+    """Whether the card payment has not ended. A dismissal would leave it pending forever."""
+    return CardCharge.objects.filter(pk=contradiction.subject_id, state__in=OPEN_STATES).exists()
+
+
+@transaction.atomic
+def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
+    """End a payment whose card was charged another amount, after staff refunded it at the acquirer.
+
+    The merchant is notified. Raises ActionNotAllowed, AlreadyResolved.
+    """
+    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
+    try:
+        if contradiction.state != PaymentStatus.PENDING:
+            raise cards.ChargeAlreadyCompleted(contradiction.subject_id)
+        cards.fail_manually(contradiction.subject_id, now=now)
+    except cards.ChargeAlreadyCompleted:
+        raise ActionNotAllowed("This card payment is no longer pending.") from None
+    return _resolve(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
+
+
+@transaction.atomic
+def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
+    """Take the money back of an order that the bank reported as sent and never sent.
+
+    The money of a withdrawal returns to the merchant's balance. The money of a refund or a return becomes an
+    exception again. Raises ActionNotAllowed, AlreadyResolved.
+    """
+    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
+    if not _is_never_sent(contradiction):
+        raise ActionNotAllowed(
+            "Only an order that succeeded here and failed at the bank can be marked as returned."
+        )
+    order_id = contradiction.subject_id
+    try:
+        transfers.mark_returned(order_id, order_completion.handler_of(order_id), now=now)
+    except transfers.NotSucceeded:
+        raise ActionNotAllowed("This order is no longer completed here.") from None
+    return _resolve(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
+
+
+def _is_never_sent(contradiction: TransferContradiction) -> bool:
+    return (contradiction.state, contradiction.answer) == (TransferState.SUCCEEDED, "failed")
+
+
+def _resolve(contradiction_id: str, type: ResolutionType, note: str, now: datetime) -> Resolution:
+    resolution_records.lock_contradiction(contradiction_id)
+    return resolution_records.record(contradiction_id, type, note, now)
