@@ -1,4 +1,4 @@
-"""Whether money may leave: what was asked, by whom, whether a second person is needed, and what they said."""
+"""Approvals of outgoing money, and the payout accounts that a merchant's money may go to."""
 
 from datetime import datetime, timedelta
 
@@ -10,39 +10,33 @@ from core.columns import PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 
-__all__ = ["Approval", "ApprovalKind", "ApprovalReason", "ApprovalStatus", "PayoutAccount", "PayoutPolicy"]
-
 DAILY_LIMIT_WINDOW = timedelta(hours=24)
-"""The daily limit counts what was asked for in this time before now."""
+"""The daily limit counts the requests of the last 24 hours."""
 
 
 class ApprovalKind(models.TextChoices):
-    """What sends the money."""
-
     WITHDRAWAL = "withdrawal"
     REFUND = "refund"  # to an account other than the payer's
-    RETURN = "return"  # of money that fits no payment, to an account that staff entered
-    RETURN_BY_HAND = "return_by_hand", "Return sent by hand"  # staff sent it at the bank itself
+    RETURN = "return"  # of held money, to an account that staff entered
+    RETURN_BY_HAND = "return_by_hand", "Return sent by hand"  # staff sent it at the bank themselves
     WRITE_OFF = "write_off", "Write-off"  # booked as the operator's loss
-    # Staff end an order that its bank was told of, and the money goes back: the bank may pay it all the same.
+    # Staff end a submitted order and release its money. The bank may still pay it.
     NEVER_ARRIVED = "never_arrived", "Order that never arrived"
 
 
 REPEATABLE_KINDS = (ApprovalKind.WRITE_OFF, ApprovalKind.NEVER_ARRIVED)
-"""What may be asked for again after it was rejected, or about something that was judged before."""
+"""A subject may have several approvals of these kinds, one after another."""
 
 
 class ApprovalStatus(models.TextChoices):
-    WITHIN_LIMITS = "within_limits"  # nobody has to approve it
+    WITHIN_LIMITS = "within_limits"  # needs no second person
     WAITING = "waiting"
     APPROVED = "approved"
     REJECTED = "rejected"
-    CANCELED = "canceled"  # whatever asked for it was canceled, or is not possible any more
+    CANCELED = "canceled"  # its subject ended before the decision
 
 
 class ApprovalReason(models.TextChoices):
-    """Why a second person is needed."""
-
     NONE = "", "within the limits"
     ITEM_LIMIT = "item_limit", "above the limit per item"
     DAILY_LIMIT = "daily_limit", "above the limit per 24 hours"
@@ -50,7 +44,7 @@ class ApprovalReason(models.TextChoices):
 
 DECIDED_STATUSES = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED)
 COUNTED_STATUSES = (ApprovalStatus.WITHIN_LIMITS, ApprovalStatus.WAITING, ApprovalStatus.APPROVED)
-"""What the daily limit counts. A rejected item never left, nor did one that was canceled while it waited."""
+"""The statuses that the daily limit counts. Rejected and canceled money did not leave."""
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -58,11 +52,11 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return self.filter(status=ApprovalStatus.WAITING)
 
     def locked(self, approval_id: str) -> "Approval":
-        """The row under its lock. Lock the row of its subject before."""
+        """Return the locked row. Lock the row of its subject before."""
         return self.select_for_update(no_key=True).get(pk=approval_id)
 
     def outgoing_amount(self, merchant_id: str | None, *, now: datetime) -> int:
-        """Satang that count against the daily limit of a merchant; None: of what is no merchant's."""
+        """Return the satang that count against the daily limit. None: money without a merchant."""
         counted = self.filter(
             merchant=merchant_id, status__in=COUNTED_STATUSES, requested_at__gt=now - DAILY_LIMIT_WINDOW
         )
@@ -70,7 +64,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
 
 class Approval(StateMachine):
-    """The decision about one item of outgoing money. Each item has one, also if it is within the limits.
+    """The decision about one item of outgoing money. An item within the limits has one too.
 
     Only `approvals.services` changes a row. A decided row never changes, and none is deleted.
     """
@@ -81,7 +75,7 @@ class Approval(StateMachine):
 
     id = PublicIdKey()
     kind = models.CharField(max_length=14, choices=ApprovalKind.choices)
-    subject_id = PublicId(help_text="The withdrawal, refund or return; of a write-off the receipt.")
+    subject_id = PublicId(help_text="The withdrawal, refund or return; for a write-off the bank transaction.")
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
@@ -91,7 +85,7 @@ class Approval(StateMachine):
     account_name = models.CharField(max_length=140, blank=True, default="")
     status = models.CharField(max_length=13, choices=ApprovalStatus.choices)
     reason = models.CharField(
-        "why it needs approval", max_length=11, choices=ApprovalReason.choices, blank=True
+        "reason for approval", max_length=11, choices=ApprovalReason.choices, blank=True
     )
     requested_by = models.CharField(max_length=160, blank=True, help_text="As core.request_context has it.")
     request_id = models.CharField(max_length=64, blank=True)
@@ -182,7 +176,7 @@ class Approval(StateMachine):
 
 
 class PayoutPolicy(models.Model):
-    """Whether a merchant's money goes to listed accounts only. Without a row it may go anywhere."""
+    """Whether a merchant's money goes to listed accounts only. Without a row it may go to any account."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     is_restricted = models.BooleanField(help_text="Only to accounts on the list.")
@@ -197,7 +191,7 @@ class PayoutPolicy(models.Model):
 
 
 class PayoutAccount(models.Model):
-    """An account on the list of a merchant. A removed one stays as a record of who added and removed it."""
+    """An account on a merchant's list. A removed one stays as a record of who added and removed it."""
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,26 +1,41 @@
-"""The list of accounts that a merchant's money may go to: keep it, and ask it before money leaves."""
+"""Payout accounts: the list of accounts that a merchant's money may go to, and its check."""
 
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 
-from approvals.errors import (
-    PayoutAccountListed,
-    PayoutAccountNotAllowed,
-    PayoutAccountNotFound,
-    PayoutAccountTooNew,
-)
 from approvals.models import PayoutAccount, PayoutPolicy
 from core import clock, ids, request_context, security_log, vault
+from core.errors import Invalid
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 
 FIELD = "bank_account"
 
 
+class PayoutAccountNotAllowed(Invalid):
+    """The merchant's money goes to listed accounts only, and this is not one of them."""
+
+    code = "payout_account_not_allowed"
+    message = "bank_account is not on the list of accounts that money may be sent to."
+
+
+class PayoutAccountTooNew(Invalid):
+    code = "payout_account_too_new"
+    message = "bank_account is on the list, and money may be sent to it from {usable_at} on."
+
+
+class PayoutAccountListed(Exception):
+    """The account is already on the merchant's list."""
+
+
+class PayoutAccountNotFound(Exception):
+    """No list has this account, or it was removed."""
+
+
 def check(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> None:
-    """Whether money may go there. Raises PayoutAccountNotAllowed, PayoutAccountTooNew."""
+    """Check that money may go to the account. Raises PayoutAccountNotAllowed, PayoutAccountTooNew."""
     if not is_restricted(merchant_id):
         return
     listed = _find(merchant_id, bank_code, account)
@@ -56,8 +71,8 @@ def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> Payou
 def add(
     merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, now: datetime
 ) -> PayoutAccount:
-    """Put an account on the list, to be used when the waiting period is over. Raises PayoutAccountListed."""
-    # One after the other: two who add the same account would each see none.
+    """Add an account, which can be used after the waiting period. Raises PayoutAccountListed."""
+    # The lock lets the second of two simultaneous calls see the account of the first.
     Merchant.objects.select_for_update(no_key=True).get(pk=merchant.pk)
     if _find(merchant.pk, bank_code, bank_account) is not None:
         raise PayoutAccountListed
@@ -74,24 +89,24 @@ def add(
         added_at=now,
         usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
     )
-    _record(SecurityEvent.PAYOUT_ACCOUNT_ADDED, account)
+    _log(SecurityEvent.PAYOUT_ACCOUNT_ADDED, account)
     return account
 
 
 @transaction.atomic
 def remove(account_id: str, *, now: datetime) -> PayoutAccount:
-    """Take it off the list at once. Raises PayoutAccountNotFound, as at a second click."""
+    """Remove an account at once. Raises PayoutAccountNotFound, also if it was removed before."""
     listed = PayoutAccount.objects.select_for_update(no_key=True).filter(pk=account_id, removed_at=None)
     found: PayoutAccount | None = listed.first()
     if found is None:
         raise PayoutAccountNotFound(account_id)
     found.removed_by, found.removed_at = request_context.current().actor, now
     found.save(update_fields=["removed_by", "removed_at"])
-    _record(SecurityEvent.PAYOUT_ACCOUNT_REMOVED, found)
+    _log(SecurityEvent.PAYOUT_ACCOUNT_REMOVED, found)
     return found
 
 
-def _record(event: SecurityEvent, account: PayoutAccount) -> None:
+def _log(event: SecurityEvent, account: PayoutAccount) -> None:
     security_log.record_on_commit(event, subject=account.pk, merchant_id=account.merchant_id)
 
 

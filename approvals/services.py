@@ -1,18 +1,19 @@
-"""One rule for all outgoing money: above the limits a second person approves it.
+"""Approval of outgoing money: above the limits a second person must approve it.
 
-Lock order: the subject's rows, then the merchant's limit or the approval, then the accounts of the ledger.
+Lock order: the subject's rows, then the merchant's limits or the approval, then the accounts of the ledger.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Self
 
 from django.conf import settings
 from django.db import transaction
 
 from approvals.models import Approval, ApprovalKind, ApprovalReason, ApprovalStatus
+from banks import TransferOrder
 from core import ids, request_context, rows, security_log
 from core.errors import ApiError
 from core.security_log import SecurityEvent
@@ -22,20 +23,20 @@ LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 class NotDecidable(Exception):
-    """This approval cannot be decided so; the text says why, for staff. Nothing changed."""
+    """This decision is not possible. The text tells staff the reason. Nothing changed."""
 
 
 class AlreadyDecided(NotDecidable):
-    """Somebody approved or rejected it before, or it was canceled."""
+    """The approval was approved, rejected or canceled before."""
 
 
 class OwnRequest(NotDecidable):
-    """Nobody approves or rejects what they asked for themselves."""
+    """Nobody may decide their own request, or that of an API key that they issued."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMoney:
-    """Money that is about to leave, before any bank knows. amount: satang. note: what the requester wrote."""
+    """Money that is to leave. amount: satang. note: what the requester wrote."""
 
     kind: ApprovalKind
     subject_id: str
@@ -46,23 +47,29 @@ class OutgoingMoney:
     account_name: str = ""
     note: str = ""
 
+    @classmethod
+    def of(cls, order: TransferOrder, kind: ApprovalKind, merchant_id: str | None, *, note: str = "") -> Self:
+        """The money that this order is to send."""
+        account = order.bank_code, order.account, order.account_name
+        return cls(kind, order.order_id, merchant_id, order.amount, *account, note=note)
+
 
 class ApprovalHandler(Protocol):
-    """What one kind of outgoing money does when it is decided, in the commit of the decision."""
+    """What one kind of outgoing money does in the commit of a decision."""
 
     def lock(self, subject_id: str) -> None:
-        """Lock the subject's rows in the order of all locks; the approval is locked after them."""
+        """Lock the subject's rows. The approval is locked after them."""
 
     def approve(self, approval: Approval, *, now: datetime) -> None:
-        """Let it leave. Raises NotDecidable where that is not possible any more."""
+        """Release the money. Raises NotDecidable if that is no longer possible."""
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
-        """End it."""
+        """End the subject."""
 
 
 @contextmanager
 def as_not_decidable() -> Iterator[None]:
-    """Within it a refusal of the API, such as of an account that was removed, is told to the approver."""
+    """Turn an API error, such as that of a removed payout account, into NotDecidable."""
     try:
         yield
     except ApiError as refusal:
@@ -70,15 +77,15 @@ def as_not_decidable() -> Iterator[None]:
 
 
 def lock_limits(merchant_id: str | None) -> None:
-    """Take the lock of `request` now, for a caller who posts to the ledger before it judges."""
+    """Take the lock of `request` early, for a caller that posts to the ledger before it."""
     rows.run(LOCK_LIMITS, [f"outgoing {merchant_id or ''}"])
 
 
 def request(item: OutgoingMoney, *, now: datetime) -> Approval:
-    """Record the item and decide whether it waits for a second person, in the caller's transaction.
+    """Store an approval, which waits for a second person above the limits. In the caller's transaction.
 
-    The lock per merchant makes requests at the same time count each other. The caller holds the locks of
-    the subject and takes those of the ledger's accounts later, or has called `lock_limits` before them.
+    A lock per merchant makes simultaneous requests count each other. The caller holds the subject's locks.
+    It locks accounts of the ledger later, or it has called `lock_limits` before them.
     """
     lock_limits(item.merchant_id)
     reason, cause = _approval_reason(item, now), request_context.current()
@@ -115,13 +122,13 @@ def reject(approval_id: str, handler: ApprovalHandler, *, note: str, now: dateti
 
 
 def is_waiting(*subject_ids: str) -> bool:
-    """Whether one of them waits for a second person."""
+    """Whether one of these subjects waits for a second person."""
     found: bool = Approval.objects.waiting().filter(subject_id__in=subject_ids).exists()
     return found
 
 
 def cancel(subject_id: str, *, now: datetime) -> None:
-    """The subject ended while it waited, in the caller's transaction. Else nothing changes."""
+    """Cancel the approval that waits, if there is one, because its subject ended."""
     waiting = Approval.objects.waiting().filter(subject_id=subject_id).select_for_update(no_key=True).first()
     if waiting is not None:
         _close(waiting, ApprovalStatus.CANCELED, "", now)
@@ -140,7 +147,7 @@ def _decide(
         raise OwnRequest("You asked for it yourself: another person must decide.")
     if actor == _issuer_of(approval.requested_by):
         raise OwnRequest("A key that you issued asked for it: another person must decide.")
-    # First, because the database lets a subject go or end only by its approval.
+    # First, because the database releases or ends a subject only if its approval is decided.
     _close(approval, target, note, now)
     is_approved = target == ApprovalStatus.APPROVED
     (handler.approve if is_approved else handler.reject)(approval, now=now)
@@ -150,7 +157,7 @@ def _decide(
 
 
 def _issuer_of(actor: str) -> str:
-    """Who issued the API key that acts; empty for other actors."""
+    """Return who issued the API key if `actor` is one, else an empty text."""
     kind, _, public_id = actor.partition(":")
     if kind != "key":
         return ""
@@ -164,7 +171,7 @@ def _close(approval: Approval, target: ApprovalStatus, note: str, now: datetime)
 
 
 def _approval_reason(item: OutgoingMoney, now: datetime) -> ApprovalReason:
-    """The caller holds the merchant's lock. A limit of 0 is off."""
+    """The caller holds the lock of the merchant's limits. A limit of 0 is off."""
     if 0 < settings.APPROVAL_ITEM_LIMIT < item.amount:
         return ApprovalReason.ITEM_LIMIT
     limit = settings.APPROVAL_DAILY_LIMIT

@@ -22,7 +22,7 @@ from ledger.services import Balance
 from reconciliation.exceptions import approval_handlers as movements
 from reconciliation.exceptions.detail_page import bank_label
 from reconciliation.exceptions.explanations import format_duration
-from refunds import approval_handler as refunds
+from refunds import services as refunds
 from withdrawals import services as withdrawals
 
 DECIDE_PERMISSION = "approvals.decide_approval"

@@ -11,8 +11,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from approvals import payout_accounts
-from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
+from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
 from core import clock
 from core.admin import ReadOnlyAdmin
 from merchants import services as merchants

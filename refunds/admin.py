@@ -15,15 +15,8 @@ from transfers.models import Transfer
 @admin.register(Refund)
 class RefundAdmin(ReadOnlyAdmin):
     list_display = [
-        "id",
-        "merchant",
-        "payment",
-        "baht",
-        "status",
-        "pending_reason",
-        "returned_at",
-        "created_at",
-    ]
+        "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
+    ]  # fmt: skip
     list_filter = ["status", ("returned_at", admin.EmptyFieldListFilter)]
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
@@ -40,7 +33,7 @@ class RefundAdmin(ReadOnlyAdmin):
             return None
         return f"{order.bank_code} {vault.masked(order.account)}" if order.account else "the card"
 
-    @admin.action(description="Cancel what no bank was told of", permissions=["cancel"])
+    @admin.action(description="Cancel refunds that are not submitted", permissions=["cancel"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:
         for refund in chosen:
             try:

@@ -1,6 +1,7 @@
-"""How refunds end, by the bank's word: ledger, counters, history and event in the commit of the word."""
+"""Results of refunds, and reversals by banks: ledger, counters, history and event in one commit."""
 
 import logging
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -8,34 +9,34 @@ from django.db.models import F
 
 from approvals import services as approvals
 from banks import TransferResult
-from core import request_context
+from core import ids, request_context
 from ledger import services as ledger
 from ledger.models import JournalType
 from payments import services as payments
 from payments.models import Payment
 from refunds.models import Refund, RefundReason, RefundReversal, RefundStatus
-from refunds.records import publish, store
+from refunds.shapes import refund_object
 from transactions import services as transactions
 from transactions.models import TransactionStatus
 from transfers import services as transfers
 from transfers.services import TransferHandler
+from webhooks import events
 
 log = logging.getLogger("refunds")
-REVERSAL_NOTE = "Taken back by the bank."
 
 
-class RefundTransferHandler:
-    """What `transfers` tells of its orders that are refunds (see `transfers.services.TransferHandler`)."""
+class _TransferHandler:
+    """Transfers of refunds (see `transfers.services.TransferHandler`)."""
 
     def lock(self, order_id: str) -> None:
         lock(order_id)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Never: it is the payer's money, set aside while the balance covered it."""
+        """Never: the money was reserved while the balance covered it."""
         return False
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
-        """To the merchant it was processing already, from the moment that it had a destination."""
+        """Merchants see `processing` since the refund had a destination."""
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         payment, refund = lock(order_id)
@@ -48,75 +49,52 @@ class RefundTransferHandler:
             _hold_returned(refund, now)
 
 
-TRANSFER_HANDLER: TransferHandler = RefundTransferHandler()
+TRANSFER_HANDLER: TransferHandler = _TransferHandler()
+
+
+def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
+    """Store a refund of `amount` satang and its row of the history. The caller has reserved the money."""
+    refund_id, cause = ids.new("ref_", now), request_context.current()
+    row = transactions.record_refund(
+        refund_id=refund_id,
+        payment_id=payment.id,
+        merchant_id=payment.merchant_id,
+        amount=amount,
+        currency=payment.currency,
+        now=now,
+    )
+    refund: Refund = Refund.objects.create(
+        id=refund_id,
+        merchant_id=payment.merchant_id,
+        payment=payment,
+        transaction=row,
+        amount=amount,
+        currency=payment.currency,
+        actor=cause.actor,
+        request_id=cause.request_id,
+        created_at=now,
+        updated_at=now,
+        **fields,
+    )
+    return refund
 
 
 def ledger_fields(refund: Refund, now: datetime) -> dict[str, Any]:
-    """What each posting of a refund says."""
+    """The arguments of all postings of a refund."""
     return {"merchant_id": refund.merchant_id, "subject_id": refund.id, "amount": refund.amount, "now": now}
 
 
 def lock(refund_id: str) -> tuple[Payment, Refund]:
-    """Both under their locks."""
+    """Lock the payment, then the refund."""
     payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
     return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
 
 
 def fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> None:
-    """It did not go. The caller holds both locks."""
+    """Pending becomes failed. The caller holds both locks."""
     refund.transition(RefundStatus.FAILED, failure_code=failure_code, updated_at=now)
-    publish("refund.failed", refund, now)
-    release(refund, payment, now)
-
-
-def release(refund: Refund, payment: Payment, now: datetime) -> None:
-    """It will never go: the money is the merchant's again. The caller holds both locks."""
-    payments.release_refund(payment, refund.amount)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.FAILED)
-    record_reversal_refund(payment, now)
-    ledger.release(type=JournalType.REFUND_RELEASED, **ledger_fields(refund, now))
-
-
-def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
-    refund.transition(RefundStatus.COMPLETED, completed_at=now, updated_at=now)
-    payments.complete_refund(payment, refund.amount, now=now)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
-    publish("refund.completed", refund, now)
-    ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
-
-
-def _hold_returned(refund: Refund, now: datetime) -> None:
-    """It went back and then came back to us: the refund stays completed, its money waits for staff."""
-    refund.set_fields(returned_at=now)
-    ledger.hold(subject_id=refund.id, amount=refund.amount, source=refund.route, now=now)
-    log.warning("the money of refund %s came back and waits for staff", refund.id)
-
-
-def record_reversal_refund(payment: Payment, now: datetime) -> None:
-    """As much as no other refund has sent back goes by the refund path, completed at birth.
-
-    The caller holds the payment's lock. Called again when a refund under way does not go: nobody may ask
-    again for what the bank has taken meanwhile.
-    """
-    reversal = RefundReversal.objects.filter(payment=payment, refunded_amount__lt=F("amount")).first()
-    part = (
-        0 if reversal is None else min(reversal.amount - reversal.refunded_amount, payment.refundable_amount)
-    )
-    if reversal is None or part == 0:
-        return
-    payments.reserve_refund(payment, part, now=now)
-    by_bank = {
-        "reason": RefundReason.OTHER,
-        "note": REVERSAL_NOTE,
-        "reversal": reversal,
-        "route": reversal.route,
-    }
-    refund = store(payment, part, now, status=RefundStatus.COMPLETED, completed_at=now, **by_bank)
-    payments.complete_refund(payment, part, now=now)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
-    reversal.refunded_amount += part
-    reversal.save(update_fields=["refunded_amount"])
-    publish("refund.completed", refund, now)
+    _publish("refund.failed", refund, now)
+    _release(refund, payment, now)
 
 
 def cancel(refund: Refund, payment: Payment, *, now: datetime) -> None:
@@ -132,4 +110,83 @@ def cancel(refund: Refund, payment: Payment, *, now: datetime) -> None:
         cancel_actor=cause.actor,
         cancel_request_id=cause.request_id,
     )
-    release(refund, payment, now)
+    _release(refund, payment, now)
+
+
+def reversed_amount(payment: Payment) -> int:
+    """Return the satang of the payment that its bank reversed."""
+    return sum(RefundReversal.objects.filter(payment=payment).values_list("amount", flat=True))
+
+
+def record_reversal(payment: Payment, *, reversal_id: str, route: str, amount: int, now: datetime) -> None:
+    """Show `amount` satang that the bank reversed as a refund.
+
+    The payer has this money. So refunds that leave no room for it are canceled if they are not submitted.
+    The caller holds the payment's lock and posts to the ledger, because a reversal also takes reserved money.
+    """
+    reversal = RefundReversal.objects.create(
+        reversal_id=reversal_id, payment=payment, amount=amount, route=route, created_at=now
+    )
+    _record_reversal_refund(payment, now)
+    pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
+    for refund_id in pending.order_by("-created_at", "-id").values_list("pk", flat=True):
+        if not RefundReversal.objects.filter(pk=reversal.pk, refunded_amount__lt=F("amount")).exists():
+            return
+        with suppress(transfers.AlreadySubmitted):
+            cancel(Refund.objects.locked(refund_id), payment, now=now)
+
+
+def _record_reversal_refund(payment: Payment, now: datetime) -> None:
+    """Store a completed refund of the reversed amount, as far as no other refund covers it.
+
+    Called again after a refund fails or is canceled, so that nobody requests the reversed money again. The
+    caller holds the payment's lock.
+    """
+    reversal = RefundReversal.objects.filter(payment=payment, refunded_amount__lt=F("amount")).first()
+    if reversal is None or payment.refundable_amount == 0:
+        return
+    amount = min(reversal.amount - reversal.refunded_amount, payment.refundable_amount)
+    payments.reserve_refund(payment, amount, now=now)
+    refund = store(
+        payment,
+        amount,
+        now,
+        status=RefundStatus.COMPLETED,
+        completed_at=now,
+        reason=RefundReason.OTHER,
+        note="Taken back by the bank.",
+        reversal=reversal,
+        route=reversal.route,
+    )
+    payments.complete_refund(payment, amount, now=now)
+    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
+    reversal.refunded_amount += amount
+    reversal.save(update_fields=["refunded_amount"])
+    _publish("refund.completed", refund, now)
+
+
+def _release(refund: Refund, payment: Payment, now: datetime) -> None:
+    """Give the reserved money back to the merchant's balance. The caller holds both locks."""
+    payments.release_refund(payment, refund.amount)
+    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.FAILED)
+    _record_reversal_refund(payment, now)
+    ledger.release(type=JournalType.REFUND_RELEASED, **ledger_fields(refund, now))
+
+
+def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
+    refund.transition(RefundStatus.COMPLETED, completed_at=now, updated_at=now)
+    payments.complete_refund(payment, refund.amount, now=now)
+    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
+    _publish("refund.completed", refund, now)
+    ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
+
+
+def _hold_returned(refund: Refund, now: datetime) -> None:
+    """The bank returned the money: the refund stays completed, and its money waits for staff."""
+    refund.set_fields(returned_at=now)
+    ledger.hold(subject_id=refund.id, amount=refund.amount, source=refund.route, now=now)
+    log.warning("the money of refund %s was returned and waits for staff", refund.id)
+
+
+def _publish(kind: str, refund: Refund, now: datetime) -> None:
+    events.publish(events.NewEvent(refund.merchant_id, kind, refund.id, refund_object(refund), now))

@@ -1,4 +1,4 @@
-"""Where a refund goes. The first rule that knows a place decides; banks and card are never guessed."""
+"""The destination of a refund: the first rule that knows an account decides."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime
 
 import banks
 from approvals import payout_accounts
-from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
+from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core import money, thaibanks
 from ledger import accounts
 from merchants import bank_connections
@@ -16,15 +16,15 @@ from refunds.errors import InvalidDestination, PartialRefundNotSupported
 
 NOT_ALLOWED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
 UNKNOWN_NAME = "-"
-"""What banks are told where nobody said whose account it is; they want some name."""
+"""The account name in the order if nobody named the holder: banks require a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """An account at a bank, or the card behind an acquirer's charge.
+    """An account at a bank, or the card of a charge.
 
-    route: who sends the money, and at the same time the account of the ledger that it leaves by.
-    is_payers: it goes back to where it came from, by the bank's or the acquirer's own record.
+    route: who sends the money, also the account in the ledger that it leaves from.
+    is_payers: by the record of the bank or acquirer, the money came from there.
     """
 
     route: str
@@ -38,11 +38,11 @@ class Destination:
 def choose(
     payment: Payment, given: Mapping[str, str] | None, amount: int, *, now: datetime
 ) -> Destination | None:
-    """Where `amount` satang of `payment` go back to; None where nobody knows.
+    """Return where to refund `amount` satang of `payment`, or None if no account is known.
 
-    given: what the merchant names, as `transfers.payees.Payee` validated it. Raises InvalidDestination for a
-    card payment with one or an account that is not on the merchant's list, PartialRefundNotSupported,
-    BankNotConfigured.
+    given: the account that the merchant named, validated by `transfers.payees.Payee`. Raises
+    InvalidDestination if a card payment has one, PayoutAccountNotAllowed, PayoutAccountTooNew,
+    PartialRefundNotSupported, BankNotConfigured.
     """
     if payment.qr_code_id is None:
         return _to_card(payment, given)
@@ -57,17 +57,16 @@ def choose(
     try:
         return _to_account(payment, account, now)
     except NOT_ALLOWED:
-        return None  # nobody named it, so the refund waits for somebody who names another
+        return None  # the refund waits until the merchant names another account
 
 
 def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> Destination:
-    """The account that the merchant names.
+    """Return the account that the merchant named as a destination.
 
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew.
     """
-    return _to_account(
-        payment, _Account(given["bank_code"], given["bank_account"], given["account_name"]), now
-    )
+    account = _Account(given["bank_code"], given["bank_account"], given["account_name"])
+    return _to_account(payment, account, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class _Account:
 
 
 def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime) -> Destination:
-    """As `to_account`; a refusal names the field of the request that holds the account."""
+    """Do what `to_account` does, with errors that name the field `destination`."""
     try:
         return to_account(payment, given, now=now)
     except NOT_ALLOWED as refusal:
@@ -88,11 +87,8 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
 def _to_account(payment: Payment, account: _Account, now: datetime) -> Destination:
     """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
     payer = _payer_account(payment)
-    is_payers = payer is not None and (payer.bank_code, payer.number) == (
-        account.bank_code,
-        account.number,
-    )
-    route = _bank_route(payment)
+    is_payers = payer is not None and (payer.bank_code, payer.number) == (account.bank_code, account.number)
+    route = _checked_route(accounts.bank(payment.merchant.bank))
     if not is_payers:
         payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
     return Destination(route, account.bank_code, account.number, account.name, is_payers=is_payers)
@@ -106,13 +102,8 @@ def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
     return Destination(route, charge_id=charge.charge_id, is_payers=True)
 
 
-def _bank_route(payment: Payment) -> str:
-    """What goes back to an account is sent by the merchant's own bank."""
-    return _checked_route(accounts.bank(payment.merchant.bank))
-
-
 def _void(payment: Payment, amount: int) -> Destination | None:
-    """The void of a payment at a bank that cannot send to accounts. Raises PartialRefundNotSupported."""
+    """Return the void of a payment if its bank cannot send to accounts. Raises PartialRefundNotSupported."""
     route = accounts.bank(payment.merchant.bank)
     if not banks.is_void_only(route) or payment.bank_transaction_id is None:
         return None
@@ -122,23 +113,23 @@ def _void(payment: Payment, amount: int) -> Destination | None:
     return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
 
 
-def _checked_route(route: str, link: banks.AdapterConfig | None = None) -> str:
-    """The route, if this deployment can send by it. Raises BankNotConfigured."""
+def _checked_route(route: str, config: banks.AdapterConfig | None = None) -> str:
+    """Return the route if this deployment can send by it. Raises BankNotConfigured."""
     try:
-        banks.sender(route, link)
+        banks.sender(route, config)
     except banks.UnknownBank:
         raise BankNotConfigured() from None
     return route
 
 
 def _payer_account(payment: Payment) -> _Account | None:
-    """By the bank's bank transaction."""
+    """The account that the bank reported."""
     name = payment.payer_name or payment.client_name
     return _usable(payment.payer_bank_code, payment.payer_account, name)
 
 
 def _client_account(payment: Payment) -> _Account | None:
-    """By what the merchant said when the code was made."""
+    """The account that the merchant named when it created the QR code."""
     number = (payment.client_bank_account or "").replace("-", "").replace(" ", "")
     return _usable(payment.client_bank_name, number, payment.client_name)
 
@@ -147,8 +138,7 @@ ACCOUNT_RULES: list[Callable[[Payment], _Account | None]] = [_payer_account, _cl
 
 
 def _usable(bank_name: str | None, number: str | None, name: str | None) -> _Account | None:
-    """The account, if money can be sent to it: some banks mask the payer's number, and not every name of a
-    bank is known."""
+    """Return the account if money can be sent to it. Some banks mask the payer's account number."""
     bank = thaibanks.find((bank_name or "").strip())
     if bank is None:
         return None

@@ -12,14 +12,12 @@ class RefundNotCancelable(Invalid):
 
 
 class RefundNotAddressable(Invalid):
-    """It does not wait for a destination."""
-
     code = "refund_not_addressable"
     message = "This refund is {status}; only one that waits for a destination can be given one."
 
 
 class PartialRefundNotSupported(Invalid):
-    """Its bank sends nothing to accounts, and takes a payment back only as it came."""
+    """The bank cannot send to accounts. It only voids whole payments."""
 
     code = "partial_refund_not_supported"
     message = "The bank of this payment takes back only all of it: {whole}."

@@ -1,4 +1,4 @@
-"""Money that goes back to whoever paid: what was asked, and how far it has come."""
+"""Refunds: money that goes back to the payers of payments."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,10 +12,10 @@ from transactions.models import Transaction
 
 
 class RefundStatus(models.TextChoices):
-    PENDING = "pending"  # its money is set aside
+    PENDING = "pending"  # its money is reserved
     COMPLETED = "completed"  # the money went back
-    FAILED = "failed"  # the bank would not, so the money is the merchant's again
-    CANCELED = "canceled"  # before any bank was told
+    FAILED = "failed"  # the bank refused, or staff rejected it; the money is released
+    CANCELED = "canceled"  # before it was submitted
 
 
 class RefundPendingReason(models.TextChoices):
@@ -35,22 +35,22 @@ REJECTED_BY_STAFF = "rejected_by_staff"
 
 
 class RefundReversal(models.Model):
-    """What a bank took back of a payment by itself.
+    """The amount of a payment that its bank reversed.
 
-    Refunds of it show as much of it as no other refund has sent back, or is about to.
+    A refund shows the part that no other completed or pending refund covers.
     """
 
-    reversal_id = PublicIdKey(help_text="The receipt that tells of it.")
+    reversal_id = PublicIdKey(help_text="The bank transaction that reports it.")
     payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="reversal")
     amount = models.BigIntegerField(help_text="Satang.")
-    refunded_amount = models.BigIntegerField(default=0, help_text="Satang of it that refunds show.")
+    refunded_amount = models.BigIntegerField(default=0, help_text="Satang that refunds show.")
     route = models.CharField(max_length=30, help_text="The bank, such as bank:sandbox.")
     created_at = models.DateTimeField()
 
     class Meta:
         triggers = [
-            triggers.keep_rows("what a bank took back is never deleted"),
-            triggers.ReadOnly("what a bank took back never changes", exclude=["refunded_amount"]),
+            triggers.keep_rows("a refund reversal is never deleted"),
+            triggers.ReadOnly("a refund reversal never changes", exclude=["refunded_amount"]),
             triggers.Refuse(
                 "refunded_amount_grows",
                 triggers.UPDATE,
@@ -75,17 +75,17 @@ class RefundQuerySet(models.QuerySet["Refund"]):
         return self.filter(merchant=merchant)
 
     def awaiting_destination(self, payment: Payment) -> "RefundQuerySet":
-        """Under their locks, the oldest first. Lock the payment before."""
+        """Return locked rows, the oldest first. Lock the payment before."""
         waiting = self.filter(payment=payment, status=RefundStatus.PENDING, route="")
         return waiting.select_for_update(no_key=True).order_by("id")
 
     def locked(self, refund_id: str) -> "Refund":
-        """The row under its lock. Lock its payment before."""
+        """Return the locked row. Lock its payment before."""
         return self.select_for_update(no_key=True).get(pk=refund_id)
 
 
 class Refund(StateMachine):
-    """Satang that go back. The account they go to is known to the transfer of the same id alone."""
+    """Amounts are satang. The transfer with the same id has the account that the money goes to."""
 
     TRANSITIONS = {RefundStatus.PENDING: {RefundStatus.COMPLETED, RefundStatus.FAILED, RefundStatus.CANCELED}}
 
@@ -100,11 +100,9 @@ class Refund(StateMachine):
         max_length=30,
         blank=True,
         default="",
-        help_text="By whom it is sent, such as bank:sandbox; empty until it is known where to.",
+        help_text="Who sends it, such as bank:sandbox; empty while it waits for a destination.",
     )
-    awaiting_approval = models.BooleanField(
-        default=False, help_text="A second person decides (`approvals`) whether it goes out."
-    )
+    awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
     reason = models.CharField(max_length=21, choices=RefundReason.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
@@ -118,13 +116,13 @@ class Refund(StateMachine):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
-    returned_at = models.DateTimeField(null=True, help_text="When its money came back after all.")
+    returned_at = models.DateTimeField(null=True, help_text="When the bank returned its money.")
     reversal = models.ForeignKey(
         RefundReversal,
         null=True,
         on_delete=models.PROTECT,
         related_name="refunds",
-        help_text="By which its bank took the money back itself.",
+        help_text="Set if the refund only shows a reversal by the bank.",
     )
 
     objects = RefundQuerySet.as_manager()
@@ -142,20 +140,16 @@ class Refund(StateMachine):
             ),
             triggers.ReadOnly(
                 "what was asked for never changes",
-                fields=[
-                    "id",
-                    "merchant",
-                    "payment",
-                    "transaction",
-                    "amount",
-                    "currency",
-                    "reason",
-                    "note",
-                    "metadata",
-                    "created_at",
-                    "reversal",
-                    "actor",
-                    "request_id",
+                exclude=[
+                    "status",
+                    "route",
+                    "awaiting_approval",
+                    "failure_code",
+                    "cancel_actor",
+                    "cancel_request_id",
+                    "updated_at",
+                    "completed_at",
+                    "returned_at",
                 ],
             ),
             triggers.Refuse(
@@ -176,9 +170,8 @@ class Refund(StateMachine):
                 triggers.UPDATE,
                 "a refund keeps how it ended",
                 condition="OLD.status <> 'pending' "
-                "AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) "
-                "IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, "
-                "OLD.cancel_request_id)",
+                "AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS "
+                "DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id)",
             ),
             triggers.set_once("returned_at", "a refund keeps when its money came back"),
         ]
@@ -224,7 +217,7 @@ class Refund(StateMachine):
 
     @property
     def pending_reason(self) -> RefundPendingReason | None:
-        """What a pending refund waits for; of one that awaits approval also `awaiting_approval` says so."""
+        """What a pending refund waits for. `processing` includes the wait for approval."""
         if self.status != RefundStatus.PENDING:
             return None
         return RefundPendingReason.PROCESSING if self.route else RefundPendingReason.AWAITING_DESTINATION

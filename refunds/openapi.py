@@ -1,6 +1,6 @@
 """The operations on refunds, as the OpenAPI document tells them."""
 
-from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
+from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Body, Link, Operation, Tag
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds

@@ -1,4 +1,4 @@
-"""Begin refunds, give them a destination, take them back. How they end: `refunds.completion`."""
+"""Create refunds, give them a destination, cancel them. `refunds.completion` has their results."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -7,7 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
+from approvals import payout_accounts
 from approvals import services as approvals
+from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder
 from core import ids, rows
 from ledger import services as ledger
@@ -17,8 +19,8 @@ from merchants.models import Merchant
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from refunds import approval_handler, completion, destinations
-from refunds.completion import TRANSFER_HANDLER, ledger_fields
+from refunds import completion, destinations
+from refunds.completion import ledger_fields
 from refunds.destinations import Destination
 from refunds.errors import (
     PartialRefundNotSupported,
@@ -26,11 +28,9 @@ from refunds.errors import (
     RefundNotCancelable,
     RefundNotFound,
 )
-from refunds.models import Refund, RefundPendingReason, RefundStatus
-from refunds.records import store
+from refunds.models import REJECTED_BY_STAFF, Refund, RefundPendingReason, RefundStatus
 from transfers import services as transfers
-
-__all__ = ["TRANSFER_HANDLER", "cancel", "create", "find", "lock_waiting", "send_waiting", "set_destination"]
+from transfers.models import Transfer
 
 
 @transaction.atomic
@@ -43,18 +43,20 @@ def create(
     destination: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Refund:
-    """Set `amount` satang (None: all that is left) aside and queue it for the bank, as one commit.
+    """Reserve `amount` satang (None: all that is left) and queue the transfer in one commit.
 
     Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination,
     PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
     InsufficientFunds.
     """
-    payment = _lock_payment(merchant, payment_id)
+    if not ids.looks_right(payment_id, "pay_"):
+        raise PaymentNotFound(id=payment_id)
+    payment = Payment.objects.of(merchant).locked(payment_id)
     reserved = payments.reserve_refund(payment, amount, now=now)
-    refund = store(payment, reserved, now, **fields)
+    refund = completion.store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
         _queue(refund, chosen, now)
-    # Last, for its lock is the one that other payments of this merchant wait for.
+    # Last, because other payments of this merchant wait for its lock.
     ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now))
     return refund
 
@@ -71,7 +73,7 @@ def find(*, merchant: Merchant, refund_id: str) -> Refund:
 
 @transaction.atomic
 def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **destination: str) -> Refund:
-    """Give a refund the account that it waits for.
+    """Send a refund that waits for a destination to this account.
 
     Raises RefundNotFound, RefundNotAddressable, BankNotConfigured, PayoutAccountNotAllowed,
     PayoutAccountTooNew.
@@ -84,7 +86,7 @@ def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **dest
 
 
 def lock_waiting(payment: Payment) -> None:
-    """Take the locks of `send_waiting`, for a caller who posts to the ledger before it.
+    """Take the locks of `send_waiting` early, for a caller that posts to the ledger before it.
 
     The caller holds the payment's lock.
     """
@@ -93,14 +95,14 @@ def lock_waiting(payment: Payment) -> None:
 
 
 def send_waiting(payment: Payment, *, now: datetime) -> None:
-    """The bank has said more of who paid: refunds that wait for an account go as if they were asked for now.
+    """Send refunds that wait for a destination, because the bank reported more about the payer.
 
     The caller holds the payment's lock.
     """
     if not payment.amount_refunding:
         return
     for refund in Refund.objects.awaiting_destination(payment):
-        # What cannot be sent there goes on waiting: its merchant names an account or cancels it.
+        # A refund that this bank cannot send waits until the merchant names an account or cancels it.
         with suppress(PartialRefundNotSupported, BankNotConfigured):
             if (to := destinations.choose(payment, None, refund.amount, now=now)) is not None:
                 _queue(refund, to, now)
@@ -108,7 +110,7 @@ def send_waiting(payment: Payment, *, now: datetime) -> None:
 
 @transaction.atomic
 def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
-    """Take back a refund of which no bank was told. Raises RefundNotFound, RefundNotCancelable."""
+    """Cancel a refund that was not submitted. Raises RefundNotFound, RefundNotCancelable."""
     payment, refund = _lock(merchant, refund_id)
     if refund.status != RefundStatus.PENDING:
         raise RefundNotCancelable(status=refund.status)
@@ -121,32 +123,44 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
 
 @transaction.atomic
 def cancel_unsent(*, refund_id: str, now: datetime) -> None:
-    """End one that surely never reached its bank, and release its money. It is never sent after that.
-
-    Raises transfers.AlreadySubmitted.
-    """
-    payment_id = Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id)
-    payment, refund = Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
+    """Cancel a refund whose order surely never reached the bank. Raises transfers.AlreadySubmitted."""
+    payment, refund = completion.lock(refund_id)
     if refund.status != RefundStatus.PENDING:
         raise transfers.AlreadySubmitted(refund_id)
     completion.cancel(refund, payment, now=now)
 
 
-def _lock_payment(merchant: Merchant, payment_id: str) -> Payment:
-    """Under its lock. Raises PaymentNotFound."""
-    if not ids.looks_right(payment_id, "pay_"):
-        raise PaymentNotFound(id=payment_id)
-    payment: Payment = Payment.objects.of(merchant).locked(payment_id)
-    return payment
+class _ApprovalHandler:
+    """Refunds to an account other than the payer's (see `approvals.services.ApprovalHandler`)."""
+
+    def lock(self, subject_id: str) -> None:
+        completion.lock(subject_id)
+
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        _, refund = completion.lock(approval.subject_id)
+        order = Transfer.objects.get(pk=refund.id)
+        with approvals.as_not_decidable():
+            payout_accounts.check(refund.merchant_id, order.bank_code, order.account, now=now)
+        refund.set_fields(awaiting_approval=False, updated_at=now)
+        transfers.release(refund.id, now=now)
+
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        payment, refund = completion.lock(approval.subject_id)
+        transfers.cancel(refund.id, now=now)
+        refund.set_fields(awaiting_approval=False)
+        completion.fail(refund, payment, REJECTED_BY_STAFF, now)
+
+
+APPROVAL_HANDLER: approvals.ApprovalHandler = _ApprovalHandler()
 
 
 def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
-    """Both under their locks, in the order of all locks. Raises RefundNotFound."""
-    payment_id = find(merchant=merchant, refund_id=refund_id).payment_id
-    return Payment.objects.locked(payment_id), Refund.objects.locked(refund_id)
+    """Lock the payment, then the refund. Raises RefundNotFound."""
+    return completion.lock(find(merchant=merchant, refund_id=refund_id).id)
 
 
 def _queue(refund: Refund, to: Destination, now: datetime) -> None:
+    """Queue the transfer; it is held if a second person must approve it. The caller holds both locks."""
     order = TransferOrder(
         order_id=refund.id,
         purpose="refund",
@@ -156,6 +170,11 @@ def _queue(refund: Refund, to: Destination, now: datetime) -> None:
         account_name=to.account_name,
         charge_id=to.charge_id,
     )
-    is_held = not to.is_payers and approval_handler.request_approval(refund, to, now=now)
+    is_held = False
+    if not to.is_payers:
+        item = approvals.OutgoingMoney.of(
+            order, ApprovalKind.REFUND, refund.merchant_id, note=refund.note or ""
+        )
+        is_held = approvals.request(item, now=now).is_waiting
     transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id, is_held=is_held)
     refund.set_fields(route=to.route, awaiting_approval=is_held, updated_at=now)

@@ -5,7 +5,7 @@ from refunds.models import Refund
 
 
 def refund_object(refund: Refund) -> dict[str, Any]:
-    """The refund object, also `data` of the refund events."""
+    """Return the API object, which is also `data` of refund events."""
     return {
         "refund_id": refund.id,
         "payment_id": refund.payment_id,

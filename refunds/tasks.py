@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from refunds.services import TRANSFER_HANDLER
+from refunds.completion import TRANSFER_HANDLER
 from transfers import services as transfers
 
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 from rest_framework.request import Request
 
 from core import api, clock, paging
@@ -9,7 +7,7 @@ from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from refunds import openapi as docs
 from refunds import services
-from refunds.models import Refund, RefundQuerySet
+from refunds.models import Refund
 from refunds.serializers import DESTINATION_REQUEST, REFUND_REQUEST, RefundQuery
 from refunds.shapes import refund_object
 
@@ -17,29 +15,24 @@ QUERY = RefundQuery()
 
 
 class RefundViewSet(MerchantViewSet):
-    """Send money back, follow it, take it back while that is possible."""
-
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
         fields, merchant, now = api.read_body(REFUND_REQUEST, request), merchant_of(request), clock.now()
 
-        def work() -> ApiResponse:
-            return ApiResponse.of(refund_object(services.create(merchant=merchant, now=now, **fields)))
-
-        return work
+        return lambda: ApiResponse.of(refund_object(services.create(merchant=merchant, now=now, **fields)))
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(QUERY, request)
-        rows = _filtered(Refund.objects.of(merchant_of(request)), query)
-        return paging.page(rows, query, "refunds", refund_object)
+        where = {name: query[name] for name in ("status", "payment_id") if name in query}
+        rows = Refund.objects.of(merchant_of(request)).filter(**where)
+        return paging.page(paging.created_between(rows, query), query, "refunds", refund_object)
 
     @docs.retrieve
     def retrieve(self, request: Request, refund_id: str) -> ApiResponse:
-        return ApiResponse.of(
-            refund_object(services.find(merchant=merchant_of(request), refund_id=refund_id))
-        )
+        refund = services.find(merchant=merchant_of(request), refund_id=refund_id)
+        return ApiResponse.of(refund_object(refund))
 
     @docs.set_destination
     @idempotent
@@ -62,10 +55,3 @@ class RefundViewSet(MerchantViewSet):
             return ApiResponse.of(refund_object(refund))
 
         return work
-
-
-def _filtered(rows: RefundQuerySet, query: dict[str, Any]) -> RefundQuerySet:
-    for name in ("status", "payment_id"):
-        if name in query:
-            rows = rows.filter(**{name: query[name]})
-    return paging.created_between(rows, query)

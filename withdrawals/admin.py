@@ -1,4 +1,4 @@
-"""Withdrawals for staff: read them, cancel them. Approving is in `console.approval_admin`."""
+"""Withdrawals in the console. Staff approve them in `console.approval_admin`."""
 
 from typing import Any
 
@@ -10,17 +10,14 @@ from core import clock, money
 from core.admin import ReadOnlyAdmin
 from ledger import services as ledger
 from withdrawals import services
-from withdrawals.errors import WithdrawalNotCancelable
-from withdrawals.models import Withdrawal, WithdrawalStatus
+from withdrawals.models import Withdrawal, WithdrawalNotCancelable, WithdrawalStatus
 
 
 class HeldFilter(admin.SimpleListFilter):
-    """Those that are not submitted because their merchant owes."""
-
     title, parameter_name = "hold", "hold"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("held", "held: the merchant owes")]
+        return [("held", "held: the merchant has a debt")]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.held(ledger.debts()) if self.value() else queryset
@@ -30,16 +27,9 @@ class HeldFilter(admin.SimpleListFilter):
 class WithdrawalAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
-        "id",
-        "merchant",
-        "status",
-        "awaiting_approval",
-        "held",
-        "baht",
-        "bank_code",
-        "account_last4",
+        "id", "merchant", "status", "awaiting_approval", "held", "baht", "bank_code", "account_last4",
         "created_at",
-    ]
+    ]  # fmt: skip
     list_filter = [HeldFilter, "status", "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
@@ -73,7 +63,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
             try:
                 services.cancel(withdrawal_id=withdrawal.id, now=clock.now())
             except WithdrawalNotCancelable:
-                messages.warning(request, f"{withdrawal.id} was past that: nothing changed.")
+                messages.warning(request, f"{withdrawal.id} cannot be canceled any more. Nothing changed.")
             else:
                 self.log_change(request, withdrawal, "canceled")
                 messages.success(request, f"{withdrawal.id} canceled.")

@@ -1,4 +1,4 @@
-"""A withdrawal, and what may become of it."""
+"""Withdrawals: money that merchants send from their balance to bank accounts."""
 
 from collections.abc import Mapping
 
@@ -7,25 +7,35 @@ from django.db.models import Q
 
 from core import triggers, vault
 from core.columns import PublicIdKey, RawJson
+from core.errors import Invalid, NotFound
 from core.state_machines import StateMachine
 from merchants.models import Merchant
-from withdrawals.errors import WithdrawalNotFound
 
 
 class WithdrawalStatus(models.TextChoices):
-    PENDING = "pending"  # the money is reserved; no bank was told
-    PROCESSING = "processing"  # the bank is told, and asked until it knows
+    PENDING = "pending"  # its money is reserved; not submitted
+    PROCESSING = "processing"  # the bank has, or may have, the order
     SUCCEEDED = "succeeded"  # the money arrived
-    FAILED = "failed"  # it did not, or it came back
-    CANCELED = "canceled"  # before any bank was told
+    FAILED = "failed"  # it did not arrive, or the bank returned it
+    CANCELED = "canceled"  # before it was submitted
 
 
 class WithdrawalPendingReason(models.TextChoices):
-    NEGATIVE_BALANCE = "negative_balance"  # held: nothing is submitted while its merchant owes
+    NEGATIVE_BALANCE = "negative_balance"  # held while the merchant has a debt
 
 
 REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
 BANK_UNREACHABLE = "bank_unreachable"
+
+
+class WithdrawalNotFound(NotFound):
+    code = "withdrawal_not_found"
+    message = "No withdrawal {id}."
+
+
+class WithdrawalNotCancelable(Invalid):
+    code = "withdrawal_not_cancelable"
+    message = "This withdrawal is {status}; only a pending one can be canceled."
 
 
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
@@ -33,11 +43,11 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
         return self.filter(merchant=merchant)
 
     def held(self, debts: Mapping[str, int]) -> "WithdrawalQuerySet":
-        """Those that are not submitted because their merchant owes. debts: what `ledger.debts` returns."""
+        """Withdrawals that wait until their merchant has no debt. debts: from `ledger.debts`."""
         return self.filter(status=WithdrawalStatus.PENDING, merchant__in=list(debts))
 
     def locked(self, withdrawal_id: str) -> "Withdrawal":
-        """The row under its lock, which every change needs. Raises WithdrawalNotFound."""
+        """Return the locked row. Raises WithdrawalNotFound."""
         try:
             return self.select_for_update(no_key=True).get(pk=withdrawal_id)
         except self.model.DoesNotExist:
@@ -45,10 +55,10 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
 
 
 class Withdrawal(StateMachine):
-    """Money a merchant takes out. Amounts are satang; only `withdrawals` changes a row."""
+    """Amounts are satang. Only `withdrawals.services` changes a row."""
 
     TRANSITIONS = {
-        # Failed without being sent: staff rejected it.
+        # Failed before it was submitted: staff rejected it.
         WithdrawalStatus.PENDING: {
             WithdrawalStatus.PROCESSING,
             WithdrawalStatus.CANCELED,
@@ -65,7 +75,7 @@ class Withdrawal(StateMachine):
     )
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
-    bank = models.CharField(max_length=20, help_text="Who sends it: name of the adapter in `banks`.")
+    bank = models.CharField(max_length=20, help_text="The bank that sends it: an adapter in `banks`.")
     bank_code = models.CharField(max_length=3, help_text="Of the account it goes to.")
     account_sealed = models.TextField(editable=False)
     account_last4 = models.CharField(max_length=4)
@@ -74,12 +84,10 @@ class Withdrawal(StateMachine):
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
     bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001
-    awaiting_approval = models.BooleanField(
-        default=False, help_text="A second person decides (`approvals`) whether it goes out."
-    )
+    awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-    completed_at = models.DateTimeField(null=True, help_text="When it arrived, also if it came back.")
+    completed_at = models.DateTimeField(null=True, help_text="When it arrived; kept if the bank returned it.")
 
     objects = WithdrawalQuerySet.as_manager()
 
@@ -89,19 +97,13 @@ class Withdrawal(StateMachine):
             triggers.initial("status", [WithdrawalStatus.PENDING], noun="a withdrawal"),
             triggers.ReadOnly(
                 "what was asked for never changes",
-                fields=[
-                    "id",
-                    "merchant",
-                    "amount",
-                    "currency",
-                    "bank",
-                    "bank_code",
-                    "account_sealed",
-                    "account_last4",
-                    "account_name",
-                    "reference",
-                    "metadata",
-                    "created_at",
+                exclude=[
+                    "status",
+                    "failure_code",
+                    "bank_reference",
+                    "awaiting_approval",
+                    "updated_at",
+                    "completed_at",
                 ],
             ),
             triggers.set_once("completed_at", "a withdrawal keeps when it arrived"),
@@ -113,9 +115,7 @@ class Withdrawal(StateMachine):
             ),
             triggers.Transitions(),
         ]
-        permissions = [
-            ("cancel_withdrawal", "Can cancel withdrawals"),
-        ]
+        permissions = [("cancel_withdrawal", "Can cancel withdrawals")]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
             models.Index(

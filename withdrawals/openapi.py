@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from approvals.errors import PayoutAccountNotAllowed, PayoutAccountTooNew
+from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Body, Link, Operation, Tag
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
-from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
+from withdrawals.models import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.serializers import (
     WithdrawalList,
     WithdrawalObject,

@@ -1,4 +1,4 @@
-"""Every change of a withdrawal, and nothing else anywhere. One commit per change."""
+"""All changes of withdrawals, one commit per change."""
 
 from datetime import datetime
 from typing import Any
@@ -18,12 +18,13 @@ from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from transfers import services as transfers
 from webhooks import events
-from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.models import (
     BANK_UNREACHABLE,
     REJECTED_BY_STAFF,
     RETURNED_BY_BANK,
     Withdrawal,
+    WithdrawalNotCancelable,
+    WithdrawalNotFound,
     WithdrawalStatus,
 )
 from withdrawals.shapes import withdrawal_object
@@ -31,11 +32,14 @@ from withdrawals.shapes import withdrawal_object
 
 @transaction.atomic
 def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str, **fields: Any) -> Withdrawal:
-    """Reserve `amount` (satang) and order it to be sent.
+    """Reserve `amount` satang and queue the transfer.
 
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
-    _check_bank(merchant)
+    try:
+        banks.sender(accounts.bank(merchant.bank))
+    except banks.UnknownBank:
+        raise BankNotConfigured() from None
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
     withdrawal_id = ids.new("wd_", now)
     withdrawal = Withdrawal(
@@ -50,9 +54,21 @@ def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str,
         updated_at=now,
         **fields,
     )
-    withdrawal.awaiting_approval = approvals.request(_outgoing(withdrawal), now=now).is_waiting
+    order = TransferOrder(
+        order_id=withdrawal_id,
+        purpose="withdrawal",
+        amount=amount,
+        bank_code=withdrawal.bank_code,
+        account=bank_account,
+        account_name=withdrawal.account_name,
+        charge_id="",
+    )
+    item = approvals.OutgoingMoney.of(order, ApprovalKind.WITHDRAWAL, merchant.id)
+    is_held = approvals.request(item, now=now).is_waiting
+    withdrawal.awaiting_approval = is_held
     withdrawal.save(force_insert=True)
-    _queue(withdrawal, now)
+    route = accounts.bank(merchant.bank)
+    transfers.queue(order, route=route, at=now, merchant_id=merchant.id, is_held=is_held)
     _publish(withdrawal, now)
     # Last, because it locks the balance until the commit.
     ledger.reserve(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RESERVED, now))
@@ -70,13 +86,13 @@ def find(*, merchant: Merchant, withdrawal_id: str) -> Withdrawal:
 
 
 def is_in_debt(merchant_id: str) -> bool:
-    """Whether a bank took back more than the merchant had: its pending withdrawals are held."""
+    """Whether the merchant has a debt. Its pending withdrawals are held."""
     return ledger.balance(merchant_id).debt > 0
 
 
 @transaction.atomic
 def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
-    """End a pending one. Raises WithdrawalNotFound, WithdrawalNotCancelable."""
+    """Pending becomes canceled. Raises WithdrawalNotFound, WithdrawalNotCancelable."""
     withdrawal = Withdrawal.objects.locked(withdrawal_id)
     if withdrawal.status != WithdrawalStatus.PENDING:
         raise WithdrawalNotCancelable(status=withdrawal.status)
@@ -89,7 +105,7 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
 
 @transaction.atomic
 def end_unsent(*, withdrawal_id: str, now: datetime) -> None:
-    """End one that surely never reached its bank, and release its money. It is never sent after that.
+    """End a withdrawal whose order surely never reached the bank, and release its money.
 
     Raises WithdrawalNotFound, transfers.AlreadySubmitted.
     """
@@ -102,21 +118,20 @@ def end_unsent(*, withdrawal_id: str, now: datetime) -> None:
 
 
 class _TransferHandler:
-    """What `transfers` tells of the money's way, each in the commit of the step."""
+    """Transfers of withdrawals (see `transfers.services.TransferHandler`)."""
 
     def lock(self, order_id: str) -> None:
         Withdrawal.objects.locked(order_id)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """While its merchant owes, nothing is submitted. A reversal waits for the lock of the balance."""
+        """Held while the merchant has a debt. The lock of the balance makes reversals wait."""
         withdrawal = Withdrawal.objects.locked(order_id)
         return ledger.lock_debt(merchant_id=withdrawal.merchant_id, now=now) > 0
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)
-        if (
-            withdrawal.status == WithdrawalStatus.PENDING
-        ):  # else the bank could not be reached the time before
+        # Not pending: an earlier submission did not reach the bank.
+        if withdrawal.status == WithdrawalStatus.PENDING:
             withdrawal.transition(WithdrawalStatus.PROCESSING, updated_at=now)
             _publish(withdrawal, now, "processed")
 
@@ -136,7 +151,7 @@ TRANSFER_HANDLER: transfers.TransferHandler = _TransferHandler()
 
 
 class _ApprovalHandler:
-    """What happens to a withdrawal after a second person decided (`approvals.services.ApprovalHandler`)."""
+    """Decisions of a second person (see `approvals.services.ApprovalHandler`)."""
 
     def lock(self, subject_id: str) -> None:
         Withdrawal.objects.locked(subject_id)
@@ -181,48 +196,6 @@ def _mark_returned(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None
     _publish(withdrawal, now)
 
 
-def _outgoing(withdrawal: Withdrawal) -> approvals.OutgoingMoney:
-    return approvals.OutgoingMoney(
-        kind=ApprovalKind.WITHDRAWAL,
-        subject_id=withdrawal.id,
-        merchant_id=withdrawal.merchant_id,
-        amount=withdrawal.amount,
-        bank_code=withdrawal.bank_code,
-        account=withdrawal.account,
-        account_name=withdrawal.account_name,
-    )
-
-
-def _check_bank(merchant: Merchant) -> None:
-    try:
-        banks.sender(_route(merchant.bank))
-    except banks.UnknownBank:
-        raise BankNotConfigured() from None
-
-
-def _queue(withdrawal: Withdrawal, now: datetime) -> None:
-    order = TransferOrder(
-        order_id=withdrawal.id,
-        purpose="withdrawal",
-        amount=withdrawal.amount,
-        bank_code=withdrawal.bank_code,
-        account=withdrawal.account,
-        account_name=withdrawal.account_name,
-        charge_id="",
-    )
-    transfers.queue(
-        order,
-        route=_route(withdrawal.bank),
-        at=now,
-        merchant_id=withdrawal.merchant_id,
-        is_held=withdrawal.awaiting_approval,
-    )
-
-
-def _route(bank: str) -> str:
-    return f"bank:{bank}"
-
-
 def _ledger_fields(withdrawal: Withdrawal, type: JournalType, now: datetime) -> dict[str, Any]:
     return {
         "merchant_id": withdrawal.merchant_id,
@@ -233,7 +206,7 @@ def _ledger_fields(withdrawal: Withdrawal, type: JournalType, now: datetime) -> 
     }
 
 
-def _publish(withdrawal: Withdrawal, now: datetime, said: str = "") -> None:
-    """Tell of the status, in the words of the event where they differ."""
-    data, kind = withdrawal_object(withdrawal), f"withdrawal.{said or withdrawal.status}"
+def _publish(withdrawal: Withdrawal, now: datetime, event: str = "") -> None:
+    """Publish `withdrawal.<event>`, by default with the status as its name."""
+    data, kind = withdrawal_object(withdrawal), f"withdrawal.{event or withdrawal.status}"
     events.publish(events.NewEvent(withdrawal.merchant_id, kind, withdrawal.id, data, now))

@@ -6,7 +6,7 @@ from withdrawals.models import Withdrawal, WithdrawalPendingReason
 
 
 def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[str, Any]:
-    """The withdrawal object, which is also the `data` of its events. Of the account: the last 4 digits."""
+    """Return the API object, which is also `data` of withdrawal events. It has 4 digits of the account."""
     bank = thaibanks.find(withdrawal.bank_code)
     return {
         "withdrawal_id": withdrawal.id,

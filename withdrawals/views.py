@@ -12,7 +12,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
-from withdrawals.models import Withdrawal, WithdrawalQuerySet, WithdrawalStatus
+from withdrawals.models import Withdrawal, WithdrawalStatus
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import withdrawal_object
 
@@ -21,8 +21,6 @@ QUERY = WithdrawalQuery()
 
 
 class WithdrawalViewSet(MerchantViewSet):
-    """Take money out, read what became of it, cancel."""
-
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
@@ -36,8 +34,9 @@ class WithdrawalViewSet(MerchantViewSet):
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(QUERY, request)
         merchant = merchant_of(request)
-        found = _filtered(Withdrawal.objects.of(merchant), query)
-        return paging.page(found, query, "withdrawals", _shape_of(merchant))
+        where = {name: query[name] for name in ("status", "reference") if name in query}
+        rows = paging.created_between(Withdrawal.objects.of(merchant).filter(**where), query)
+        return paging.page(rows, query, "withdrawals", _shape_of(merchant))
 
     @docs.retrieve
     def retrieve(self, request: Request, withdrawal_id: str) -> ApiResponse:
@@ -58,15 +57,8 @@ class WithdrawalViewSet(MerchantViewSet):
 
 
 def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], dict[str, Any]]:
-    """The object of a withdrawal of this merchant, whose balance is read once and for pending ones only."""
+    """Return the function for API objects of this merchant. It reads the balance at most once."""
     is_in_debt = cache(partial(services.is_in_debt, merchant.id))
     return lambda each: withdrawal_object(
         each, is_held=each.status == WithdrawalStatus.PENDING and is_in_debt()
     )
-
-
-def _filtered(found: WithdrawalQuerySet, query: dict[str, Any]) -> WithdrawalQuerySet:
-    for name in ("status", "reference"):
-        if name in query:
-            found = found.filter(**{name: query[name]})
-    return paging.created_between(found, query)

@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                     "subject_id",
                     core.columns.PublicId(
                         db_collation="C",
-                        help_text="The withdrawal, refund or return; of a write-off the receipt.",
+                        help_text="The withdrawal, refund or return; for a write-off the bank transaction.",
                         max_length=31,
                     ),
                 ),
@@ -133,7 +133,7 @@ class Migration(migrations.Migration):
                             ("daily_limit", "above the limit per 24 hours"),
                         ],
                         max_length=11,
-                        verbose_name="why it needs approval",
+                        verbose_name="reason for approval",
                     ),
                 ),
                 (

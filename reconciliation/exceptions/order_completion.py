@@ -11,6 +11,7 @@ from banks import ReportedTransfer, TransferResult
 from reconciliation.exceptions import return_completion
 from reconciliation.models import NotificationResult
 from reconciliation.notifications import intake
+from refunds import completion
 from refunds import services as refunds
 from transfers import services as transfers
 from transfers.models import Transfer
@@ -19,7 +20,7 @@ from withdrawals import services as withdrawals
 
 # By the prefix of the order's id.
 HANDLERS: dict[str, TransferHandler] = {
-    "ref": refunds.TRANSFER_HANDLER,
+    "ref": completion.TRANSFER_HANDLER,
     "wd": withdrawals.TRANSFER_HANDLER,
     "rtn": return_completion.HANDLER,
 }

@@ -23,7 +23,7 @@ from reconciliation.models import (
     ResolutionType,
     StatementLine,
 )
-from refunds import reversals as refunds
+from refunds import completion as refunds
 
 log = logging.getLogger("reconciliation")
 BANK_SOURCES = [ReportSource.CALLBACK, ReportSource.INQUIRY]

@@ -20,7 +20,7 @@ from reconciliation.models import (
     ResolutionState,
     ResolutionType,
 )
-from refunds import reversals as refunds
+from refunds import completion as refunds
 from transfers import services as transfers
 
 log = logging.getLogger("reconciliation")
@@ -141,7 +141,7 @@ def _take_money(
 ) -> bool:
     """False where nothing can be taken. Of a payment only once: who tells of it again has to be asked."""
     if credit.is_credited and payment is not None:
-        if refunds.has_reversal(payment):
+        if refunds.reversed_amount(payment):
             return False
         _debit_merchant(reversal, credit, payment, now)
         return True
@@ -157,7 +157,7 @@ def _debit_merchant(
 ) -> None:
     """Money that nobody has confirmed is still where it came in: the balance is not touched for it."""
     route = accounts.bank(reversal.bank)
-    refunds.record(payment, reversal_id=reversal.id, route=route, amount=reversal.amount, now=now)
+    refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=reversal.amount, now=now)
     reverse = ledger.reverse if credit.is_confirmed else ledger.reverse_unconfirmed
     reverse(
         merchant_id=payment.merchant_id,

@@ -28,17 +28,14 @@ class Migration(migrations.Migration):
                     "reversal_id",
                     core.columns.PublicIdKey(
                         db_collation="C",
-                        help_text="The receipt that tells of it.",
+                        help_text="The bank transaction that reports it.",
                         max_length=31,
                         primary_key=True,
                         serialize=False,
                     ),
                 ),
                 ("amount", models.BigIntegerField(help_text="Satang.")),
-                (
-                    "refunded_amount",
-                    models.BigIntegerField(default=0, help_text="Satang of it that refunds show."),
-                ),
+                ("refunded_amount", models.BigIntegerField(default=0, help_text="Satang that refunds show.")),
                 ("route", models.CharField(help_text="The bank, such as bank:sandbox.", max_length=30)),
                 ("created_at", models.DateTimeField()),
                 (
@@ -80,15 +77,13 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="By whom it is sent, such as bank:sandbox; empty until it is known where to.",
+                        help_text="Who sends it, such as bank:sandbox; empty while it waits for a destination.",
                         max_length=30,
                     ),
                 ),
                 (
                     "awaiting_approval",
-                    models.BooleanField(
-                        default=False, help_text="A second person decides (`approvals`) whether it goes out."
-                    ),
+                    models.BooleanField(default=False, help_text="A second person must approve it."),
                 ),
                 (
                     "reason",
@@ -121,7 +116,7 @@ class Migration(migrations.Migration):
                 ("completed_at", models.DateTimeField(null=True)),
                 (
                     "returned_at",
-                    models.DateTimeField(help_text="When its money came back after all.", null=True),
+                    models.DateTimeField(help_text="When the bank returned its money.", null=True),
                 ),
                 (
                     "merchant",
@@ -151,7 +146,7 @@ class Migration(migrations.Migration):
                 (
                     "reversal",
                     models.ForeignKey(
-                        help_text="By which its bank took the money back itself.",
+                        help_text="Set if the refund only shows a reversal by the bank.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="refunds",
@@ -178,8 +173,8 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="keep_rows",
                 sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'what a bank took back is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="fe06a23b4dc7a8d081b3d44e12c600093d62b1ef",
+                    func="RAISE EXCEPTION 'a refund reversal is never deleted' USING ERRCODE = 'insufficient_privilege';",
+                    hash="762dc715541343c463257d50a9b1054c6ad03840",
                     level="STATEMENT",
                     operation="DELETE OR TRUNCATE",
                     pgid="pgtrigger_keep_rows_f6efb",
@@ -194,8 +189,8 @@ class Migration(migrations.Migration):
                 name="read_only",
                 sql=core.triggers.TriggerSql(
                     condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
-                    func="RAISE EXCEPTION 'what a bank took back never changes' USING ERRCODE = 'check_violation';",
-                    hash="eac1b0b831924b04fc393738057b07b95a54586f",
+                    func="RAISE EXCEPTION 'a refund reversal never changes' USING ERRCODE = 'check_violation';",
+                    hash="4586fffe5a9b0517fce33cfc3ac09008f743240c",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_da311",
                     table="refunds_refundreversal",

@@ -15,8 +15,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals import payout_accounts
-from approvals.errors import PayoutAccountListed
 from approvals.models import PayoutAccount
+from approvals.payout_accounts import PayoutAccountListed
 from approvals.services import NotDecidable
 from core import clock
 from tests.approvals.builders import MALEE, add_payout_account, decide_approval, staff, waiting

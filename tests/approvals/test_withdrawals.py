@@ -34,8 +34,7 @@ from tests.withdrawals.builders import (
 )
 from transfers.models import Transfer
 from withdrawals import services
-from withdrawals.errors import WithdrawalNotCancelable
-from withdrawals.models import Withdrawal
+from withdrawals.models import Withdrawal, WithdrawalNotCancelable
 
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]

@@ -10,7 +10,7 @@ from ledger import accounts
 from payments import services as payments
 from payments.models import Payment
 from payments.services import Payer
-from refunds.services import TRANSFER_HANDLER
+from refunds.completion import TRANSFER_HANDLER
 from tests.conftest import SandboxBankClient, Shop
 from tests.transfers.builders import pass_time
 from transfers import services as transfers

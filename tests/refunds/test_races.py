@@ -12,7 +12,7 @@ from pytest_django import Settings
 from core import clock
 from ledger.models import Entry
 from payments.models import Payment
-from refunds import services
+from refunds import completion, services
 from refunds.errors import RefundNotCancelable
 from refunds.models import Refund, RefundStatus
 from tests.concurrency import run_concurrently
@@ -131,7 +131,7 @@ def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: RefundSh
             return True
 
         def work() -> bool:
-            return bool(transfers.run_due("refund", services.TRANSFER_HANDLER, now=clock.now))
+            return bool(transfers.run_due("refund", completion.TRANSFER_HANDLER, now=clock.now))
 
         was_canceled, _ = run_concurrently(cancel, work)
         assert was_canceled != (refund["refund_id"] in bank.sent)
@@ -151,7 +151,7 @@ def test_concurrent_workers_complete_each_refund_once(
         counter.refund(payment_id, amount=PAID // 10)
 
     def work() -> int:
-        return transfers.run_due("refund", services.TRANSFER_HANDLER, now=clock.now)
+        return transfers.run_due("refund", completion.TRANSFER_HANDLER, now=clock.now)
 
     for _ in range(3):
         run_concurrently(*[work] * 4)

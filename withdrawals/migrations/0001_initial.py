@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                 (
                     "bank",
                     models.CharField(
-                        help_text="Who sends it: name of the adapter in `banks`.", max_length=20
+                        help_text="The bank that sends it: an adapter in `banks`.", max_length=20
                     ),
                 ),
                 ("bank_code", models.CharField(help_text="Of the account it goes to.", max_length=3)),
@@ -61,15 +61,15 @@ class Migration(migrations.Migration):
                 ("bank_reference", models.CharField(max_length=64, null=True)),
                 (
                     "awaiting_approval",
-                    models.BooleanField(
-                        default=False, help_text="A second person decides (`approvals`) whether it goes out."
-                    ),
+                    models.BooleanField(default=False, help_text="A second person must approve it."),
                 ),
                 ("created_at", models.DateTimeField()),
                 ("updated_at", models.DateTimeField()),
                 (
                     "completed_at",
-                    models.DateTimeField(help_text="When it arrived, also if it came back.", null=True),
+                    models.DateTimeField(
+                        help_text="When it arrived; kept if the bank returned it.", null=True
+                    ),
                 ),
                 (
                     "merchant",

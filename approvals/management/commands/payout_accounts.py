@@ -4,8 +4,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from approvals import payout_accounts as accounts
-from approvals.errors import PayoutAccountListed, PayoutAccountNotFound
 from approvals.models import PayoutAccount
+from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
 from core import clock, thaibanks
 from core.clock import iso
 from core.commands import SealingCommand

@@ -21,8 +21,8 @@ from reconciliation.exceptions import order_completion, return_completion
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Return, ReturnStatus
 from refunds import models as refunds
+from refunds.completion import TRANSFER_HANDLER
 from refunds.models import Refund
-from refunds.services import TRANSFER_HANDLER
 from tests.approvals.builders import click
 from tests.concurrency import run_concurrently
 from tests.reconciliation.cast import Till, decide
