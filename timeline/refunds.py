@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet
 
 from core import money
 from payments.models import PaymentStatus
@@ -83,12 +83,7 @@ def returns_completed_manually(context: PaymentContext) -> EntrySource:
         created_at__lte=OuterRef("completed_at"),
     ).order_by("-created_at", "-pk")
     rows = _returns(context, status=ReturnStatus.COMPLETED, is_manual=True)
-    return _completed_returns(
-        rows.annotate(
-            event_actor=Subquery(actions.values("actor")[:1]),
-            event_request_id=Subquery(actions.values("request_id")[:1]),
-        )
-    )
+    return _completed_returns(with_actor(rows, actions, "event_at"))
 
 
 def returns_failed(context: PaymentContext) -> EntrySource:
