@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 from apidocs import views
 from core import api
 from operations import health, metrics
-from payments import card_pages
+from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import image_view
 from qrcodes.views import QrCodeViewSet
@@ -92,7 +92,7 @@ urlpatterns = [
     path("sandbox/bank", BankHomePage.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPaymentPage.as_view(), name="sandbox-bank-payment"),
     path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),
-    path("pay/cards/<str:payment_id>", card_pages.return_page),
+    path("pay/cards/<str:payment_id>", card_responses.return_page),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" asks the database for whatever stands here; nothing of ours has such a page.
     re_path("^admin/r/", api.not_found),

@@ -1,4 +1,4 @@
-"""A card payment's charge at its acquirer, and how far the asking has come."""
+"""The charge of a card payment at its acquirer, and the answers to inquiries about it."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,14 +8,14 @@ from core.state_machines import StateMachine
 
 
 class ChargeState(models.TextChoices):
-    SUBMITTED = "submitted"  # the call is or was under way
-    PENDING = "pending"  # the merchant knows that it is pending: from here on the acquirer is only asked
-    COMPLETED = "completed"  # the payment says how
-    REFUSED = "refused"  # nothing was tried: the payment is taken back, and this row with it
+    SUBMITTED = "submitted"  # the acquirer has, or may have, the request
+    PENDING = "pending"  # the merchant knows that it is pending: from now on only inquiries
+    COMPLETED = "completed"  # the status of the payment is the result
+    REFUSED = "refused"  # nothing was charged: the payment is deleted, and this row with it
 
 
 class ChargeOutcome(models.TextChoices):
-    """What acquirers say of a charge that they are asked about, as `banks.ChargeResult` has it."""
+    """The acquirer's answer to an inquiry, as in `banks.ChargeResult`."""
 
     SUCCEEDED = "succeeded"
     DECLINED = "declined"
@@ -30,7 +30,7 @@ OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
 
 
 class CardCharge(StateMachine):
-    """Written before the acquirer is called, so that a charge cannot be lost. The token is never stored."""
+    """A charge, stored before the acquirer is called so that it cannot be lost. The token is never stored."""
 
     TRANSITIONS = {
         ChargeState.SUBMITTED: {ChargeState.PENDING, ChargeState.COMPLETED, ChargeState.REFUSED},
@@ -40,10 +40,10 @@ class CardCharge(StateMachine):
 
     payment = models.OneToOneField(
         "payments.Payment",
-        on_delete=models.CASCADE,  # the database lets only a refused charge go, and its payment with it
+        on_delete=models.CASCADE,  # the database allows it only for a refused charge
         primary_key=True,
         related_name="charge",
-        help_text="The acquirer knows the charge by its id.",
+        help_text="Its id is also the id of the order at the acquirer.",
     )
     acquirer = models.CharField(max_length=20)
     charge_id = models.CharField(max_length=64, blank=True, default="", help_text="The acquirer's own id.")
@@ -54,7 +54,7 @@ class CardCharge(StateMachine):
         max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
     )
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
-    returned_at = models.DateTimeField(null=True, help_text="The payer's browser came back from 3-D Secure.")
+    returned_at = models.DateTimeField(null=True, help_text="When the payer came back from 3-D Secure.")
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
 
@@ -102,13 +102,15 @@ class CardCharge(StateMachine):
 
 
 class ChargeAnswer(models.Model):
-    """One question to an acquirer about a charge and what came of it. Append-only."""
+    """The result of one inquiry about a charge. Append-only."""
 
     charge = models.ForeignKey(CardCharge, on_delete=models.PROTECT, related_name="answers", db_index=False)
     outcome = models.CharField(max_length=9, choices=ChargeOutcome.choices)
     duration_ms = models.IntegerField()
     created_at = models.DateTimeField()
-    request_id = models.CharField(max_length=64, blank=True, default="", help_text="Of the task that asked.")
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", help_text="The task that made the inquiry."
+    )
 
     class Meta:
         triggers = [triggers.append_only("an answer of an acquirer is never changed")]

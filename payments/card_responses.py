@@ -1,9 +1,14 @@
-"""How a card payment answers the request that made it: 200, or the refusal that its failure stands for."""
+"""Responses about card payments: of the API, and the page to which 3-D Secure sends the payer back."""
 
 from collections.abc import Callable
 from datetime import datetime
 
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+
 from banks import ChargeResult
+from core import clock, ids, money
+from core.api import get_or_head_only
 from core.errors import ApiError, Invalid
 from core.http import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
@@ -21,16 +26,20 @@ DECLINES: dict[str, Callable[[], ApiError]] = {
     "expired_card": ExpiredCard,
     "processing_error": ProcessingError,
 }
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "form-action 'none'"
+)
 
 
 def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeResult]:
-    """The request as its two commits and the call in between."""
+    """Return the request as two commits with the call between them."""
     payment_id = purchase.payment.id
 
-    def finish(said: ChargeResult) -> ApiResponse:
+    def finish(result: ChargeResult) -> ApiResponse:
         at = now()
-        payment = cards.complete(payment_id, said, now=at)
-        return error_response(_refusal(said)) if payment is None else answer(payment, at)
+        payment = cards.complete(payment_id, result, now=at)
+        return error_response(_refusal(result)) if payment is None else answer(payment, at)
 
     return TwoPhaseJob(
         subject_id=payment_id,
@@ -44,7 +53,7 @@ def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeRe
 
 
 def answer(payment: Payment, now: datetime) -> ApiResponse:
-    """The payment as it stands. One that failed is a 402 that names it."""
+    """Return the payment, or a 402 with its id if it failed."""
     if payment.status != PaymentStatus.FAILED:
         return ApiResponse.of(card_payment_object(payment, now))
     declined = DECLINES[str(payment.failure_code)]()
@@ -54,11 +63,38 @@ def answer(payment: Payment, now: datetime) -> ApiResponse:
 
 def _current_answer(payment_id: str, now: datetime) -> ApiResponse:
     payment = Payment.objects.filter(pk=payment_id).first()
-    if payment is None:  # its token has just been refused, later than anybody would wait
+    if payment is None:  # its token was refused a moment ago, after this request stopped waiting
         raise IdempotencyKeyInProgress(retry_after=1)
     return answer(payment, now)
 
 
-def _refusal(said: ChargeResult) -> Invalid:
-    used = said.failure_code == "token_already_used"
+def _refusal(result: ChargeResult) -> Invalid:
+    used = result.failure_code == "token_already_used"
     return TokenAlreadyUsed(param="token_id") if used else InvalidTokenId(param="token_id")
+
+
+@get_or_head_only
+def return_page(request: HttpRequest, payment_id: str) -> HttpResponse:
+    """Show the status of the payment, and schedule an inquiry while it is pending.
+
+    The request is not trusted: anybody can open this address.
+    """
+    if not ids.looks_right(payment_id, "pay_"):
+        raise Http404
+    card_payments = Payment.objects.filter(qr_code_id=None).select_related("merchant")
+    payment = get_object_or_404(card_payments, pk=payment_id)
+    is_pending = payment.status == PaymentStatus.PENDING
+    if is_pending:
+        cards.inquire_soon(payment.id, now=clock.now())
+    context = {
+        "payment": payment,
+        "shop": payment.merchant.name,
+        "amount": money.display(payment.amount),
+        "is_pending": is_pending,
+        "is_paid": payment.status in (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED),
+    }
+    page = render(request, "payments/card.html", context)
+    page.headers["Content-Security-Policy"] = PAGE_POLICY
+    page.headers["Cache-Control"] = "no-store"
+    page.headers["Referrer-Policy"] = "no-referrer"
+    return page

@@ -1,7 +1,7 @@
-"""Payments by card token: commit, ask the acquirer with no transaction open, commit what it says.
+"""Payments by card token: store the payment, call the acquirer outside of a transaction, store the result.
 
-Our payment id is the acquirer's key to charge once. Nobody charges again for it: what is not known is
-inquired (`payments.card_inquiries`).
+The acquirer charges once for one payment id. A charge is never requested again: after a call without an
+answer, the acquirer is only asked (`payments.card_inquiries`).
 """
 
 from collections.abc import Callable, Iterator
@@ -32,16 +32,16 @@ from transfers.circuit_breakers import Counterparty
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # Before the first inquiry about a charge whose call was not answered, before the second and so on.
 INQUIRY_DELAYS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300, 3600)]
-# While the payer may be at the page of 3-D Secure, the waits are no longer than this. Acquirers give up a
-# charge that nobody authorised within the half hour.
+# Longest delay while the payer may be on the page of 3-D Secure. Acquirers fail a charge that is not
+# authorised within 30 minutes.
 MAX_AUTHORISATION_DELAY, AUTHORISATION_PERIOD = timedelta(minutes=1), timedelta(minutes=30)
-# Each visit to our return page asks the acquirer, but only so often.
+# A visit to the return page causes an inquiry, but at most one in 5 s.
 RETURN_INQUIRY_INTERVAL = timedelta(seconds=5)
-# A charge that its acquirer does not know by then was never asked for.
+# If the acquirer does not know a charge after 10 minutes, the request never arrived.
 MISSING_AFTER = timedelta(minutes=10)
-# Nobody begins a charge later than this after writing it down: long before others take it for lost.
+# A charge is requested within 30 s after it was stored, long before MISSING_AFTER.
 CHARGE_WITHIN = timedelta(seconds=30)
-# Most calls end within this: a payment that found no slot is worth another try then.
+# Most calls end within 2 s, and then a slot is free.
 RETRY_AFTER_SECONDS = 2
 _calls = Bulkhead()
 
@@ -52,7 +52,7 @@ class ChargeAlreadyCompleted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A card payment that passed every check of ours: the pending payment, and whom to ask for what."""
+    """A valid request for a card payment: the payment, its charge, the acquirer and the token."""
 
     payment: Payment
     charge: CardCharge
@@ -61,8 +61,12 @@ class Purchase:
 
 
 def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fields: Any) -> Purchase:
-    """Nothing is stored yet; amount in satang. Raises BankNotConfigured."""
-    name, acquirer = _acquirer_of(merchant)
+    """Build a card payment over `amount` satang without storing it. Raises BankNotConfigured."""
+    name = ACQUIRERS[Mode(merchant.mode)]
+    try:
+        acquirer = banks.acquirer(name)
+    except banks.UnknownBank:
+        raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
     cause = request_context.current()
     charge = rows.new(
@@ -77,22 +81,18 @@ def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fi
     return Purchase(payment, charge, acquirer, token_id)
 
 
-def _acquirer_of(merchant: Merchant) -> tuple[str, Acquirer]:
-    name = ACQUIRERS[Mode(merchant.mode)]
-    try:
-        return name, banks.acquirer(name)
-    except banks.UnknownBank:
-        raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
-
-
 @contextmanager
 def slot(purchase: Purchase) -> Iterator[None]:
-    """One of the CARD_CONCURRENCY slots of this process, half of which one merchant may hold.
+    """Hold one of the CARD_CONCURRENCY slots of this process. One merchant may hold half of them.
 
-    Raises TooManyCardPayments, AcquirerUnavailable. Nobody waits for a slot: a waiting request would hold a
-    thread as well.
+    Raises AcquirerUnavailable while the circuit is open. Inquiries open it, but not charges, because a
+    merchant can make a charge slow with a test token. Raises TooManyCardPayments at once if no slot is free,
+    because a waiting request would hold a thread.
     """
-    _check_circuit(purchase.charge.acquirer, clock.now())
+    now = clock.now()
+    open_until = circuit_breakers.open_until(counterparty(purchase.charge.acquirer), now)
+    if open_until is not None:
+        raise AcquirerUnavailable(retry_after=ceil((open_until - now).total_seconds()))
     total = settings.CARD_CONCURRENCY
     try:
         with _calls.hold(purchase.payment.merchant_id, total=total, share=(total + 1) // 2):
@@ -101,65 +101,61 @@ def slot(purchase: Purchase) -> Iterator[None]:
         raise TooManyCardPayments(retry_after=RETRY_AFTER_SECONDS) from None
 
 
-def _check_circuit(acquirer: str, now: datetime) -> None:
-    """Inquiries open the circuit, not charges: a merchant can make a charge silent, by a test token."""
-    open_until = circuit_breakers.open_until(counterparty(acquirer), now)
-    if open_until is not None:
-        raise AcquirerUnavailable(retry_after=ceil((open_until - now).total_seconds()))
-
-
 def counterparty(acquirer: str) -> Counterparty:
-    """The acquirer as its circuit breaker knows it, and as the route of refunds to cards."""
+    """Return the counterparty of charges, which is also that of refunds to cards."""
     return Counterparty(f"acquirer:{acquirer}")
 
 
 def store(purchase: Purchase) -> None:
-    """Before the acquirer hears of it."""
+    """Store the payment and its charge, before the acquirer is called."""
     rows.insert_together([purchase.payment, purchase.charge])
 
 
 def request_charge(purchase: Purchase) -> ChargeResult:
-    """Charge the card. Not in a transaction: it takes as long as the acquirer does, within a deadline."""
+    """Charge the card, outside of a transaction: the call may take several seconds."""
     payment = purchase.payment
-    if clock.now() - payment.created_at > CHARGE_WITHIN:  # a process that stood still meanwhile
+    if clock.now() - payment.created_at > CHARGE_WITHIN:  # the process stood still
         return ChargeResult("unknown")
     charge = ChargeRequest(payment.id, purchase.token, payment.amount, return_uri(payment.id))
-    (said,) = parallel.run_all([lambda: purchase.acquirer.charge(charge)], default=ChargeResult("unknown"))
-    return said
+    (result,) = parallel.run_all([lambda: purchase.acquirer.charge(charge)], default=ChargeResult("unknown"))
+    return result
 
 
 def return_uri(payment_id: str) -> str:
-    """Our page to which the acquirer sends the payer's browser back."""
+    """Return the address of our page to which the acquirer sends the payer's browser back."""
     return f"{settings.BASE_URL}/pay/cards/{payment_id}"
 
 
 def inquire_soon(payment_id: str, *, now: datetime) -> None:
-    """The payer's browser came back, which proves nothing: have the acquirer asked now, but not too often."""
-    waiting = CardCharge.objects.filter(pk=payment_id, state=ChargeState.PENDING)
-    not_lately = Q(returned_at=None) | Q(returned_at__lte=now - RETURN_INQUIRY_INTERVAL)
-    waiting.filter(not_lately).update(returned_at=now, due_at=now)
+    """Make the next inquiry due now: the payer's browser came back. The visit itself proves nothing."""
+    pending = CardCharge.objects.filter(pk=payment_id, state=ChargeState.PENDING)
+    not_recent = Q(returned_at=None) | Q(returned_at__lte=now - RETURN_INQUIRY_INTERVAL)
+    pending.filter(not_recent).update(returned_at=now, due_at=now)
 
 
-def complete(payment_id: str, said: ChargeResult, *, now: datetime) -> Payment | None:
-    """What the acquirer says becomes the payment's fate, once, in the caller's transaction.
+def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment | None:
+    """Apply the acquirer's result to the payment, once, in the caller's transaction.
 
-    None when the acquirer refused to try, and so there is no payment any more.
+    Returns None if the acquirer refused the token: then the payment is deleted.
     """
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
-    if charge.is_open and _differs_from_request(payment, said):
-        _record_contradiction(payment, charge, said, now)
-        _keep_pending(payment, charge, said, now)
+    if charge.is_open and _differs_from_request(payment, result):
+        _record_contradiction(payment, charge, result, now)
+        _keep_pending(payment, charge, result, now)
     elif charge.is_open:
-        _OUTCOME_HANDLERS[said.outcome](payment, charge, said, now)
-    elif said.outcome == "succeeded" and payment.status == PaymentStatus.FAILED:
-        _record_contradiction(payment, charge, said, now)
+        _OUTCOME_HANDLERS[result.outcome](payment, charge, result, now)
+    elif result.outcome == "succeeded" and payment.status == PaymentStatus.FAILED:
+        _record_contradiction(payment, charge, result, now)
     return payment if payment.pk else None
 
 
 @transaction.atomic
 def fail_manually(payment_id: str, *, now: datetime) -> None:
-    """The acquirer charged something else, and staff refunded that there. Raises ChargeHasEnded."""
+    """Fail a payment for which the acquirer charged another amount, which staff refunded at the acquirer.
+
+    Raises ChargeAlreadyCompleted.
+    """
     payment: Payment = Payment.objects.locked(payment_id)
     charge = CardCharge.objects.select_for_update().get(pk=payment_id)
     if not charge.is_open:
@@ -167,55 +163,55 @@ def fail_manually(payment_id: str, *, now: datetime) -> None:
     _fail(payment, charge, ChargeResult("not_sent"), now)
 
 
-def _record_contradiction(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    """Staff have to look at the acquirer: it took money for what is not paid here."""
-    is_other = _differs_from_request(payment, said)
+def _record_contradiction(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    """Record that the acquirer took money for a payment that did not succeed here. Staff must look at it."""
+    is_other = _differs_from_request(payment, result)
     history.record_contradiction(
         payment.id,
         merchant_id=payment.merchant_id,
         route=accounts.acquirer(charge.acquirer),
         amount=payment.amount,
         state=payment.status,
-        answer=said.outcome,
-        answer_amount=said.amount if is_other else None,
-        answer_currency=(said.currency or "")[:3] if is_other else "",
-        bank_reference=said.charge_id or charge.charge_id,
+        answer=result.outcome,
+        answer_amount=result.amount if is_other else None,
+        answer_currency=(result.currency or "")[:3] if is_other else "",
+        bank_reference=result.charge_id or charge.charge_id,
         now=now,
     )
 
 
-def _differs_from_request(payment: Payment, said: ChargeResult) -> bool:
-    """Whether the acquirer took something else than what was asked for: that is never booked as a success."""
-    if said.outcome != "succeeded" or said.amount is None:
+def _differs_from_request(payment: Payment, result: ChargeResult) -> bool:
+    """Return whether the acquirer charged another amount or currency. That is never booked as a success."""
+    if result.outcome != "succeeded" or result.amount is None:
         return False
-    return (said.amount, said.currency) != (payment.amount, payment.currency)
+    return (result.amount, result.currency) != (payment.amount, payment.currency)
 
 
-def _succeed(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    _store_details(payment, charge, said)
+def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, result)
     source = accounts.acquirer(charge.acquirer)
-    paid_at = clock.to_millisecond(said.paid_at or now)
+    paid_at = clock.to_millisecond(result.paid_at or now)
     payments.succeed(payment, paid_at=paid_at, payer=Payer(), source=source, now=now)
     charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 
-def _fail(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    _store_details(payment, charge, said)
-    payments.fail(payment, failure_code=said.failure_code or "processing_error", now=now)
+def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, result)
+    payments.fail(payment, failure_code=result.failure_code or "processing_error", now=now)
     charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 
-def _discard(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    """The token is not good, so nothing was tried: there was no payment, and the merchant's retry is new."""
-    if charge.state != ChargeState.SUBMITTED:  # the call was so slow that an inquiry has told of a payment
+def _discard(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    """Delete the payment: the token is invalid and nothing was charged, so that a retry is a new payment."""
+    if charge.state != ChargeState.SUBMITTED:  # an inquiry was quicker, and the merchant knows the payment
         return _fail(payment, charge, ChargeResult("not_sent"), now)
     charge.transition(ChargeState.REFUSED, completed_at=now)
     payment.delete()
     return None
 
 
-def _keep_pending(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    _store_details(payment, charge, said)
+def _keep_pending(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    _store_details(payment, charge, result)
     due_at = now + _inquiry_delay(payment, charge, now)
     if charge.state == ChargeState.SUBMITTED:
         payments.publish_pending(payment, now=now)
@@ -230,22 +226,22 @@ def _inquiry_delay(payment: Payment, charge: CardCharge, now: datetime) -> timed
     return min(wait, MAX_AUTHORISATION_DELAY) if may_be_authorised else wait
 
 
-def _handle_missing(payment: Payment, charge: CardCharge, said: ChargeResult, now: datetime) -> None:
-    """The acquirer knows nothing of it: perhaps not yet, and after a while surely never."""
+def _handle_missing(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
+    """Wait for a charge that the acquirer does not know yet, and fail it after MISSING_AFTER."""
     is_lost = now - charge.created_at > MISSING_AFTER
-    (_fail if is_lost else _keep_pending)(payment, charge, said, now)
+    (_fail if is_lost else _keep_pending)(payment, charge, result, now)
 
 
-def _store_details(payment: Payment, charge: CardCharge, said: ChargeResult) -> None:
-    """What is known of the card and the charge by now."""
-    if said.last4:
-        payment.card_last4, payment.card_brand = said.last4, said.brand
+def _store_details(payment: Payment, charge: CardCharge, result: ChargeResult) -> None:
+    """Store what the result says about the card and the charge."""
+    if result.last4:
+        payment.card_last4, payment.card_brand = result.last4, result.brand
         payment.save(update_fields=["card_last4", "card_brand"])
-    if said.authorize_uri:
-        payment.authorize_uri = said.authorize_uri
+    if result.authorize_uri:
+        payment.authorize_uri = result.authorize_uri
         payment.save(update_fields=["authorize_uri"])
-    if said.charge_id:
-        charge.charge_id = said.charge_id
+    if result.charge_id:
+        charge.charge_id = result.charge_id
         charge.save(update_fields=["charge_id"])
 
 

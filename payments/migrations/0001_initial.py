@@ -123,7 +123,7 @@ class Migration(migrations.Migration):
                 (
                     "payment",
                     models.OneToOneField(
-                        help_text="The acquirer knows the charge by its id.",
+                        help_text="Its id is also the id of the order at the acquirer.",
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
                         related_name="charge",
@@ -169,9 +169,7 @@ class Migration(migrations.Migration):
                 ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
                 (
                     "returned_at",
-                    models.DateTimeField(
-                        help_text="The payer's browser came back from 3-D Secure.", null=True
-                    ),
+                    models.DateTimeField(help_text="When the payer came back from 3-D Secure.", null=True),
                 ),
                 ("created_at", models.DateTimeField()),
                 ("completed_at", models.DateTimeField(null=True)),
@@ -237,7 +235,7 @@ class Migration(migrations.Migration):
                 (
                     "request_id",
                     models.CharField(
-                        blank=True, default="", help_text="Of the task that asked.", max_length=64
+                        blank=True, default="", help_text="The task that made the inquiry.", max_length=64
                     ),
                 ),
                 (

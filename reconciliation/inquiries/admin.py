@@ -1,4 +1,4 @@
-"""What banks were asked, and what they answered: to be read."""
+"""Read-only lists of inquiries, their answers, rate limits and back-offs."""
 
 from django.contrib import admin
 
@@ -42,4 +42,4 @@ class InquiryAnswerAdmin(ReadOnlyAdmin):
 
 
 class InquiryStateAdmin(ReadOnlyAdmin):
-    """Whose turn it is, and how far the search has come: a row or two."""
+    """Rate limits of banks and the scan cursor: a row or two."""

@@ -1,4 +1,4 @@
-"""A question to a bank about one payment, and what came of it."""
+"""One inquiry to a bank: the question, the call and its result."""
 
 import logging
 import time
@@ -9,33 +9,50 @@ from functools import partial
 
 import banks
 from banks import InquiryFailed, InquiryRequest, InquiryResult, UnreadableMessage, parallel
+from core import request_context
 from merchants import bank_connections
-from reconciliation.models import ConfirmationInquiry, Inquiry, InquiryOutcome
+from reconciliation.models import ConfirmationInquiry, Inquiry, InquiryAnswer, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
-# The clocks of banks are not ours.
+# The clocks of banks may differ from ours by 5 minutes.
 CLOCK_SKEW = timedelta(minutes=5)
 NOTHING_FOUND = InquiryResult(b"", ())
 AnyInquiry = Inquiry | ConfirmationInquiry
-"""About a payment that nobody confirmed, or about money that only a file or an unsigned message reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class InquiryResponse:
-    """What came of a question, and after how many seconds."""
+    """The result of an inquiry and its duration."""
 
     outcome: InquiryOutcome
     seconds: float
     found: InquiryResult = NOTHING_FOUND
 
 
-# Stands for a bank that gave no answer within the time limit.
+# The result of a call that did not end within the time limit.
 NO_RESPONSE = InquiryResponse(InquiryOutcome.NO_ANSWER, parallel.CALL_SECONDS)
+
+
+def record_response(payment_id: str, response: InquiryResponse, now: datetime) -> None:
+    InquiryAnswer.objects.create(
+        payment_id=payment_id,
+        outcome=response.outcome,
+        transaction_count=len(response.found.transactions),
+        duration_ms=round(response.seconds * 1000),
+        answered_at=now,
+        request_id=request_context.current().request_id,
+    )
 
 
 def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:
     if isinstance(inquiry, ConfirmationInquiry):
-        return _confirmation_question(inquiry)
+        return InquiryRequest(
+            biller_id=inquiry.biller_id,
+            reference1=inquiry.reference1,
+            amount=inquiry.amount,
+            starts_at=inquiry.paid_at - CLOCK_SKEW,
+            ends_at=inquiry.paid_at + CLOCK_SKEW,
+        )
     payment = inquiry.payment
     return InquiryRequest(
         biller_id=payment.qr_code.biller_id,
@@ -46,22 +63,12 @@ def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:
     )
 
 
-def _confirmation_question(inquiry: ConfirmationInquiry) -> InquiryRequest:
-    return InquiryRequest(
-        biller_id=inquiry.biller_id,
-        reference1=inquiry.reference1,
-        amount=inquiry.amount,
-        starts_at=inquiry.paid_at - CLOCK_SKEW,
-        ends_at=inquiry.paid_at + CLOCK_SKEW,
-    )
-
-
 def prepare_call(inquiry: AnyInquiry, now: datetime) -> Callable[[], InquiryResponse]:
-    """The call that puts the question; it reads no database. Who cannot be asked is silent."""
+    """Return the call, which uses no database. A bank without a connection counts as no answer."""
     try:
         adapter = banks.get(inquiry.bank, bank_connections.credentials_of(inquiry.merchant_id))
     except Exception:
-        log.exception("nobody can be asked about %s", inquiry)
+        log.exception("inquiry %s cannot be made", inquiry)
         return lambda: InquiryResponse(InquiryOutcome.NO_ANSWER, 0)
     return partial(_call_bank, adapter, build_question(inquiry, now))
 

@@ -14,15 +14,13 @@ from banks import ReportedTransaction
 from core import due_work, rows
 from merchants.models import Merchant
 from qrcodes.models import QrCode
-from reconciliation.inquiries import rate_limit, schedule
+from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
     ConfirmationInquiry,
-    InquiryAnswer,
-    InquiryOutcome,
     NotificationResult,
 )
 from reconciliation.notifications import intake
@@ -108,30 +106,9 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
         locked.due_at = _retry_at(locked, now)
         locked.is_urgent = locked.is_urgent and now < locked.created_at + schedule.scaled(URGENT_FOR)
         _alert(locked, now)
-    locked.save(
-        update_fields=[
-            "attempts",
-            "last_outcome",
-            "lease_until",
-            "due_at",
-            "confirmed_at",
-            "is_urgent",
-            "alerted_at",
-        ]
-    )
+    locked.save()
     if payment_id := locked.payment_id or (locked.movement.payment_id if locked.movement else None):
-        InquiryAnswer.objects.create(
-            payment_id=payment_id,
-            outcome=answer.outcome,
-            transaction_count=len(answer.found.transactions),
-            duration_ms=round(answer.seconds * 1000),
-            answered_at=now,
-        )
-
-
-def was_stored_unreadable(inquiry: ConfirmationInquiry) -> bool:
-    """Return whether the answer before was unreadable too."""
-    return inquiry.last_outcome == InquiryOutcome.UNREADABLE
+        bank_calls.record_response(payment_id, answer, now)
 
 
 def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:

@@ -1,4 +1,4 @@
-"""When a bank is asked about a payment that nobody confirmed. Pure: instants in, instants out."""
+"""The times of inquiries about an unpaid QR code. These functions read no database and no clock."""
 
 from datetime import datetime, time, timedelta
 from zlib import crc32
@@ -8,38 +8,38 @@ from django.conf import settings
 from core.clock import BANGKOK
 from payments.models import Payment
 
-# Seconds after the code was made, while the payer stands at the till.
+# Seconds after the creation of the code, while the payer is in the shop.
 AFTER_CREATION = (5, 15, 30, 60)
-# Before the code expires: so that a shop is not told "expired" of what was paid.
+# Seconds before the expiry, so that a paid code does not become "expired".
 BEFORE_EXPIRY = 5
-# After it expired: what was paid in the last moment, and what a bank books late.
+# Seconds after the expiry, for payments of the last moment and late bookings of the bank.
 AFTER_EXPIRY = (1, 60, 300, 3600)
-# After the end of the Bangkok day in which it expired: by then a bank has booked that day. It takes few
-# questions a second, so not about all codes of the day at once.
+# After the bank day in which the code expired, when the bank has booked all of the day. The inquiries about
+# the codes of a day are spread over 2 hours, because a bank takes few calls per second.
 AFTER_MIDNIGHT, SPREAD = timedelta(minutes=15), timedelta(hours=2)
-# Somebody may wait at the till for a code, or for the word that it was paid in its last moment.
+# A payer may wait for the result until 2 minutes after the expiry.
 URGENT_FOR = timedelta(minutes=2)
-# A bank that does not answer is asked again after half the time since its answer was due, within these.
+# After no answer, the delay is half of the time since the inquiry was due, within these limits.
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
-# After the last entry: from then on only its statement can tell.
+# Inquiries without an answer end a day after the last planned one. Then only the bank's statement helps.
 GIVE_UP_AFTER = timedelta(days=1)
 
 
 def inquiry_times(payment: Payment) -> list[datetime]:
-    """All at which the bank is asked about a payment with a code."""
+    """Return the planned times of all inquiries about a QR payment."""
     place = crc32(payment.id.encode()) / 2**32
     return plan_times(payment.created_at, _code_expiry(payment), place)
 
 
 def is_urgent(payment: Payment, at: datetime) -> bool:
-    """Whether somebody may still wait for the answer to a question of that moment."""
+    """Return whether a payer may wait for the answer to an inquiry of this time."""
     return at <= _code_expiry(payment) + scaled(URGENT_FOR)
 
 
 def plan_times(created_at: datetime, expires_at: datetime, place: float) -> list[datetime]:
-    """All at which the bank is asked, in order. A code that ends early counts from its end.
+    """Return the planned times in order. If a code ends early, `expires_at` is its end.
 
-    place: of the code among those of its day, from 0 for the first to be asked about at the end of it to 1.
+    place: the place of the code among those of its day, from 0 to 1, for the inquiry after the day.
     """
     last_call = expires_at - scaled(timedelta(seconds=BEFORE_EXPIRY))
     early = [created_at + scaled(timedelta(seconds=seconds)) for seconds in AFTER_CREATION]
@@ -53,12 +53,12 @@ def plan_times(created_at: datetime, expires_at: datetime, place: float) -> list
 
 
 def next_after(at: datetime, plan: list[datetime]) -> datetime | None:
-    """The first instant of the plan after `at`: what was missed before is one question. None: it is over."""
+    """Return the first planned time after `at`, or None after the last. Missed times are not made up for."""
     return next((instant for instant in plan if instant > at), None)
 
 
 def retry_at(at: datetime, plan: list[datetime]) -> datetime | None:
-    """When to repeat a question that was not answered at `at`; None: never again."""
+    """Return the next time after an inquiry without an answer at `at`, or None a day after the last."""
     due_at = max((instant for instant in plan if instant <= at), default=at)
     wait = min(max((at - due_at) / 2, scaled(SHORTEST_WAIT)), scaled(LONGEST_WAIT))
     upcoming = next_after(at, plan)

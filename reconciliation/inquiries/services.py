@@ -9,7 +9,7 @@ from django.db import transaction
 
 import banks
 from banks import parallel
-from core import due_work, request_context
+from core import due_work
 from core.deadlines import Deadline
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule
@@ -21,7 +21,6 @@ from reconciliation.models import (
     BankTransaction,
     ConfirmationInquiry,
     Inquiry,
-    InquiryAnswer,
     InquiryOutcome,
     NotificationResult,
     ReportSource,
@@ -92,10 +91,8 @@ def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Calla
 
 def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
     if isinstance(inquiry, ConfirmationInquiry):
-        return confirmation_inquiries.was_stored_unreadable(inquiry)
-    return InquiryAnswer.objects.filter(
-        payment=inquiry.payment_id, outcome=InquiryOutcome.UNREADABLE
-    ).exists()
+        return inquiry.last_outcome == InquiryOutcome.UNREADABLE
+    return inquiry.payment.inquiry_answers.filter(outcome=InquiryOutcome.UNREADABLE).exists()
 
 
 def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> BankTransaction | None:
@@ -119,14 +116,7 @@ def _record_answer(inquiry: Inquiry, answer: InquiryResponse, asked_at: datetime
     """
     locked = Inquiry.objects.select_for_update().get(pk=inquiry.pk)
     payment = Payment.objects.get(pk=inquiry.pk)
-    InquiryAnswer.objects.create(
-        payment=payment,
-        outcome=answer.outcome,
-        transaction_count=len(answer.found.transactions),
-        duration_ms=round(answer.seconds * 1000),
-        answered_at=now,
-        request_id=request_context.current().request_id,
-    )
+    bank_calls.record_response(payment.pk, answer, now)
     locked.due_at, locked.lease_until = _next_due_at(payment, answer.outcome, asked_at, now), None
     locked.is_urgent = schedule.is_urgent(payment, locked.due_at or now)
     locked.schedule_index = sum(instant <= asked_at for instant in schedule.inquiry_times(payment))
