@@ -5,13 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from core import ids, request_context
-from transfers.models import (
-    Transfer,
-    TransferContradiction,
-    TransferEvent,
-    TransferEventType,
-    TransferState,
-)
+from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType, TransferState
 
 log = logging.getLogger("transfers")
 

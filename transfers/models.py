@@ -86,8 +86,7 @@ class Transfer(StateMachine):
         help_text="The id of the refund, withdrawal or return; also the id of the order at the bank."
     )
     purpose = models.CharField(
-        max_length=10,
-        choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")],
+        max_length=10, choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")]
     )
     merchant_id = PublicId(
         blank=True, default="", help_text="The merchant whose bank sends it; empty if it belongs to none."

@@ -12,7 +12,7 @@ from config.celery import app
 from reconciliation.models import BankTransaction, Statement
 from reconciliation.tasks import inquire_due
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.inquiries.conftest import Answering
+from tests.reconciliation.inquiries.builders import Answering
 from tests.reconciliation.inquiries.conftest import served_by as answered_by
 from tests.reconciliation.statements.statement_files import bot_file, credit_line
 from tests.timeline.builders import only_entry

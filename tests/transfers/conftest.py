@@ -6,24 +6,24 @@ import time_machine
 
 import banks
 from core import clock
-from tests.transfers.builders import Bank, RecordingHandler
+from tests.transfers.builders import Bank, FakeHandler
 
 
 @pytest.fixture
 def stopped_clock() -> Iterator[None]:
-    """No time passes but what a test lets pass."""
+    """Time passes only when a test moves it."""
     with time_machine.travel(clock.now(), tick=False):
         yield
 
 
 @pytest.fixture
-def owner() -> RecordingHandler:
-    return RecordingHandler()
+def handler() -> FakeHandler:
+    return FakeHandler()
 
 
 @pytest.fixture
 def served_by(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bank]:
-    """Lets every route lead to a bank that answers as told."""
+    """Make every route lead to a bank with these results."""
 
     def serve(**replies: Any) -> Bank:
         bank = Bank(**replies)

@@ -1,41 +1,38 @@
-"""The bank speaks of its own accord."""
-
-from collections.abc import Callable
+"""Notifications of banks about transfers."""
 
 import pytest
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from tests.transfers.builders import Bank, RecordingHandler, pass_time, queued, send_due
+from tests.transfers.builders import FakeHandler, Serving, pass_time, queued, send_due
 from transfers import services
 from transfers.models import Transfer, TransferState
 
-Serving = Callable[..., Bank]
 pytestmark = pytest.mark.django_db
-ROAD: dict[TransferState, list[TransferResult]] = {
+STEPS: dict[TransferState, list[TransferResult]] = {
     TransferState.SUBMITTED: [TransferResult("processing")],
     TransferState.SUCCEEDED: [TransferResult("succeeded")],
     TransferState.FAILED: [TransferResult("failed")],
 }
 
 
-def transfer_in(state: TransferState, owner: RecordingHandler, served_by: Serving) -> Transfer:
+def transfer_in(state: TransferState, handler: FakeHandler, served_by: Serving) -> Transfer:
     transfer = queued()
     if state == TransferState.CANCELED:
         services.cancel(transfer.id, now=clock.now())
-    if state in ROAD:
-        served_by(sends=ROAD[state])
-        send_due(owner)
+    if state in STEPS:
+        served_by(sends=STEPS[state])
+        send_due(handler)
     if state == TransferState.RETURNED:
         served_by(sends=[TransferResult("succeeded")])
-        send_due(owner)
-        services.apply_notification(ReportedTransfer(transfer.id, "returned"), owner, now=clock.now())
-    owner.completed.clear()
+        send_due(handler)
+        services.apply_notification(ReportedTransfer(transfer.id, "returned"), handler, now=clock.now())
+    handler.completed.clear()
     return transfer
 
 
 @pytest.mark.parametrize(
-    ("state", "fate", "weight", "completed", "ends"),
+    ("state", "status", "weight", "completed", "ends"),
     [
         (TransferState.SUBMITTED, "succeeded", "new", ["succeeded"], TransferState.SUCCEEDED),
         (TransferState.SUBMITTED, "failed", "new", ["failed"], TransferState.FAILED),
@@ -53,58 +50,60 @@ def transfer_in(state: TransferState, owner: RecordingHandler, served_by: Servin
         (TransferState.CANCELED, "succeeded", "conflict", [], TransferState.CANCELED),
     ],
 )
-def test_a_notification_settles_repeats_or_contradicts(
-    owner: RecordingHandler,
+def test_notification_completes_repeats_or_contradicts_a_transfer(
+    handler: FakeHandler,
     served_by: Serving,
     state: TransferState,
-    fate: str,
+    status: str,
     weight: str,
     completed: list[str],
     ends: TransferState,
 ) -> None:
-    transfer = transfer_in(state, owner, served_by)
-    notification = ReportedTransfer(transfer.id, fate, "b-9")  # type: ignore[arg-type]
+    transfer = transfer_in(state, handler, served_by)
+    notification = ReportedTransfer(transfer.id, status, "b-9")  # type: ignore[arg-type]
     assert services.classify_notification(notification, bank="sandbox") == weight
     for _ in range(2):
-        services.apply_notification(notification, owner, now=clock.now())
+        services.apply_notification(notification, handler, now=clock.now())
     transfer.refresh_from_db()
-    assert (owner.fates, transfer.state) == (completed, ends)
+    assert (handler.statuses, transfer.state) == (completed, ends)
 
 
-def test_money_that_came_back_says_so(owner: RecordingHandler, served_by: Serving) -> None:
-    transfer = transfer_in(TransferState.SUCCEEDED, owner, served_by)
-    services.apply_notification(ReportedTransfer(transfer.id, "returned", "b-1"), owner, now=clock.now())
+def test_returned_transfer_keeps_bank_reference_and_failure_code(
+    handler: FakeHandler, served_by: Serving
+) -> None:
+    transfer = transfer_in(TransferState.SUCCEEDED, handler, served_by)
+    services.apply_notification(ReportedTransfer(transfer.id, "returned", "b-1"), handler, now=clock.now())
     transfer.refresh_from_db()
-    assert owner.completed == [(transfer.id, TransferResult("returned", "b-1", "returned_by_bank"))]
+    assert handler.completed == [(transfer.id, TransferResult("returned", "b-1", "returned_by_bank"))]
     assert (transfer.failure_code, transfer.bank_reference) == ("returned_by_bank", "b-1")
 
 
-def test_a_notification_ends_the_inquiries(owner: RecordingHandler, served_by: Serving) -> None:
+def test_a_notification_ends_the_inquiries(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     transfer = queued()
-    send_due(owner)
-    services.apply_notification(ReportedTransfer(transfer.id, "succeeded"), owner, now=clock.now())
+    send_due(handler)
+    services.apply_notification(ReportedTransfer(transfer.id, "succeeded"), handler, now=clock.now())
     pass_time()
-    assert send_due(owner) == 0
-    assert (bank.inquired, owner.fates) == ([], ["succeeded"])
+    assert send_due(handler) == 0
+    assert (bank.inquired, handler.statuses) == ([], ["succeeded"])
 
 
-def test_what_the_bank_called_it_is_kept_when_it_says_no_more(
-    owner: RecordingHandler, served_by: Serving
-) -> None:
+def test_bank_reference_is_kept_when_notification_has_none(handler: FakeHandler, served_by: Serving) -> None:
     served_by(sends=[TransferResult("processing", "b-1")])
     transfer = queued()
-    send_due(owner)
-    services.apply_notification(ReportedTransfer(transfer.id, "succeeded"), owner, now=clock.now())
+    send_due(handler)
+    services.apply_notification(ReportedTransfer(transfer.id, "succeeded"), handler, now=clock.now())
     transfer.refresh_from_db()
-    assert (transfer.bank_reference, owner.completed) == (
+    assert (transfer.bank_reference, handler.completed) == (
         "b-1",
         [(transfer.id, TransferResult("succeeded", "b-1"))],
     )
 
 
-def test_another_bank_cannot_speak_of_it(owner: RecordingHandler, served_by: Serving) -> None:
-    transfer = transfer_in(TransferState.SUBMITTED, owner, served_by)
+def test_notification_of_another_bank_or_unknown_order_is_a_conflict(
+    handler: FakeHandler, served_by: Serving
+) -> None:
+    transfer = transfer_in(TransferState.SUBMITTED, handler, served_by)
     assert (
         services.classify_notification(ReportedTransfer(transfer.id, "succeeded"), bank="scb") == "conflict"
     )

@@ -1,6 +1,5 @@
-"""A counterparty that stays silent rests, and everybody else is served meanwhile."""
+"""Circuit breakers: calls to a silent counterparty stop, and the others are served."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
 
@@ -10,27 +9,26 @@ import time_machine
 import banks
 from banks import TransferResult
 from core import clock
-from tests.transfers.builders import Bank, RecordingHandler, an_order, pass_time, queued, send_due
+from tests.transfers.builders import Bank, FakeHandler, Serving, an_order, pass_time, queued, send_due
 from transfers import circuit_breakers, services
 from transfers.circuit_breakers import FAILURES_TO_OPEN, OPEN_PERIODS, Counterparty
 from transfers.models import CircuitBreaker, Transfer
 
-Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 OMISE, SCB = Counterparty("acquirer:omise"), Counterparty("bank:scb", "mch_1")
 
 
-def silent(party: Counterparty = OMISE, times: int = FAILURES_TO_OPEN) -> None:
-    circuit_breakers.record_calls([(party, True)] * times, now=clock.now())
+def fail_calls(counterparty: Counterparty = OMISE, times: int = FAILURES_TO_OPEN) -> None:
+    circuit_breakers.record_calls([(counterparty, True)] * times, now=clock.now())
 
 
-def rest_of(party: Counterparty) -> timedelta | None:
-    until = circuit_breakers.open_until(party, clock.now())
+def open_period(counterparty: Counterparty) -> timedelta | None:
+    until = circuit_breakers.open_until(counterparty, clock.now())
     return None if until is None else until - clock.now()
 
 
 @pytest.fixture
-def every_unknown_answer_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def every_unknown_answer_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breakers, "SLOW_CALL_SECONDS", 0.0)
 
 
@@ -39,72 +37,72 @@ def queued_at(route: str, merchant_id: str = "") -> Transfer:
 
 
 def test_circuit_opens_after_consecutive_failures_for_growing_periods() -> None:
-    silent(times=FAILURES_TO_OPEN - 1)
-    assert rest_of(OMISE) is None
-    rests = []
+    fail_calls(times=FAILURES_TO_OPEN - 1)
+    assert open_period(OMISE) is None
+    periods = []
     for _ in range(len(OPEN_PERIODS) + 1):
-        silent(times=1)
-        rest = rest_of(OMISE)
-        assert rest is not None
-        rests.append(rest)
-        silent(times=5)  # calls that were under way already make the rest no longer
-        assert rest_of(OMISE) == rest
+        fail_calls(times=1)
+        period = open_period(OMISE)
+        assert period is not None
+        periods.append(period)
+        fail_calls(times=5)  # calls from before do not extend the period
+        assert open_period(OMISE) == period
         CircuitBreaker.objects.update(open_until=clock.now())
-    assert rests == [*OPEN_PERIODS, OPEN_PERIODS[-1]]
+    assert periods == [*OPEN_PERIODS, OPEN_PERIODS[-1]]
 
 
 def test_one_answer_closes_the_circuit() -> None:
-    silent()
+    fail_calls()
     circuit_breakers.record_calls([(OMISE, True), (OMISE, False)], now=clock.now())
-    assert rest_of(OMISE) is None
-    silent(times=1)
-    assert rest_of(OMISE) is None
+    assert open_period(OMISE) is None
+    fail_calls(times=1)
+    assert open_period(OMISE) is None
 
 
 def test_circuit_of_an_acquirer_opens_for_all_merchants_and_of_a_bank_for_one() -> None:
     assert Counterparty.of("acquirer:omise", "mch_1") == OMISE
-    silent(SCB)
+    fail_calls(SCB)
     assert circuit_breakers.open_circuits("bank:scb", clock.now()) == {"mch_1"}
     assert circuit_breakers.open_circuits("acquirer:omise", clock.now()) == set()
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds", "is_silence"),
+    ("result", "seconds", "is_failure"),
     [("unknown", 10.0, True), ("unknown", 0.1, False), ("not_sent", 3.0, False), ("succeeded", 9.0, False)],
 )
-def test_only_a_slow_unknown_answer_is_a_failure(said: str, seconds: float, is_silence: bool) -> None:
-    assert circuit_breakers.is_failure(said, seconds) == is_silence
+def test_only_a_slow_unknown_answer_is_a_failure(result: str, seconds: float, is_failure: bool) -> None:
+    assert circuit_breakers.is_failure(result, seconds) == is_failure
 
 
-@pytest.mark.usefixtures("every_unknown_answer_is_silence")
+@pytest.mark.usefixtures("every_unknown_answer_is_a_failure")
 def test_orders_wait_while_the_circuit_of_their_bank_is_open(
-    owner: RecordingHandler, served_by: Serving
+    handler: FakeHandler, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("succeeded", "b-1")])
     orders = [queued() for _ in range(FAILURES_TO_OPEN)]
-    send_due(owner)
+    send_due(handler)
     pass_time(60)
-    assert (send_due(owner), bank.inquired) == (0, [])
+    assert (send_due(handler), bank.inquired) == (0, [])
     with time_machine.travel(clock.now() + OPEN_PERIODS[0], tick=False):
-        assert send_due(owner) == len(orders)
-    assert owner.fates == ["succeeded"] * len(orders)
+        assert send_due(handler) == len(orders)
+    assert handler.statuses == ["succeeded"] * len(orders)
     assert not CircuitBreaker.objects.exists()
 
 
 def test_merchant_whose_bank_is_silent_does_not_stop_another_merchant(
-    owner: RecordingHandler, monkeypatch: pytest.MonkeyPatch
+    handler: FakeHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = Bank(sends=[TransferResult("succeeded")])
     monkeypatch.setattr(banks, "sender", lambda route, link=None: bank)
     monkeypatch.setattr("transfers.services.bank_connections.credentials_of", lambda merchant_id: None)
-    silent(SCB)
+    fail_calls(SCB)
     queued_at("bank:scb", "mch_1")
     other = queued_at("bank:scb", "mch_2")
-    assert (send_due(owner), bank.sent) == (1, [other.id])
+    assert (send_due(handler), bank.sent) == (1, [other.id])
 
 
-def test_runs_that_wait_for_one_route_leave_the_other_routes_to_further_runs(
-    owner: RecordingHandler, served_by: Serving
+def test_further_runs_serve_other_routes_while_one_route_is_silent(
+    handler: FakeHandler, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("succeeded")])
     queued_at("bank:scb")
@@ -114,11 +112,11 @@ def test_runs_that_wait_for_one_route_leave_the_other_routes_to_further_runs(
         for _ in range(work.max_runs_of_one):
             hold = work.bulkhead.hold("withdrawal bank:scb", total=work.max_runs, share=work.max_runs_of_one)
             held.enter_context(hold)
-        assert (send_due(owner), bank.sent) == (1, [other.id])
-    assert send_due(owner) == 1
+        assert (send_due(handler), bank.sent) == (1, [other.id])
+    assert send_due(handler) == 1
 
 
-def test_routes_with_something_due_are_found() -> None:
+def test_due_routes_are_routes_with_due_transfers() -> None:
     for route in ("bank:scb", "bank:bbl", "bank:bbl", "acquirer:omise"):
         queued_at(route)
     Transfer.objects.filter(route="bank:scb").update(due_at=clock.now() + timedelta(seconds=1))

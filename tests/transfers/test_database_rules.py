@@ -1,4 +1,4 @@
-"""What the database refuses, whoever asks: plain SQL."""
+"""Rules of the database for transfers, attacked by plain SQL."""
 
 from itertools import product
 from typing import Any
@@ -13,7 +13,7 @@ from transfers import services
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 
 pytestmark = pytest.mark.django_db
-ROAD = {
+STEPS = {
     TransferState.HELD: [],
     TransferState.QUEUED: [],
     TransferState.SUBMITTED: [TransferState.SUBMITTED],
@@ -25,7 +25,7 @@ ROAD = {
 
 
 def fields_of(state: TransferState) -> dict[str, Any]:
-    """What goes with a state."""
+    """The columns that a state needs."""
     now, fields = clock.now(), dict[str, Any](completed_at=None, failure_code="")
     if state == TransferState.SUBMITTED:
         fields["submitted_at"] = now
@@ -40,7 +40,7 @@ def transfer_in(state: TransferState) -> Transfer:
     transfer = services.queue(
         an_order(), route=ROUTE, at=clock.now(), merchant_id="", is_held=state == TransferState.HELD
     )
-    for step in ROAD[state]:
+    for step in STEPS[state]:
         transfer.transition(step, **fields_of(step))
     return transfer
 
@@ -70,7 +70,7 @@ def test_code_and_database_allow_the_same_transitions(start: TransferState, targ
         transfer.transition(target, **fields)
 
 
-def test_what_was_inquired_is_not_queued_again() -> None:
+def test_inquired_transfer_cannot_be_queued_again() -> None:
     transfer = transfer_in(TransferState.SUBMITTED)
     update(transfer, "inquiries = 1")
     with pytest.raises(DatabaseError, match="not sent again"):
@@ -98,7 +98,7 @@ def test_what_was_inquired_is_not_queued_again() -> None:
         "failure_code = 'rejected_by_bank'",
     ],
 )
-def test_the_database_refuses(attack: str) -> None:
+def test_database_refuses_changed_order_and_inconsistent_state(attack: str) -> None:
     transfer = transfer_in(TransferState.QUEUED)
     with pytest.raises(DatabaseError):
         update(transfer, attack)
@@ -115,7 +115,7 @@ def test_a_transfer_is_never_deleted(attack: str) -> None:
 @pytest.mark.parametrize(
     "state", [state for state in TransferState if state not in (TransferState.HELD, TransferState.QUEUED)]
 )
-def test_a_transfer_is_born_held_or_queued(state: TransferState) -> None:
+def test_new_transfer_is_held_or_queued(state: TransferState) -> None:
     now = clock.now()
     transfer = queued()
     transfer.pk, transfer.state, transfer.submitted_at = "wd_000000000000000000000000000", state, now
@@ -136,17 +136,17 @@ def test_a_transfer_is_born_held_or_queued(state: TransferState) -> None:
         {"charge_id": "chrg_1", "bank_code": "", "account": ""},
     ],
 )
-def test_an_order_that_makes_no_sense_is_not_stored(fields: dict[str, Any]) -> None:
+def test_inconsistent_order_is_not_stored(fields: dict[str, Any]) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         queued("withdrawal", **fields)
 
 
-def test_a_card_is_refunded_by_its_charge() -> None:
+def test_card_refund_has_a_charge_and_no_account() -> None:
     transfer = queued("refund", charge_id="chrg_1", bank_code="", account="", account_name="")
     assert (transfer.order.charge_id, transfer.order.account) == ("chrg_1", "")
 
 
-def test_an_account_is_sealed_and_kept_out_of_what_is_printed() -> None:
+def test_account_is_encrypted_and_not_in_repr() -> None:
     transfer = queued()
     assert "4051234567" not in transfer.account_sealed
     assert transfer.order.account == "4051234567"

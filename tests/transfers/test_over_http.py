@@ -1,4 +1,4 @@
-"""The sandbox bank behind its own doors, over real HTTP."""
+"""Transfers through the sandbox bank over HTTP."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,43 +12,42 @@ from reconciliation.models import BankNotification
 from sandbox import callbacks
 from sandbox.models import SandboxCallback, SandboxOrder
 from tests.stack import wait_until
-from tests.transfers.builders import RecordingHandler, queued, send_due
+from tests.transfers.builders import FakeHandler, queued, send_due
 from transfers import services
 from transfers.models import TransferState
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-DOOR = "/sandbox/bank/v1/orders"
 
 
 @pytest.fixture
-def service(live_server: Any, settings: Any, owner: RecordingHandler, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The service and the bank, which live at one address; the owner is told of callbacks."""
+def service(live_server: Any, settings: Any, handler: FakeHandler, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of the service and the sandbox bank. Callbacks of withdrawals go to `handler`."""
     settings.BASE_URL = live_server.url
     settings.SPEEDUP = 10
-    monkeypatch.setitem(order_completion.HANDLERS, "wd", owner)
+    monkeypatch.setitem(order_completion.HANDLERS, "wd", handler)
     return str(live_server.url)
 
 
-def work_once(owner: RecordingHandler) -> None:
-    """However long that takes, and whatever is due again by then."""
-    assert services.run_due("withdrawal", owner, now=clock.now, limit=1) == 1
+def work_once(handler: FakeHandler) -> None:
+    """Run one transfer."""
+    assert services.run_due("withdrawal", handler, now=clock.now, limit=1) == 1
 
 
-def work_until(owner: RecordingHandler, fates: list[str], purpose: TransferPurpose = "withdrawal") -> None:
-    def are_told() -> bool:
-        send_due(owner, purpose)
-        return owner.fates == fates
+def work_until(handler: FakeHandler, fates: list[str], purpose: TransferPurpose = "withdrawal") -> None:
+    def are_reported() -> bool:
+        send_due(handler, purpose)
+        return handler.statuses == fates
 
-    wait_until(are_told, 60)
+    wait_until(are_reported, 60)
 
 
-def test_an_order_is_processing_and_then_succeeds(service: str, owner: RecordingHandler) -> None:
+def test_an_order_is_processing_and_then_succeeds(service: str, handler: FakeHandler) -> None:
     transfer = queued()
-    work_once(owner)
+    work_once(handler)
     transfer.refresh_from_db()
     order = SandboxOrder.objects.get()
     assert (transfer.state, transfer.bank_reference) == (TransferState.SUBMITTED, order.id)
-    work_until(owner, ["succeeded"])
+    work_until(handler, ["succeeded"])
     assert (order.reference, order.amount, order.account) == (transfer.id, 150_000, "4051234567")
     assert (order.type, order.bank_code, order.account_name) == ("payout", "014", "สมชาย ใจดี")
 
@@ -57,49 +56,47 @@ def test_an_order_is_processing_and_then_succeeds(service: str, owner: Recording
     ("purpose", "account", "code"),
     [("refund", "4051230001", "rejected_by_bank"), ("withdrawal", "4051230002", "invalid_account")],
 )
-def test_an_order_that_fails(
-    service: str, owner: RecordingHandler, purpose: TransferPurpose, account: str, code: str
+def test_order_that_the_bank_refuses_fails(
+    service: str, handler: FakeHandler, purpose: TransferPurpose, account: str, code: str
 ) -> None:
     transfer = queued(purpose, account=account)
-    work_until(owner, ["failed"], purpose)
+    work_until(handler, ["failed"], purpose)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.failure_code) == (TransferState.FAILED, code)
 
 
-def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(
-    service: str, owner: RecordingHandler
-) -> None:
+def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(service: str, handler: FakeHandler) -> None:
     transfer = queued(account="4051230003")
-    work_once(owner)
+    work_once(handler)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.bank_reference) == (TransferState.SUBMITTED, "")
-    work_until(owner, ["succeeded"])
+    work_until(handler, ["succeeded"])
     assert SandboxOrder.objects.count() == 1
 
 
-def test_money_that_comes_back_is_told_by_a_signed_callback(
-    service: str, owner: RecordingHandler, monkeypatch: pytest.MonkeyPatch
+def test_returned_money_is_reported_by_a_signed_callback(
+    service: str, handler: FakeHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.orders.RETURNS_AFTER", timedelta(hours=1))
     transfer = queued(account="4051230004")
-    work_until(owner, ["succeeded"])
+    work_until(handler, ["succeeded"])
     assert callbacks.run_once() == 0, "it is not due yet"
     SandboxCallback.objects.update(due_at=clock.now())
     assert callbacks.run_once() == 1
     assert SandboxCallback.objects.get().state == "delivered"
     transfer.refresh_from_db()
-    assert (transfer.state, owner.fates) == (TransferState.RETURNED, ["succeeded", "returned"])
+    assert (transfer.state, handler.statuses) == (TransferState.RETURNED, ["succeeded", "returned"])
     assert BankNotification.objects.get().result == "new"
 
 
 def test_an_order_to_a_bank_that_is_down_is_sent_when_it_is_back(
-    service: str, owner: RecordingHandler, settings: Any
+    service: str, handler: FakeHandler, settings: Any
 ) -> None:
     transfer = queued()
     settings.BASE_URL = "http://127.0.0.1:1"
-    send_due(owner)
+    send_due(handler)
     transfer.refresh_from_db()
     assert transfer.state == TransferState.QUEUED
     settings.BASE_URL = service
-    work_until(owner, ["succeeded"])
+    work_until(handler, ["succeeded"])
     assert SandboxOrder.objects.count() == 1

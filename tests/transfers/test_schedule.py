@@ -1,7 +1,6 @@
-"""How often a bank is asked."""
+"""When transfers are sent and inquired again, and how staff find overdue ones."""
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,21 +10,20 @@ from django.test import Client
 
 from banks import ResultStatus, TransferResult, parallel
 from core import clock, due_work
-from tests.transfers.builders import Bank, RecordingHandler, pass_time, queued, send_due
+from tests.transfers.builders import FakeHandler, Serving, pass_time, queued, send_due
 from transfers import schedule, services
 
-Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 @pytest.mark.slow
-def test_inquiry_delays_grow_to_one_hour(owner: RecordingHandler, served_by: Serving) -> None:
+def test_inquiry_delays_grow_to_one_hour(handler: FakeHandler, served_by: Serving) -> None:
     served_by(inquiries=[TransferResult("processing")])
     transfer = queued()
     waits = []
     for _ in range(11):
         before = clock.now()
-        send_due(owner)
+        send_due(handler)
         transfer.refresh_from_db()
         waits.append((transfer.due_at - before).total_seconds())
         pass_time(4000)
@@ -44,57 +42,57 @@ def test_resend_delay_grows_with_the_age_of_the_order(age: int, wait: int) -> No
     assert schedule.resend_delay(timedelta(seconds=age)) == timedelta(seconds=wait)
 
 
-def test_an_order_that_never_arrived_waits_by_its_age(owner: RecordingHandler, served_by: Serving) -> None:
+def test_order_that_did_not_reach_the_bank_waits_by_its_age(handler: FakeHandler, served_by: Serving) -> None:
     served_by(sends=[TransferResult("not_sent")])
     transfer = queued(at=clock.now() - timedelta(hours=1))
-    send_due(owner)
+    send_due(handler)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.due_at - clock.now()) == ("queued", timedelta(minutes=6))
 
 
-def test_a_bank_that_hangs_is_left_after_its_time_and_its_order_is_unknown(
-    owner: RecordingHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
+def test_call_that_hangs_times_out_and_leaves_the_transfer_submitted(
+    handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
     release = threading.Event()
     served_by(sends=[lambda: TransferResult("succeeded") if release.wait(300) else TransferResult("failed")])
     transfer = queued()
-    send_due(owner)
+    send_due(handler)
     transfer.refresh_from_db()
     release.set()
-    assert (transfer.state, owner.completed) == ("submitted", [])
+    assert (transfer.state, handler.completed) == ("submitted", [])
     monkeypatch.setattr(parallel, "CALL_SECONDS", 60)
     pass_time()
-    send_due(owner)
-    assert owner.fates == ["succeeded"]
+    send_due(handler)
+    assert handler.statuses == ["succeeded"]
 
 
-def test_no_new_round_begins_when_patience_is_out(
-    owner: RecordingHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
+def test_run_claims_nothing_after_its_time_limit(
+    handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(due_work, "RUN_SECONDS", 0)
     served_by()
     queued()
-    assert send_due(owner) == 0
+    assert send_due(handler) == 0
 
 
-def test_run_takes_at_most_its_limit(owner: RecordingHandler, served_by: Serving) -> None:
+def test_run_takes_at_most_its_limit(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     for _ in range(12):
         queued()
-    assert services.run_due("withdrawal", owner, now=clock.now, limit=10) == 10
+    assert services.run_due("withdrawal", handler, now=clock.now, limit=10) == 10
     assert len(bank.sent) == 10
 
 
 @pytest.mark.parametrize("word", ["unknown", "not_sent"])
 def test_staff_filter_overdue_transfers(
-    owner: RecordingHandler, served_by: Serving, client: Client, admin_user: User, word: ResultStatus
+    handler: FakeHandler, served_by: Serving, client: Client, admin_user: User, word: ResultStatus
 ) -> None:
     served_by(sends=[TransferResult(word)], inquiries=[TransferResult("unknown")])
     long_ago = clock.now() - schedule.OVERDUE_AFTER - timedelta(seconds=1)
     silent, fresh, over = queued(at=long_ago), queued(), queued(at=long_ago)
     services.cancel(over.id, now=clock.now())
-    send_due(owner)
+    send_due(handler)
     client.force_login(admin_user)
     page = client.get("/admin/transfers/transfer/?end=overdue").content.decode()
     assert silent.id in page

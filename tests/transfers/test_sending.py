@@ -1,22 +1,20 @@
-"""From queued to the bank's last word."""
+"""Sending transfers, from queued to a final status."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from banks import TransferResult
 from core import clock
-from tests.transfers.builders import Bank, RecordingHandler, an_order, pass_time, queued, send_due
+from tests.transfers.builders import FakeHandler, Serving, an_order, pass_time, queued, send_due
 from transfers import services
 from transfers.models import TransferState
 
-Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
-def test_an_order_is_sent_once_and_inquired_until_the_bank_knows(
-    owner: RecordingHandler, served_by: Serving
+def test_order_is_sent_once_and_inquired_until_a_final_status(
+    handler: FakeHandler, served_by: Serving
 ) -> None:
     bank = served_by(
         inquiries=[
@@ -27,12 +25,12 @@ def test_an_order_is_sent_once_and_inquired_until_the_bank_knows(
     )
     transfer = queued()
     for _ in range(5):
-        send_due(owner)
+        send_due(handler)
         pass_time()
     transfer.refresh_from_db()
     assert (bank.sent, len(bank.inquired)) == ([transfer.id], 3)
     assert (transfer.state, transfer.bank_reference, transfer.failure_code) == ("succeeded", "b-1", "")
-    assert (owner.began, owner.completed) == (
+    assert (handler.submitted, handler.completed) == (
         [transfer.id],
         [(transfer.id, TransferResult("succeeded", "b-1"))],
     )
@@ -47,75 +45,71 @@ def test_an_order_is_sent_once_and_inquired_until_the_bank_knows(
     ],
 )
 def test_final_answer_of_a_sending_completes_the_transfer(
-    owner: RecordingHandler, served_by: Serving, word: TransferResult, state: TransferState, code: str
+    handler: FakeHandler, served_by: Serving, word: TransferResult, state: TransferState, code: str
 ) -> None:
     served_by(sends=[word])
     transfer = queued()
-    send_due(owner)
+    send_due(handler)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.failure_code, transfer.lease_until) == (state, code, None)
-    assert owner.completed == [(transfer.id, TransferResult(word.status, word.reference, code))]
+    assert handler.completed == [(transfer.id, TransferResult(word.status, word.reference, code))]
 
 
-def test_order_that_never_reached_the_bank_is_sent_again(owner: RecordingHandler, served_by: Serving) -> None:
+def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by(
         sends=[TransferResult("not_sent"), TransferResult("not_sent"), TransferResult("succeeded")]
     )
     transfer = queued()
     for _ in range(3):
-        send_due(owner)
-        assert send_due(owner) == 0
+        send_due(handler)
+        assert send_due(handler) == 0
         pass_time(6)
     transfer.refresh_from_db()
     assert (len(bank.sent), bank.inquired, transfer.state) == (3, [], TransferState.SUCCEEDED)
-    assert (len(owner.began), owner.fates) == (3, ["succeeded"])
+    assert (len(handler.submitted), handler.statuses) == (3, ["succeeded"])
 
 
-def test_an_inquiry_that_reaches_nobody_never_makes_it_sent_again(
-    owner: RecordingHandler, served_by: Serving
+def test_inquiry_that_does_not_reach_the_bank_causes_no_second_sending(
+    handler: FakeHandler, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("not_sent")])
     transfer = queued()
     for _ in range(4):
-        send_due(owner)
+        send_due(handler)
         pass_time()
     transfer.refresh_from_db()
     assert (len(bank.sent), len(bank.inquired), transfer.state) == (1, 3, TransferState.SUBMITTED)
 
 
-def test_a_canceled_order_is_never_sent(owner: RecordingHandler, served_by: Serving) -> None:
+def test_a_canceled_order_is_never_sent(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     transfer = queued()
     services.cancel(transfer.id, now=clock.now())
     pass_time()
-    assert send_due(owner) == 0
-    assert (bank.sent, owner.began, owner.completed) == ([], [], [])
+    assert send_due(handler) == 0
+    assert (bank.sent, handler.submitted, handler.completed) == ([], [], [])
 
 
-def test_submitted_order_cannot_be_canceled(owner: RecordingHandler, served_by: Serving) -> None:
+def test_submitted_order_cannot_be_canceled(handler: FakeHandler, served_by: Serving) -> None:
     served_by()
     transfer = queued()
-    send_due(owner)
+    send_due(handler)
     with pytest.raises(services.AlreadySubmitted):
         services.cancel(transfer.id, now=clock.now())
 
 
-def test_orders_not_due_or_of_another_purpose_are_not_sent(
-    owner: RecordingHandler, served_by: Serving
-) -> None:
+def test_orders_not_due_or_of_another_purpose_are_not_sent(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     queued(at=clock.now() + timedelta(minutes=1))
     queued("refund")
-    assert send_due(owner) == 0
+    assert send_due(handler) == 0
     assert bank.sent == []
 
 
 @pytest.mark.parametrize(
     ("amounts", "explain"), [([150_000], True), ([40_000, 110_000], True), ([40_000], False), ([], False)]
 )
-def test_orders_explain_that_a_bank_took_a_payment_back_only_where_they_are_for_all_of_it(
-    amounts: list[int], explain: bool
-) -> None:
+def test_void_orders_match_a_reversal_only_for_its_whole_amount(amounts: list[int], explain: bool) -> None:
     for amount in amounts:
         no_account = {"bank_code": "", "account": "", "account_name": ""}
         order = an_order("refund", amount=amount, charge_id="T1", **no_account)

@@ -10,7 +10,7 @@ from core import clock
 from reconciliation.exceptions import order_completion
 from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient
-from tests.transfers.builders import Bank, RecordingHandler, queued, send_due
+from tests.transfers.builders import Bank, FakeHandler, queued, send_due
 from transfers import services as transfers
 from transfers.models import Transfer
 
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def owner(monkeypatch: pytest.MonkeyPatch) -> RecordingHandler:
-    owner = RecordingHandler()
-    monkeypatch.setitem(order_completion.HANDLERS, "wd", owner)
-    return owner
+def handler(monkeypatch: pytest.MonkeyPatch) -> FakeHandler:
+    handler = FakeHandler()
+    monkeypatch.setitem(order_completion.HANDLERS, "wd", handler)
+    return handler
 
 
 @pytest.fixture
-def transfer(owner: RecordingHandler, monkeypatch: pytest.MonkeyPatch) -> Transfer:
+def transfer(handler: FakeHandler, monkeypatch: pytest.MonkeyPatch) -> Transfer:
     """The bank has it and did not say yet what became of it."""
     monkeypatch.setattr("banks.sender", lambda route, link=None: Bank(sends=[TransferResult("processing")]))
     transfer = queued()
-    send_due(owner)
+    send_due(handler)
     return transfer
 
 
@@ -51,13 +51,13 @@ def verdicts() -> list[str]:
 
 
 def test_order_notification_is_stored_and_completes_its_order(
-    bank: SandboxBankClient, owner: RecordingHandler, transfer: Transfer
+    bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     answer = bank.post(told(transfer.id))
     transfer.refresh_from_db()
     notification = BankNotification.objects.get()
     assert (answer.status_code, answer.json()) == (200, {"status": "received"})
-    assert (transfer.state, owner.completed) == (
+    assert (transfer.state, handler.completed) == (
         "succeeded",
         [(transfer.id, TransferResult("succeeded", "sbo_1"))],
     )
@@ -67,49 +67,49 @@ def test_order_notification_is_stored_and_completes_its_order(
 
 
 def test_repeated_order_notification_changes_nothing(
-    bank: SandboxBankClient, owner: RecordingHandler, transfer: Transfer
+    bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     answers = [bank.post(told(transfer.id)) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {200}
     assert sorted(verdicts()) == ["new", "repeat", "repeat"]
-    assert owner.fates == ["succeeded"]
+    assert handler.statuses == ["succeeded"]
 
 
 def test_return_after_success_is_passed_to_the_handler(
-    bank: SandboxBankClient, owner: RecordingHandler, transfer: Transfer
+    bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     for status in ("succeeded", "returned", "returned"):
         bank.post(told(transfer.id, status))
-    assert owner.fates == ["succeeded", "returned"]
+    assert handler.statuses == ["succeeded", "returned"]
     assert sorted(verdicts()) == ["new", "new", "repeat"]
 
 
 def test_contradicting_order_notification_is_an_exception(
-    bank: SandboxBankClient, owner: RecordingHandler, transfer: Transfer
+    bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     bank.post(told(transfer.id, "failed"))
     answer = bank.post(told(transfer.id, "succeeded"))
     transfer.refresh_from_db()
     assert (answer.status_code, sorted(verdicts())) == (200, ["conflict", "new"])
-    assert (transfer.state, owner.fates) == ("failed", ["failed"])
+    assert (transfer.state, handler.statuses) == ("failed", ["failed"])
 
 
 @pytest.mark.parametrize("order_id", ["wd_000000000000000000000000000", "ref_x", "chrg_17", "!"])
 def test_notification_of_an_unknown_order_is_an_exception(
-    bank: SandboxBankClient, owner: RecordingHandler, order_id: str
+    bank: SandboxBankClient, handler: FakeHandler, order_id: str
 ) -> None:
     answer = bank.post(told(order_id))
-    assert (answer.status_code, verdicts(), owner.completed) == (200, ["conflict"], [])
+    assert (answer.status_code, verdicts(), handler.completed) == (200, ["conflict"], [])
 
 
 def test_notification_of_an_unsent_order_is_an_exception(
-    bank: SandboxBankClient, owner: RecordingHandler
+    bank: SandboxBankClient, handler: FakeHandler
 ) -> None:
     transfer = queued()
     bank.post(told(transfer.id))
     transfers.cancel(transfer.id, now=clock.now())
     bank.post(told(transfer.id))
-    assert (verdicts(), owner.completed) == (["conflict", "conflict"], [])
+    assert (verdicts(), handler.completed) == (["conflict", "conflict"], [])
 
 
 def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClient) -> None:
@@ -118,15 +118,15 @@ def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClie
 
 
 def test_failed_completion_makes_the_bank_notify_again(
-    bank: SandboxBankClient, owner: RecordingHandler, transfer: Transfer, monkeypatch: pytest.MonkeyPatch
+    bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*args: object, **how: object) -> None:
         raise ValueError("the books are shut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, "on_completed", fails)
+        patch.setattr(handler, "on_completed", fails)
         assert bank.post(told(transfer.id)).status_code == 500
     transfer.refresh_from_db()
     assert (transfer.state, verdicts()) == ("submitted", ["new"])
     assert bank.post(told(transfer.id)).status_code == 200
-    assert owner.fates == ["succeeded"]
+    assert handler.statuses == ["succeeded"]

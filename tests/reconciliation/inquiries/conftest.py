@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,9 +8,7 @@ import time_machine
 import banks
 from core import clock
 from reconciliation.models import ScanCursor
-from tests.reconciliation.inquiries.cast import AskedBank, Reply
-
-Answering = Callable[..., AskedBank]
+from tests.reconciliation.inquiries.builders import Answering, FakeBank, Reply
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +26,14 @@ def searched_until_now(db: None, around_noon: None) -> None:
 
 @pytest.fixture
 def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
-    """Lets a bank, or another than the sandbox bank by its name, answer questions as told."""
-    known: dict[str, AskedBank] = {}
+    """Lets a bank, or another than the sandbox bank by its name, answer questions as reports."""
+    known: dict[str, FakeBank] = {}
 
     def get(name: str, link: Any = None) -> banks.Bank:
         return known[name]
 
-    def serve(*replies: Reply, name: str = "sandbox", per_second: float = 50) -> AskedBank:
-        known[name] = AskedBank(*replies, per_second=per_second)
+    def serve(*replies: Reply, name: str = "sandbox", per_second: float = 50) -> FakeBank:
+        known[name] = FakeBank(*replies, per_second=per_second)
         return known[name]
 
     monkeypatch.setattr(banks, "get", get)

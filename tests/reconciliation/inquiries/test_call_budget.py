@@ -15,7 +15,7 @@ from reconciliation.inquiries.rate_limit import MAX_PARALLEL_CALLS, CallBudget
 from tests.banks import fake_scb
 from tests.banks.fake_scb import FakeScb, success
 from tests.conftest import Shop
-from tests.reconciliation.inquiries.cast import drawn, one_round
+from tests.reconciliation.inquiries.builders import create_codes, run_batch
 
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=BANGKOK)
 NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
@@ -87,11 +87,11 @@ def shop(db: None, bank: FakeScb) -> Shop:
 def test_batch_makes_at_most_one_second_of_calls(shop: Shop, bank: FakeScb) -> None:
     """Three codes of before midnight take two calls each, and two of after it one."""
     with time_machine.travel(MIDNIGHT - timedelta(minutes=20)):
-        before = drawn(shop, 3)
+        before = create_codes(shop, 3)
     with time_machine.travel(MIDNIGHT + timedelta(minutes=30)):
-        after = drawn(shop, 2)
+        after = create_codes(shop, 2)
         for reference in before + after:
             for day in ("2026-11-21", "2026-11-22"):
                 bank.knows(day, success([]), reference=str(reference))
-        rounds = [(*one_round(), len(bank.inquiries)) for _ in range(3)]
+        rounds = [(*run_batch(), len(bank.inquiries)) for _ in range(3)]
     assert rounds == [(2, 0.8, 4), (3, 0.8, 8), (0, 0.0, 8)]

@@ -8,8 +8,7 @@ from banks import InquiryFailed
 from core import clock, thaiqr
 from reconciliation.models import BankTransaction, ConfirmationInquiry
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.inquiries.cast import found, sweep
-from tests.reconciliation.inquiries.conftest import Answering
+from tests.reconciliation.inquiries.builders import Answering, found, sweep
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -30,7 +29,7 @@ def test_confirmed_statement_money_becomes_available(
     assert available(shop) == (0, AMOUNT)
     assert sweep(0) == 1
     assert available(shop) == (AMOUNT, 0)
-    assert asked.asked == [BankTransaction.objects.get().reference1]
+    assert asked.references == [BankTransaction.objects.get().reference1]
     assert sweep(7200) == 0
 
 
@@ -44,7 +43,7 @@ def test_statement_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(
         sweep(3600 * hours)
     assert available(shop) == (0, AMOUNT)
     assert ConfirmationInquiry.objects.get().due_at is None
-    assert len(asked.asked) == 25
+    assert len(asked.references) == 25
 
 
 def test_confirmation_inquiry_without_answer_is_retried(
@@ -67,9 +66,9 @@ def test_confirmation_inquiries_have_low_priority_and_share_the_rate_limit(
     shop.qr_code()
     waiting = line_reference(shop.qr_code())
     assert sweep(6) == 2
-    assert waiting in asked.asked
+    assert waiting in asked.references
     sweep(6)
-    assert len(asked.asked) == 4
+    assert len(asked.references) == 4
 
 
 def test_statement_money_with_unknown_reference_is_confirmed_in_suspense(

@@ -1,7 +1,6 @@
 """A bank is asked about what nobody confirmed, and what it says is judged like any word of a bank."""
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,24 +11,21 @@ from core import clock, thaiqr
 from merchants.models import Merchant
 from payments import services as payments
 from payments.models import Payment
-from reconciliation.inquiries import (
-    schedule,
-)
+from reconciliation.inquiries import schedule
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankNotification, BankTransaction, Inquiry, InquiryAnswer
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.inquiries.cast import (
+from tests.reconciliation.inquiries.builders import (
     NOTHING,
-    AskedBank,
-    answers,
+    Answering,
+    code_expiry,
     end_leases,
-    end_of_code,
     found,
+    outcomes,
     sweep,
 )
 from webhooks.models import Event
 
-Answering = Callable[..., AskedBank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
@@ -49,7 +45,7 @@ def test_inquiry_finds_payment_with_lost_callback(
     movement, notification = BankTransaction.objects.get(), BankNotification.objects.get()
     assert (movement.source, movement.match_result) == ("inquiry", "applied")
     assert (notification.source, notification.result, notification.body) == ("inquiry", "new", answer.body)
-    assert answers() == ["found"]
+    assert outcomes() == ["found"]
     assert sweep(10_000) == 0, "it is over"
     assert len(asked.questions) == 1
 
@@ -57,11 +53,11 @@ def test_inquiry_finds_payment_with_lost_callback(
 def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: Answering) -> None:
     asked, code = served_by(), shop.qr_code()
     sweep()
-    (question,), told = asked.questions, thaiqr.parse(code["qr_data"])
+    (question,), reports = asked.questions, thaiqr.parse(code["qr_data"])
     payment = Payment.objects.get()
     assert (question.biller_id, question.reference1, question.amount) == (
-        told.biller_id,
-        told.reference1,
+        reports.biller_id,
+        reports.reference1,
         150_000,
     )
     assert question.starts_at < payment.created_at < clock.now() + timedelta(seconds=6) < question.ends_at
@@ -90,7 +86,7 @@ def test_inquiry_without_result_is_recorded_and_rescheduled(shop: Shop, served_b
     shop.qr_code()
     sweep()
     inquiry, payment = Inquiry.objects.get(), Payment.objects.get()
-    assert (answers(), BankNotification.objects.count()) == (["nothing"], 0)
+    assert (outcomes(), BankNotification.objects.count()) == (["nothing"], 0)
     assert inquiry.due_at == payment.created_at + timedelta(seconds=15)
     assert (inquiry.schedule_index, inquiry.lease_until) == (1, None)
 
@@ -111,7 +107,7 @@ def test_missed_inquiries_become_one_inquiry(shop: Shop, served_by: Answering) -
     served_by()
     shop.qr_code(expiry_minutes=15)
     assert (sweep(1000), sweep(1000)) == (1, 0)
-    assert Inquiry.objects.get().due_at == end_of_code() + timedelta(minutes=5)
+    assert Inquiry.objects.get().due_at == code_expiry() + timedelta(minutes=5)
 
 
 @pytest.mark.slow
@@ -119,7 +115,7 @@ def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: An
     asked, code = served_by(), shop.qr_code(expiry_minutes=60)
     sweep(61)
     expire(shop, code)
-    ended = end_of_code()
+    ended = code_expiry()
     assert Inquiry.objects.get().due_at == ended + timedelta(seconds=1)
     for second in (1, 60, 300, 3600):
         assert sweep(second - 0.01, since=ended) == 0
@@ -139,7 +135,7 @@ def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
 
     served_by(ends_it)
     sweep(0, since=Payment.objects.get().created_at + timedelta(seconds=5))
-    assert Inquiry.objects.get().due_at == end_of_code() + timedelta(seconds=60)
+    assert Inquiry.objects.get().due_at == code_expiry() + timedelta(seconds=60)
 
 
 def test_due_time_that_passes_during_the_call_stays_due(shop: Shop, served_by: Answering) -> None:
@@ -163,7 +159,7 @@ def test_inquiry_without_answer_is_retried(
     code = shop.qr_code()
     served_by(error, found(bank.notification(code)))
     sweep(6)
-    assert (answers(), shop.payment(code["payment_id"])["status"]) == (["no_answer"], "pending")
+    assert (outcomes(), shop.payment(code["payment_id"])["status"]) == (["no_answer"], "pending")
     assert sweep(12) == 1
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
@@ -183,7 +179,7 @@ def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Sho
     Merchant.objects.update(mode="live", bank="scb")
     shop.qr_code()
     assert sweep() == 1
-    assert (answers(), Payment.objects.get().status) == (["no_answer"], "pending")
+    assert (outcomes(), Payment.objects.get().status) == (["no_answer"], "pending")
 
 
 def test_hanging_bank_call_times_out_as_no_answer(
@@ -195,7 +191,7 @@ def test_hanging_bank_call_times_out_as_no_answer(
     shop.qr_code()
     sweep()
     release.set()
-    assert answers() == ["no_answer"]
+    assert outcomes() == ["no_answer"]
 
 
 def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answering) -> None:
@@ -209,7 +205,7 @@ def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answeri
         "unreadable",
         b"<html>",
     )
-    assert answers() == ["unreadable", "unreadable"]
+    assert outcomes() == ["unreadable", "unreadable"]
 
 
 def test_wrong_amount_found_by_inquiry_is_stored_once_and_inquiries_continue(
@@ -223,7 +219,7 @@ def test_wrong_amount_found_by_inquiry_is_stored_once_and_inquiries_continue(
         "amount_mismatch",
         1,
     )
-    assert answers() == ["found", "found"]
+    assert outcomes() == ["found", "found"]
 
 
 def test_matching_amount_after_a_wrong_amount_makes_payment_succeed(
@@ -268,7 +264,7 @@ def test_money_found_after_expiry_is_judged_by_bank_time(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, after: int, match_result: str, status: str
 ) -> None:
     code = shop.qr_code(expiry_minutes=1)
-    ends = end_of_code()
+    ends = code_expiry()
     served_by(found(bank.notification(code, paid_at=ends + timedelta(seconds=after))))
     payments.expire_due(now=ends + timedelta(seconds=2))
     assert sweep(61, since=ends) == 1
@@ -285,8 +281,8 @@ def test_callback_after_the_inquiry_is_a_repeat(
     served_by(found(notification))
     sweep()
     bank.post(notification)
-    told = BankNotification.objects.order_by("received_at").values_list("source", "result")
-    assert sorted(told) == [("callback", "repeat"), ("inquiry", "new")]
+    reports = BankNotification.objects.order_by("received_at").values_list("source", "result")
+    assert sorted(reports) == [("callback", "repeat"), ("inquiry", "new")]
     assert BankTransaction.objects.count() == 1
 
 
@@ -301,7 +297,7 @@ def test_inquiry_is_repeated_if_its_answer_cannot_be_stored(
     with monkeypatch.context() as patch:
         patch.setattr("reconciliation.notifications.intake.receive", fails)
         sweep()
-    assert answers() == ["no_answer"]
+    assert outcomes() == ["no_answer"]
     sweep(12)
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 

@@ -8,7 +8,7 @@ import pytest
 from payments.models import Payment
 from reconciliation.models import BankTransaction, InquiryAnswer
 from tests.conftest import Shop
-from tests.reconciliation.inquiries.cast import answers, sweep
+from tests.reconciliation.inquiries.builders import outcomes, sweep
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +46,7 @@ def test_sandbox_inquiry_over_http_finds_paid_code(shop: Shop) -> None:
 def test_sandbox_inquiry_over_http_leaves_unpaid_code_pending(shop: Shop) -> None:
     shop.qr_code()
     assert sweep() == 1
-    assert (answers(), Payment.objects.get().status) == (["nothing"], "pending")
+    assert (outcomes(), Payment.objects.get().status) == (["nothing"], "pending")
 
 
 def test_inquiry_succeeds_after_bank_downtime(shop: Shop, settings: Any) -> None:
@@ -56,4 +56,4 @@ def test_inquiry_succeeds_after_bank_downtime(shop: Shop, settings: Any) -> None
     sweep()
     settings.BASE_URL = back_at
     sweep(20)
-    assert (answers(), Payment.objects.get().status) == (["no_answer", "found"], "succeeded")
+    assert (outcomes(), Payment.objects.get().status) == (["no_answer", "found"], "succeeded")

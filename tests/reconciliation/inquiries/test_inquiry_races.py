@@ -26,11 +26,18 @@ from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.examples import examples
-from tests.reconciliation.inquiries.cast import NOTHING, AskedBank, Killed, answers, end_leases, found, sweep
+from tests.reconciliation.inquiries.builders import (
+    NOTHING,
+    Answering,
+    Killed,
+    end_leases,
+    found,
+    outcomes,
+    sweep,
+)
 from transactions.models import Transaction
 from webhooks.models import Event
 
-Answering = Callable[..., AskedBank]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
@@ -67,7 +74,7 @@ def test_concurrent_workers_inquire_once(shop: Shop, served_by: Answering) -> No
     for _ in range(20):
         shop.qr_code()
     run_concurrently(*[sweep] * 8)
-    assert (len(asked.asked), len(set(asked.asked)), InquiryAnswer.objects.count()) == (20, 20, 20)
+    assert (len(asked.references), len(set(asked.references)), InquiryAnswer.objects.count()) == (20, 20, 20)
 
 
 def test_concurrent_callback_and_inquiry_are_one_bank_transaction(
@@ -126,18 +133,14 @@ def test_payment_paid_during_the_inquiry_is_not_inquired_again(
     ],
 )
 def test_crash_after_the_answer_is_repaired_when_the_lease_ends(
-    shop: Shop,
-    caller: SandboxBankClient,
-    served_by: Answering,
-    monkeypatch: pytest.MonkeyPatch,
-    point: str,
+    shop: Shop, caller: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     code = shop.qr_code()
     asked = served_by(found(caller.notification(code)))
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(point, _dies)
         sweep()
-    assert (sweep(), answers()) == (0, []), "the lease holds"
+    assert (sweep(), outcomes()) == (0, []), "the lease holds"
     end_leases()
     sweep()
     matching.apply_unapplied(now=clock.now() + timedelta(minutes=1))
@@ -176,16 +179,16 @@ def test_eight_concurrent_reports_of_one_payment_make_one_success(
 ) -> None:
     code = shop.qr_code()
     notification = caller.notification(code)
-    told = found(notification)
+    reports = found(notification)
     accept = partial(
         intake.receive,
         bank="sandbox",
         body=json.dumps(notification).encode(),
-        notification=told.transactions[0],
+        notification=reports.transactions[0],
         now=clock.now(),
         source=ReportSource.INQUIRY,
     )
-    served_by(told)
+    served_by(reports)
     run_concurrently(*[accept] * 3, *[telling(notification)] * 3, *[sweep] * 2)
     assert succeeded_once(code["payment_id"])
 

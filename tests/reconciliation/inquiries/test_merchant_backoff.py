@@ -1,6 +1,5 @@
 """No merchant takes the place of others, however much it asks and whether or not its bank answers."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -8,34 +7,33 @@ import pytest
 from core import clock
 from reconciliation.models import Backoff, BankRateLimit, Inquiry
 from tests.conftest import Shop
-from tests.reconciliation.inquiries.cast import AskedBank, drawn, sweep
+from tests.reconciliation.inquiries.builders import Answering, create_codes, sweep
 
-Answering = Callable[..., AskedBank]
 pytestmark = pytest.mark.django_db
 
 
 def test_batch_alternates_between_merchants(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
     asked = served_by(per_second=2)
-    many, one = drawn(shop, 5), drawn(other_shop)
+    many, one = create_codes(shop, 5), create_codes(other_shop)
     sweep()
-    assert [len(set(asked.asked) & set(theirs)) for theirs in (many, one)] == [1, 1]
+    assert [len(set(asked.references) & set(theirs)) for theirs in (many, one)] == [1, 1]
 
 
 def test_one_merchant_may_use_the_whole_batch(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
     served_by(per_second=4)
-    drawn(shop, 5)
-    drawn(other_shop)
+    create_codes(shop, 5)
+    create_codes(other_shop)
     assert (sweep(), sweep()) == (4, 2)
 
 
 @pytest.mark.slow
 def test_merchant_without_answers_backs_off_alone(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
     asked = served_by()
-    asked.silent_about.update(drawn(shop, 3))
+    asked.silent_about.update(create_codes(shop, 3))
     assert (sweep(6), BankRateLimit.objects.get().silent_batches) == (3, 0)
-    drawn(shop)
-    (alive,) = drawn(other_shop)
-    assert (sweep(6.5), asked.asked[-1]) == (1, alive)
+    create_codes(shop)
+    (alive,) = create_codes(other_shop)
+    assert (sweep(6.5), asked.references[-1]) == (1, alive)
     assert Inquiry.objects.filter(payment__merchant=shop.merchant).count() == 4
     assert sweep(12) == 4, "the rest is over"
 
@@ -43,7 +41,7 @@ def test_merchant_without_answers_backs_off_alone(shop: Shop, other_shop: Shop, 
 @pytest.mark.slow
 def test_merchant_backoff_grows_until_an_answer(shop: Shop, served_by: Answering) -> None:
     asked = served_by()
-    asked.silent_about.update(drawn(shop))
+    asked.silent_about.update(create_codes(shop))
     for seconds, silent_batches in ((6, 1), (60, 2), (120, 3), (200, 4), (400, 5)):
         assert sweep(seconds) == 1
         assert Backoff.objects.get().silent_batches == silent_batches
@@ -53,8 +51,8 @@ def test_merchant_backoff_grows_until_an_answer(shop: Shop, served_by: Answering
 
 def test_one_answer_prevents_merchant_backoff(shop: Shop, served_by: Answering) -> None:
     asked = served_by()
-    asked.silent_about.update(drawn(shop, 2))
-    drawn(shop)
+    asked.silent_about.update(create_codes(shop, 2))
+    create_codes(shop)
     assert (sweep(), Backoff.objects.count()) == (3, 0)
 
 
@@ -62,13 +60,13 @@ def test_several_merchants_without_answers_back_off_the_bank(
     shop: Shop, other_shop: Shop, served_by: Answering
 ) -> None:
     asked = served_by()
-    asked.silent_about.update(drawn(shop) + drawn(other_shop))
+    asked.silent_about.update(create_codes(shop) + create_codes(other_shop))
     assert (sweep(), BankRateLimit.objects.get().silent_batches) == (2, 1)
 
 
 def test_postponed_inquiry_is_rescheduled_like_no_answer(shop: Shop, served_by: Answering) -> None:
     asked = served_by(per_second=1)
-    asked.silent_about.update(drawn(shop, 2, minutes=1))
+    asked.silent_about.update(create_codes(shop, 2, minutes=1))
     in_ten_minutes = Inquiry.objects.filter(due_at__gt=clock.now() + timedelta(seconds=2500))
     assert (sweep(2000), in_ten_minutes.count()) == (1, 1)
     assert (sweep(2000.5), in_ten_minutes.count()) == (0, 2)

@@ -1,6 +1,5 @@
 """Codes that somebody waits for come first, and the others are not forgotten."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,16 +9,15 @@ from core import clock
 from reconciliation.inquiries import batches
 from reconciliation.models import BankRateLimit, Inquiry
 from tests.conftest import Shop
-from tests.reconciliation.inquiries.cast import (
-    AskedBank,
+from tests.reconciliation.inquiries.builders import (
+    Answering,
+    code_expiry,
     copy_ten_thousand,
-    drawn,
-    end_of_code,
+    create_codes,
     shared_buffers,
     sweep,
 )
 
-Answering = Callable[..., AskedBank]
 pytestmark = pytest.mark.django_db
 # When codes of a minute have expired long ago and codes of an hour have not.
 LATER = 600
@@ -27,25 +25,25 @@ LATER = 600
 
 def test_urgent_inquiries_come_first(shop: Shop, served_by: Answering) -> None:
     asked = served_by(per_second=1)
-    drawn(shop, 5, minutes=1)
-    (fresh,) = drawn(shop, 1, minutes=60)
+    create_codes(shop, 5, minutes=1)
+    (fresh,) = create_codes(shop, 1, minutes=60)
     sweep(LATER)
-    assert asked.asked == [fresh]
+    assert asked.references == [fresh]
 
 
 @pytest.mark.slow
 def test_both_priorities_get_inquiries(shop: Shop, served_by: Answering) -> None:
     asked = served_by(per_second=1)
-    old, fresh = drawn(shop, 8, minutes=1), drawn(shop, 8, minutes=60)
+    old, fresh = create_codes(shop, 8, minutes=1), create_codes(shop, 8, minutes=60)
     for _ in range(8):
         assert sweep(LATER) == 1
-    assert [sum(code in lane for code in asked.asked) for lane in (fresh, old)] == [6, 2]
+    assert [sum(code in lane for code in asked.references) for lane in (fresh, old)] == [6, 2]
 
 
 def test_unused_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
-    drawn(shop, 4, minutes=1)
-    drawn(shop, 1, minutes=60)
+    create_codes(shop, 4, minutes=1)
+    create_codes(shop, 1, minutes=60)
     assert (sweep(LATER), sweep(LATER)) == (3, 2)
 
 
@@ -55,14 +53,14 @@ def test_inquiry_is_not_urgent_two_minutes_after_expiry(
 ) -> None:
     """What is due next is a minute, and then five, after the end."""
     served_by()
-    drawn(shop, 1, minutes=1)
-    assert sweep(after, since=end_of_code()) == 1
+    create_codes(shop, 1, minutes=1)
+    assert sweep(after, since=code_expiry()) == 1
     assert Inquiry.objects.get().is_urgent == is_urgent
 
 
 def test_inquiries_never_made_lose_urgency_too(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=1)
-    drawn(shop, 3, minutes=1)
+    create_codes(shop, 3, minutes=1)
     sweep(LATER)
     assert not Inquiry.objects.filter(is_urgent=True).exists()
 
@@ -81,10 +79,7 @@ def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by
                 "created_at) "
                 "SELECT id, 'sandbox', 0, %s, %s, created_at FROM payments_payment "
                 "WHERE id NOT IN (SELECT payment_id FROM reconciliation_inquiry)",
-                [
-                    now + timedelta(minutes=1 if is_urgent else -1),
-                    is_urgent,
-                ],
+                [now + timedelta(minutes=1 if is_urgent else -1), is_urgent],
             )
     BankRateLimit.objects.create(bank="sandbox", available_at=now)
     with connection.cursor() as cursor:

@@ -1,7 +1,6 @@
 """How much a bank is asked: what it takes, and never at the cost of another bank."""
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -9,25 +8,22 @@ import pytest
 from banks import InquiryFailed, InquiryResult
 from core import clock, thaiqr
 from merchants.models import Merchant
-from reconciliation.inquiries import (
-    rate_limit,
-)
+from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankRateLimit, Inquiry
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
-from tests.reconciliation.inquiries.cast import (
+from tests.reconciliation.inquiries.builders import (
     NOTHING,
-    AskedBank,
-    answers,
+    Answering,
     database_now,
     found,
-    one_round,
+    outcomes,
+    run_batch,
     sweep,
 )
 from tests.stack import wait_until
 
-Answering = Callable[..., AskedBank]
 pytestmark = pytest.mark.django_db
 
 
@@ -55,14 +51,14 @@ def test_batches_keep_the_calls_per_second_of_the_bank(shop: Shop, served_by: An
     served_by(per_second=3)
     for _ in range(8):
         shop.qr_code()
-    assert [one_round() for _ in range(4)] == [(3, 1.0), (3, 1.0), (2, pytest.approx(2 / 3)), (0, 0.0)]
+    assert [run_batch() for _ in range(4)] == [(3, 1.0), (3, 1.0), (2, pytest.approx(2 / 3)), (0, 0.0)]
 
 
 def test_slow_rate_limit_below_one_call_per_second_is_kept(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=0.1)
     for _ in range(2):
         shop.qr_code()
-    assert one_round() == (1, 10.0)
+    assert run_batch() == (1, 10.0)
 
 
 def test_bank_is_not_called_before_available_at(shop: Shop, served_by: Answering) -> None:
@@ -93,9 +89,9 @@ def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> No
     shop.qr_code()
     Inquiry.objects.update(due_at=clock.now())
     assert sweep() == 1
-    assert len(set(asked.asked)) == 1
+    assert len(set(asked.references)) == 1
     sweep()
-    assert len(set(asked.asked)) == 2
+    assert len(set(asked.references)) == 2
 
 
 @pytest.mark.slow
@@ -107,7 +103,7 @@ def test_paid_inquiry_takes_no_place_in_a_batch(
     assert sum(sweep() for _ in codes) == 4
     for code in codes[:3]:
         bank.notify(code)
-    assert (sweep(20), asked.asked[-1]) == (1, thaiqr.parse(codes[3]["qr_data"]).reference1)
+    assert (sweep(20), asked.references[-1]) == (1, thaiqr.parse(codes[3]["qr_data"]).reference1)
     assert Inquiry.objects.filter(due_at=None).count() == 3
 
 
@@ -127,7 +123,7 @@ def test_one_missing_answer_does_not_back_off_the_bank(shop: Shop, served_by: An
     for _ in range(2):
         shop.qr_code()
     sweep()
-    assert (sorted(answers()), BankRateLimit.objects.get().silent_batches) == (["no_answer", "nothing"], 0)
+    assert (sorted(outcomes()), BankRateLimit.objects.get().silent_batches) == (["no_answer", "nothing"], 0)
 
 
 @pytest.mark.django_db(transaction=True)

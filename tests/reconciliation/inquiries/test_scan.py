@@ -15,34 +15,39 @@ from reconciliation.inquiries import scan
 from reconciliation.models import BankRateLimit, Inquiry, ScanCursor
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
-from tests.reconciliation.inquiries.cast import AskedBank, copy_ten_thousand, made, shared_buffers
+from tests.reconciliation.inquiries.builders import (
+    Answering,
+    FakeBank,
+    copy_ten_thousand,
+    create_payments,
+    shared_buffers,
+)
 
-Answering = Callable[..., AskedBank]
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def sandbox(served_by: Answering) -> AskedBank:
+def sandbox(served_by: Answering) -> FakeBank:
     return served_by()
 
 
 @pytest.fixture
-def begins(searched_until_now: None) -> datetime:
+def scanned_until(searched_until_now: None) -> datetime:
     """How far the search has come."""
     return ScanCursor.objects.get().created_before
 
 
-def enrolled() -> set[str]:
+def inquired_ids() -> set[str]:
     return set(Inquiry.objects.values_list("pk", flat=True))
 
 
 @pytest.mark.parametrize(("age", "is_found"), [(2, False), (6, True), (59, True)])
 def test_scan_finds_payments_pending_for_some_seconds(
-    shop: Shop, begins: datetime, age: int, is_found: bool
+    shop: Shop, scanned_until: datetime, age: int, is_found: bool
 ) -> None:
-    made(shop, begins + timedelta(seconds=60 - age))
-    assert scan.create_inquiries(now=begins + timedelta(seconds=60)) == is_found
+    create_payments(shop, scanned_until + timedelta(seconds=60 - age))
+    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=60)) == is_found
 
 
 def test_first_scan_uses_few_statements(
@@ -50,105 +55,107 @@ def test_first_scan_uses_few_statements(
 ) -> None:
     ScanCursor.objects.all().delete()
     now = clock.now()
-    made(shop, now - timedelta(seconds=6))
+    create_payments(shop, now - timedelta(seconds=6))
     with django_assert_max_num_queries(20):
         assert scan.create_inquiries(now=now) == 1
 
 
-def test_scan_creates_inquiry_and_bank_rate_limit(shop: Shop, begins: datetime) -> None:
-    (payment_id,) = made(shop, begins)
-    scan.create_inquiries(now=begins + HOUR)
+def test_scan_creates_inquiry_and_bank_rate_limit(shop: Shop, scanned_until: datetime) -> None:
+    (payment_id,) = create_payments(shop, scanned_until)
+    scan.create_inquiries(now=scanned_until + HOUR)
     inquiry = Inquiry.objects.get()
     assert (inquiry.pk, inquiry.bank, inquiry.schedule_index) == (payment_id, "sandbox", 0)
-    assert inquiry.due_at == begins + timedelta(seconds=5)
+    assert inquiry.due_at == scanned_until + timedelta(seconds=5)
     assert BankRateLimit.objects.get().bank == "sandbox"
 
 
-def test_scan_finds_only_open_qr_payments(shop: Shop, begins: datetime) -> None:
-    expired, failed, succeeded = made(shop, begins, 3)
+def test_scan_finds_only_open_qr_payments(shop: Shop, scanned_until: datetime) -> None:
+    expired, failed, succeeded = create_payments(shop, scanned_until, 3)
     ended = Payment.objects.filter
     ended(pk=expired).update(status="expired")
     ended(pk=failed).update(status="failed")
-    ended(pk=succeeded).update(status="succeeded", completed_at=begins)
-    made(shop, begins, qr_code_id=None, expires_at=None)  # by card
-    assert (scan.create_inquiries(now=begins + HOUR), enrolled()) == (1, {expired})
+    ended(pk=succeeded).update(status="succeeded", completed_at=scanned_until)
+    create_payments(shop, scanned_until, qr_code_id=None, expires_at=None)  # by card
+    assert (scan.create_inquiries(now=scanned_until + HOUR), inquired_ids()) == (1, {expired})
 
 
-def test_scan_skips_banks_without_inquiry(shop: Shop, begins: datetime) -> None:
+def test_scan_skips_banks_without_inquiry(shop: Shop, scanned_until: datetime) -> None:
     Merchant.objects.update(mode="live", bank="branch")
-    made(shop, begins)
-    assert scan.create_inquiries(now=begins + HOUR) == 0
+    create_payments(shop, scanned_until)
+    assert scan.create_inquiries(now=scanned_until + HOUR) == 0
 
 
-def test_scan_finds_payments_committed_late(shop: Shop, begins: datetime) -> None:
+def test_scan_finds_payments_committed_late(shop: Shop, scanned_until: datetime) -> None:
     """Whoever stored it was slow: others of the same second, and of later ones, were found before."""
-    made(shop, begins + timedelta(seconds=30), 3)
-    assert scan.create_inquiries(now=begins + timedelta(seconds=60)) == 3
-    (late,) = made(shop, begins + timedelta(seconds=1))
-    assert scan.create_inquiries(now=begins + timedelta(seconds=61)) == 1
-    assert late in enrolled()
+    create_payments(shop, scanned_until + timedelta(seconds=30), 3)
+    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=60)) == 3
+    (late,) = create_payments(shop, scanned_until + timedelta(seconds=1))
+    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=61)) == 1
+    assert late in inquired_ids()
 
 
 @pytest.mark.slow
-def test_scan_finds_each_payment_once(shop: Shop, begins: datetime) -> None:
-    made(shop, begins + timedelta(seconds=30), 3)
-    found = [scan.create_inquiries(now=begins + timedelta(seconds=second)) for second in range(30, 120)]
+def test_scan_finds_each_payment_once(shop: Shop, scanned_until: datetime) -> None:
+    create_payments(shop, scanned_until + timedelta(seconds=30), 3)
+    found = [
+        scan.create_inquiries(now=scanned_until + timedelta(seconds=second)) for second in range(30, 120)
+    ]
     assert sum(found) == Inquiry.objects.count() == 3
 
 
 @pytest.mark.slow
-def test_first_scan_starts_two_days_ago(shop: Shop, begins: datetime) -> None:
+def test_first_scan_starts_two_days_ago(shop: Shop, scanned_until: datetime) -> None:
     ScanCursor.objects.all().delete()
     now = clock.now()
-    made(shop, now - timedelta(hours=49))
-    recent = made(shop, now - timedelta(hours=47))
+    create_payments(shop, now - timedelta(hours=49))
+    recent = create_payments(shop, now - timedelta(hours=47))
     scan.create_inquiries(now=now)
-    assert enrolled() == set(recent)
+    assert inquired_ids() == set(recent)
 
 
 @pytest.mark.slow
 def test_scan_catches_up_in_windows_and_batches(
-    shop: Shop, begins: datetime, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, scanned_until: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan, "BATCH_SIZE", 4)
     for hour in range(5):
-        made(shop, begins + hour * HOUR, 9)
-    assert scan.create_inquiries(now=begins + 5 * HOUR) == 45
-    assert ScanCursor.objects.get().created_before == begins + 5 * HOUR - scan.COMMIT_DELAY
+        create_payments(shop, scanned_until + hour * HOUR, 9)
+    assert scan.create_inquiries(now=scanned_until + 5 * HOUR) == 45
+    assert ScanCursor.objects.get().created_before == scanned_until + 5 * HOUR - scan.COMMIT_DELAY
 
 
 def test_scan_stops_after_its_time_limit(
-    shop: Shop, begins: datetime, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, scanned_until: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr("core.deadlines.time.monotonic", lambda: float(next(ticks)))
     monkeypatch.setattr("reconciliation.inquiries.scan.PATIENCE_SECONDS", 2.0)
     for hour in range(3):
-        made(shop, begins + hour * HOUR)
-    found = [scan.create_inquiries(now=begins + 3 * HOUR) for _ in range(20)]
+        create_payments(shop, scanned_until + hour * HOUR)
+    found = [scan.create_inquiries(now=scanned_until + 3 * HOUR) for _ in range(20)]
     assert (sum(found), max(found)) == (3, 1)
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_concurrent_scans_find_each_payment_once(shop: Shop, begins: datetime) -> None:
-    made(shop, begins + timedelta(seconds=10), 500)
-    found = run_concurrently(*[lambda: scan.create_inquiries(now=begins + HOUR)] * 8)
-    assert (len(enrolled()), max(found)) == (500, 500)
+def test_concurrent_scans_find_each_payment_once(shop: Shop, scanned_until: datetime) -> None:
+    create_payments(shop, scanned_until + timedelta(seconds=10), 500)
+    found = run_concurrently(*[lambda: scan.create_inquiries(now=scanned_until + HOUR)] * 8)
+    assert (len(inquired_ids()), max(found)) == (500, 500)
 
 
 @pytest.mark.slow
-def test_scan_cost_does_not_depend_on_history(shop: Shop, begins: datetime) -> None:
+def test_scan_cost_does_not_depend_on_history(shop: Shop, scanned_until: datetime) -> None:
     """200,000 payments, all of which nobody paid and nobody asks about any more."""
     day = timedelta(days=1)
     for number in range(20):
-        copy_ten_thousand(shop, begins - day - number * day)
-    made(shop, begins + timedelta(seconds=10), 100)
+        copy_ten_thousand(shop, scanned_until - day - number * day)
+    create_payments(shop, scanned_until + timedelta(seconds=10), 100)
     with connection.cursor() as cursor:
         cursor.execute("REINDEX TABLE payments_payment")  # without what other tests left dead in it
         cursor.execute("ANALYZE payments_payment")
-    query = scan.unconfirmed_payments(begins, begins + timedelta(seconds=60)).order_by("pk")
+    query = scan.unconfirmed_payments(scanned_until, scanned_until + timedelta(seconds=60)).order_by("pk")
     plan = query.explain(analyze=True, buffers=True)
     assert "payments_payment_pkey" in plan
     assert shared_buffers(plan) < 1000, plan
-    assert scan.create_inquiries(now=begins + timedelta(seconds=60)) == 100
+    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=60)) == 100

@@ -26,7 +26,7 @@ from tests.banks import fake_scb
 from tests.banks.fake_scb import BILLER, SLIP, FakeScb, error_response, success, transaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.console import ExceptionBuilder, staff_client
-from tests.reconciliation.inquiries.cast import database_now, sweep
+from tests.reconciliation.inquiries.builders import database_now, sweep
 from tests.webhook_receiver import Reply
 
 PAGE = "/admin/reconciliation/slipcheck/check/"

@@ -1,4 +1,4 @@
-"""Those around an inquiry: a bank that answers as told, and the sweep at a chosen moment."""
+"""Those around an inquiry: a bank that answers as reports, and the sweep at a chosen moment."""
 
 import json
 import threading
@@ -14,11 +14,7 @@ from banks import InquiryFailed, InquiryRequest, InquiryResult, ReportedTransact
 from banks.sandbox import SandboxBank
 from core import clock, ids, thaiqr
 from payments.models import Payment
-from reconciliation.inquiries import (
-    bank_calls,
-    batches,
-    scan,
-)
+from reconciliation.inquiries import bank_calls, batches, scan
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankRateLimit, Inquiry, InquiryAnswer
 from tests.conftest import Shop
@@ -28,8 +24,8 @@ NOTHING = InquiryResult(b"[]", ())
 Reply = InquiryResult | BaseException | Callable[[], InquiryResult]
 
 
-class AskedBank(SandboxBank):
-    """The sandbox bank's door, and behind it one that answers in turn as told, the last reply for ever."""
+class FakeBank(SandboxBank):
+    """The sandbox bank's door, and behind it one that answers in turn as reports, the last reply for ever."""
 
     def __init__(self, *replies: Reply, per_second: float = 50) -> None:
         super().__init__(settings.SANDBOX_BANK_SECRET)
@@ -37,10 +33,10 @@ class AskedBank(SandboxBank):
         self.replies: list[Reply] = list(replies) or [NOTHING]
         self.questions: list[InquiryRequest] = []
         self.silent_about: set[str | None] = set()  # references of codes
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def inquire(self, question: InquiryRequest) -> InquiryResult:
-        with self._turn:
+        with self._lock:
             self.questions.append(question)
             if question.reference1 in self.silent_about:
                 raise InquiryFailed
@@ -50,27 +46,30 @@ class AskedBank(SandboxBank):
         return reply if isinstance(reply, InquiryResult) else reply()
 
     @property
-    def asked(self) -> list[str]:
+    def references(self) -> list[str]:
         """The references of the codes it was asked about."""
         return [question.reference1 for question in self.questions]
+
+
+Answering = Callable[..., FakeBank]
 
 
 class Killed(BaseException):
     """What `kill -9` looks like from inside: nothing may catch it."""
 
 
-def drawn(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str | None]:
+def create_codes(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str | None]:
     """References of codes that live so long."""
     codes = [shop.qr_code(expiry_minutes=minutes) for _ in range(count)]
     return [thaiqr.parse(code["qr_data"]).reference1 for code in codes]
 
 
-def found(*told: dict[str, Any]) -> InquiryResult:
+def found(*reports: dict[str, Any]) -> InquiryResult:
     """An answer that tells of these movements."""
     adapter = SandboxBank(settings.SANDBOX_BANK_SECRET)
-    notifications = [adapter.parse_notification(json.dumps(each).encode()) for each in told]
+    notifications = [adapter.parse_notification(json.dumps(each).encode()) for each in reports]
     return InquiryResult(
-        json.dumps(told).encode(),
+        json.dumps(reports).encode(),
         tuple(each for each in notifications if isinstance(each, ReportedTransaction)),
     )
 
@@ -82,7 +81,7 @@ def sweep(seconds: float = 6, *, since: datetime | None = None) -> int:
     return inquiries.inquire_due(now=lambda: at)
 
 
-def one_round(seconds: float = 6) -> tuple[int, float]:
+def run_batch(seconds: float = 6) -> tuple[int, float]:
     """A round so many seconds from now, when every bank has its turn again.
 
     Returns how many questions were put, and for how many seconds the bank is left alone after them.
@@ -118,19 +117,19 @@ def end_leases() -> None:
     BankRateLimit.objects.update(available_at=Now())
 
 
-def end_of_code() -> datetime:
+def code_expiry() -> datetime:
     """When the one code there is expires, or ended."""
     expires_at = Payment.objects.get().expires_at
     assert expires_at is not None
     return expires_at
 
 
-def answers() -> list[str]:
+def outcomes() -> list[str]:
     """What was said to each question, in order."""
     return list(InquiryAnswer.objects.order_by("id").values_list("outcome", flat=True))
 
 
-def made(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
+def create_payments(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
     """Ids of payments whose code nobody drew."""
     payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
     return [payment.id for payment in Payment.objects.bulk_create(payments)]
@@ -138,7 +137,7 @@ def made(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
 
 def copy_ten_thousand(shop: Shop, at: datetime) -> None:
     """The factory would take minutes."""
-    (first,) = made(shop, at)
+    (first,) = create_payments(shop, at)
     copies = [ids.new("pay_", at) for _ in range(9999)]
     with connection.cursor() as cursor:
         cursor.execute(
