@@ -1,29 +1,17 @@
+"""Heartbeats of the workers: one task for each queue."""
+
 from celery import shared_task
+from django.conf import settings
 
 from core import clock
 from operations import heartbeats
 
 
-@shared_task(name="operations.heartbeat_default")
-def heartbeat_default() -> None:
-    heartbeats.record("default", now=clock.now())
+def register_heartbeat(queue: str) -> None:
+    @shared_task(name=f"operations.heartbeat_{queue}")
+    def heartbeat() -> None:
+        heartbeats.record(queue, now=clock.now())
 
 
-@shared_task(name="operations.heartbeat_webhooks")
-def heartbeat_webhooks() -> None:
-    heartbeats.record("webhooks", now=clock.now())
-
-
-@shared_task(name="operations.heartbeat_cards")
-def heartbeat_cards() -> None:
-    heartbeats.record("cards", now=clock.now())
-
-
-@shared_task(name="operations.heartbeat_transfers")
-def heartbeat_transfers() -> None:
-    heartbeats.record("transfers", now=clock.now())
-
-
-@shared_task(name="operations.heartbeat_inquiries")
-def heartbeat_inquiries() -> None:
-    heartbeats.record("inquiries", now=clock.now())
+for queue in settings.QUEUES:
+    register_heartbeat(queue)

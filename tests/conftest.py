@@ -1,4 +1,4 @@
-"""The cast: a shop, its rival, and the bank that knocks."""
+"""Fixtures of all tests: two merchants, the sandbox bank, and what makes tests fast and isolated."""
 
 import gc
 import hashlib
@@ -32,7 +32,7 @@ from tests.audit import differences
 from tests.examples import BY_DEFAULT, examples
 from tests.lock_order import LockOrderRecorder
 
-# How long an example takes is the machine's affair.
+# A slow machine must not fail an example, so there is no deadline.
 hypothesis.register_profile(
     "patient",
     max_examples=examples(BY_DEFAULT),
@@ -41,7 +41,7 @@ hypothesis.register_profile(
 )
 hypothesis.load_profile("patient")
 
-# Seconds after which something is given up, which no test waits for that does not set them.
+# Time-outs in seconds that are raised to 60 for all tests: a busy machine must not reach them by itself.
 TIMEOUT_SETTINGS = [
     "banks.parallel.CALL_SECONDS",
     "banks.oauth.CONNECT_SECONDS",
@@ -66,7 +66,7 @@ TIMEOUT_SETTINGS = [
 
 SHARED_INSTANCE_FOLDERS = {"tests/devstack", "tests/flows", "tests/flows/faults"}
 
-# Minutes each: whatever is begun last should be short, or one worker waits for the other.
+# These take minutes each. They start first, so that no worker waits for the last one.
 SLOWEST_FIRST = [
     "tests/state_machine/",
     "tests/flows/",
@@ -90,7 +90,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the slow ones the longest first; the quick ones stay in the order that pytest-django wants."""
+    """Sort slow tests, the longest first. Quick tests keep the order of pytest-django."""
 
     def place(item: pytest.Item) -> int:
         if item.get_closest_marker("slow") is None:
@@ -102,14 +102,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector the tests and modules, which live until the end."""
+    """Exclude tests and modules from garbage collection: they live until the end."""
     gc.collect()
     gc.freeze()
 
 
 @dataclass
 class Shop:
-    """A merchant with its key, asking over the API."""
+    """A merchant that calls the API with its key."""
 
     merchant: Merchant
     secret_key: str
@@ -156,7 +156,7 @@ def open_shop(name: str, mode: str = "test") -> Shop:
 
 @pytest.fixture(autouse=True)
 def no_actor() -> None:
-    """Whoever acted in an earlier test acts no more."""
+    """Forget the actor of the test before."""
     request_context.begin()
 
 
@@ -172,7 +172,7 @@ def other_shop(db: None) -> Shop:
 
 @dataclass
 class SandboxBankClient:
-    """The sandbox bank's side of the door: signed notifications about codes."""
+    """Sends the signed notifications of the sandbox bank."""
 
     http: Client
 
@@ -219,14 +219,14 @@ def bank(db: None) -> SandboxBankClient:
 
 @pytest.fixture
 def audit_is_clean(db: None) -> Iterator[None]:
-    """The audit finds nothing when the test is over."""
+    """Fail the test if the audit finds a difference at its end."""
     yield
     assert not differences()
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """Sessions of a test's threads wait for one another as long as it takes."""
+    """Raise the time limits of sessions: threads of a race wait for each other's locks."""
     if "TEST_TEMPLATE" in os.environ:
         connection.settings_dict["TEST"]["TEMPLATE"] = os.environ["TEST_TEMPLATE"]
     options = settings.DATABASES["default"]["OPTIONS"]
@@ -235,7 +235,6 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 @pytest.fixture(scope="session", autouse=True)
 def long_timeouts() -> Iterator[None]:
-    """On a busy machine anything may take longer than a shop, a bank or beat should wait for it."""
     with pytest.MonkeyPatch.context() as patch:
         for limit in TIMEOUT_SETTINGS:
             patch.setattr(limit, 60.0)
@@ -244,17 +243,17 @@ def long_timeouts() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fast_table_cleanup() -> Iterator[None]:
-    """Django empties them by TRUNCATE, which histories refuse, and writes all permissions anew."""
+    """Empty tables by DELETE. Django uses TRUNCATE, which append-only tables refuse."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: tables.delete_all_rows())
-        # Nothing here is set for a session and lost by a rollback, for which Django would connect anew.
+        # Django would reconnect after a rollback to restore session settings. Ours come at connect time.
         patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def lasting_prepared_statements() -> Iterator[None]:
-    """Keep them after the rollback that ends a test: to plan the audit anew takes 25 ms."""
+    """Keep them after a rollback, which ends most tests. To plan the audit again takes 25 ms."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PrepareManager, "clear", lambda manager: False)
         patch.setattr(PrepareManager, "prepared_max", 1000)
@@ -263,7 +262,7 @@ def lasting_prepared_statements() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_middleware() -> Iterator[None]:
-    """Each client would make its own, which looks for static files anew."""
+    """Build the middleware once, not for each client."""
     handler: Any = ClientHandler()
     handler.load_middleware()
     with pytest.MonkeyPatch.context() as patch:
@@ -273,14 +272,14 @@ def shared_middleware() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fast_password_hasher() -> Iterator[None]:
-    """One that is slow to guess takes a fifth of a second to set."""
+    """Hash passwords with MD5: the real hasher takes 0.2 s."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 
 @pytest.fixture(scope="session")
 def redis_commands() -> Iterator[list[str]]:
-    """What this process has sent to Redis since the last test ended."""
+    """Record the commands that this process sent to Redis since the last test."""
     sent: list[str] = []
     send: Callable[..., None] = AbstractConnection.send_packed_command
 
@@ -295,7 +294,7 @@ def redis_commands() -> Iterator[list[str]]:
 
 @pytest.fixture(autouse=True)
 def reset_rate_limits(request: pytest.FixtureRequest, redis_commands: list[str]) -> Iterator[None]:
-    """Counters of one test are no business of the next, and neither is a Redis that it could not reach."""
+    """Empty Redis and close its circuit breaker after each test that used it."""
     yield
     redis._breaker = redis.RedisBreaker()
     refused_keys.forget()
@@ -314,7 +313,7 @@ def lock_recorder() -> Iterator[LockOrderRecorder]:
 
 @pytest.fixture(autouse=True)
 def locks_are_taken_in_order(lock_recorder: LockOrderRecorder) -> Iterator[None]:
-    """A transaction that takes locks in another order than the declared one fails the test that ran it."""
+    """Fail a test if a transaction takes locks in another order than `tests/lock_order.py` declares."""
     lock_recorder.inversions.clear()
     yield
     assert not lock_recorder.inversions

@@ -1,8 +1,7 @@
 """Record the row locks of every transaction, and report those that break the declared order.
 
-Two transactions that lock the same rows in different orders deadlock sooner or later. So the order is judged
-whenever a transaction takes two locks, whether or not anything else runs. docs/decisions/18-ledger.md has the
-reasons.
+Two transactions that lock the same rows in different orders can deadlock. So every test checks the order,
+also where only one transaction runs. The reasons: docs/decisions/34-lock-order.md.
 """
 
 import re
@@ -13,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 from unittest.mock import patch
 
+from django.apps import apps
 from django.db import connections
 from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
@@ -21,8 +21,8 @@ from django.db.transaction import Atomic
 from approvals import services as approvals
 from ledger import accounts, postings
 
-# Locks of one transaction come in this order. A table in brackets is not waited for by anybody who does not
-# hold the lock of a table named with it, so it may come at any time while one of those is held.
+# A transaction takes its locks in this order. The tables in brackets guard a table: every transaction that
+# locks its rows holds a lock of a guard first. So under a guard the table may be locked at any time.
 BANK_TRANSACTION_LOCK = "advisory lock of a bank transaction"
 APPROVAL_LIMITS_LOCK = "advisory lock of a merchant's approval limits"
 LOCK_ORDER: dict[str, tuple[str, ...]] = {
@@ -50,11 +50,52 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "transfers_transfercontradiction": (),
 }
 LOCK_POSITION = {table: place for place, table in enumerate(LOCK_ORDER)}
-# Rows of these belong to machinery that has its own order, or are only ever added.
-UNORDERED_TABLES = re.compile(
-    r"(auth|console|operations|django|merchants|sandbox|webhooks)_|reconciliation_(resolution|scancursor|inquiry|backoff|statement|bankratelimit)"
-)
-# By which ids a statement names the rows that it locks.
+# Rows of these apps and models have an order of their own, or are only inserted.
+UNORDERED_APPS = {"admin", "auth", "contenttypes", "sessions", "console", "operations", "sandbox"}
+UNORDERED_MODELS = {
+    "merchants.ApiKey",
+    "merchants.BankConnection",
+    "merchants.Merchant",
+    "reconciliation.Backoff",
+    "reconciliation.BankRateLimit",
+    "reconciliation.Inquiry",
+    "reconciliation.InquiryAnswer",
+    "reconciliation.Resolution",
+    "reconciliation.ScanCursor",
+    "reconciliation.Statement",
+    "reconciliation.StatementLine",
+    "webhooks.Delivery",
+    "webhooks.DeliveryAttempt",
+    "webhooks.DeliveryCounter",
+    "webhooks.Endpoint",
+    "webhooks.EndpointAction",
+    "webhooks.EndpointHealth",
+    "webhooks.Event",
+}
+# No transaction locks rows of these together with rows of a table in LOCK_ORDER.
+SEPARATE_MODELS = {
+    "approvals.PayoutAccount",
+    "approvals.PayoutPolicy",
+    "ledger.Entry",
+    "ledger.Journal",
+    "ledger.PendingEntry",
+    "payments.ChargeAnswer",
+    "payments.PaymentException",
+    "reconciliation.ConfirmationInquiry",
+    "reconciliation.ReconciliationException",
+    "reconciliation.SlipCheck",
+    "transactions.CountDelta",
+    "transactions.TransactionCount",
+    "transfers.CircuitBreaker",
+    "transfers.TransferEvent",
+}
+MODELS_BY_TABLE = {model._meta.db_table: model._meta for model in apps.get_models(include_auto_created=True)}
+UNORDERED_TABLES = {
+    table
+    for table, model in MODELS_BY_TABLE.items()
+    if model.app_label in UNORDERED_APPS or model.label in UNORDERED_MODELS
+}
+# The prefixes of the ids by which a statement names the rows that it locks.
 ID_PREFIXES: dict[str, tuple[str, ...]] = {
     "payments_payment": ("pay_",),
     "payments_cardcharge": ("pay_",),
@@ -89,7 +130,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Transaction:
-    """What one transaction has locked so far, the newest last, and how much of it at each savepoint."""
+    """What one transaction has locked so far, the newest last, and the number of locks at each savepoint."""
 
     held: list[Row] = field(default_factory=list)
     savepoints: list[int] = field(default_factory=list)
@@ -121,7 +162,7 @@ class LockOrderRecorder:
             leave(block, kind, error, trace)
 
         def migrated(*args: Any, **kwargs: Any) -> Any:
-            """Nobody else is at work during a migration that rewrites money."""
+            """Migrations may lock in any order: the service does not run meanwhile."""
             self._is_migrating = True
             try:
                 return migrate(*args, **kwargs)
@@ -179,7 +220,7 @@ def _read(sql: str) -> Statement | None:
     if "ON CONFLICT" in sql and "DO UPDATE" in sql:
         tables += re.findall(r'INSERT INTO\s+"?(\w+)', sql)
         waits = True
-    found = tuple(dict.fromkeys(table for table in tables if not UNORDERED_TABLES.match(table)))
+    found = tuple(dict.fromkeys(table for table in tables if table not in UNORDERED_TABLES))
     return Statement(found, waits) if found else None
 
 
@@ -195,7 +236,7 @@ def _lock(now: Transaction, table: str, waits: bool, sql: Any, params: Any) -> I
         return
     named = {text for text in _texts(params) if text.startswith(ID_PREFIXES.get(table, ()))}
     rows = {(table, name) for name in named} or {(table, "")}
-    # A lock without an id may have been that of any row of its table.
+    # A lock without an id may be that of any row of its table.
     fresh = set() if (table, "") in now.held else rows.difference(now.held)
     if fresh and waits and not any(gate == held for held, _ in now.held for gate in LOCK_ORDER[table]):
         later = [
@@ -209,12 +250,12 @@ def _lock(now: Transaction, table: str, waits: bool, sql: Any, params: Any) -> I
 
 
 def _is_guarded(now: Transaction, table: str) -> bool:
-    """Whether nobody waits for this lock who does not hold another one of ours."""
+    """Whether we hold the lock of a guard of this table."""
     return any(gate == held for held, _ in now.held for gate in LOCK_ORDER.get(table, ()))
 
 
 def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iterator[str]:
-    """The statements of the ledger take the locks they are given, in that order, and then change accounts."""
+    """Check a statement of the ledger: it locks the given accounts in their order, then changes them."""
     codes, changed = _accounts_of(sql, params)
     held = [name for table, name in now.held if table == "ledger_account"]
     for code in codes:
@@ -232,7 +273,7 @@ def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iter
 
 
 def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
-    """Which accounts a statement locks, in its order, and which it changes."""
+    """The accounts that a statement locks, in its order, and those that it changes."""
     if sql == postings.POST_JOURNAL:
         lines, at_once, locks = params[3], params[5], params[-1]
         return locks, [code for code, is_at_once in zip(lines, at_once, strict=True) if is_at_once]

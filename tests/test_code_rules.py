@@ -1,7 +1,14 @@
-"""The house keeps its own rules; imports are judged by `lint-imports` in `make check`."""
+"""Rules about the source code that linters do not know. `lint-imports` in `make check` checks the imports."""
 
+import re
 import subprocess
 from pathlib import Path
+
+import pytest
+from django.apps import apps
+
+from tests.lock_order import LOCK_ORDER, MODELS_BY_TABLE, SEPARATE_MODELS, UNORDERED_MODELS, UNORDERED_TABLES
+from tests.tables import UNCOUNTED_MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 APPS = [
@@ -10,12 +17,13 @@ APPS = [
     "transactions", "transfers", "webhooks", "withdrawals",
 ]  # fmt: skip
 SOURCES = [path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts]
+TOP_LEVEL = {path.name for path in ROOT.iterdir() if not path.name.startswith((".venv", ".data"))}
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
 
 def test_only_payment_services_change_status() -> None:
-    allowed = {"payments/models.py", "payments/services.py"}
-    movers = {str(path.relative_to(ROOT)) for path in SOURCES if ".move_to(" in path.read_text()}
-    assert movers <= allowed
+    callers = {str(path.relative_to(ROOT)) for path in SOURCES if "payment.transition(" in path.read_text()}
+    assert callers == {"payments/services.py"}
 
 
 def test_no_module_is_called_utils() -> None:
@@ -26,17 +34,30 @@ def test_no_business_logic_in_model_signals() -> None:
     assert not [path for path in SOURCES if "django.db.models.signals" in path.read_text()]
 
 
-def test_what_the_readme_points_to_exists() -> None:
-    messages = (ROOT / "README.md").read_text().split("`")[1::2]
-    paths = [
-        result
-        for result in messages
-        if "/" in result and " " not in result and result[0].isalpha() and "<" not in result
-    ]
-    missing = [
-        result for result in paths if not (ROOT / result).exists() and not result.startswith("docs/errors")
-    ]
+def named_paths(text: str) -> set[str]:
+    """The paths of files and folders of this project in a document: its code in backticks, and its links."""
+    code = {part.partition("::")[0] for part in re.findall(r"`([\w.-]+(?:/[\w.:-]*)+)`", text)}
+    links = set(re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text))
+    return {path for path in code if path.split("/")[0] in TOP_LEVEL} | links
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_in_documents_exist(document: Path) -> None:
+    paths = named_paths(document.read_text())
+    missing = {path for path in paths if not ((ROOT / path).exists() or (document.parent / path).exists())}
     assert not missing
+
+
+def test_every_table_has_a_place_in_the_lock_order() -> None:
+    """A new table belongs into LOCK_ORDER, UNORDERED_MODELS or SEPARATE_MODELS of `tests/lock_order.py`."""
+    separate = {table for table, model in MODELS_BY_TABLE.items() if model.label in SEPARATE_MODELS}
+    places = [*(set(LOCK_ORDER) & set(MODELS_BY_TABLE)), *UNORDERED_TABLES, *separate]
+    assert sorted(places) == sorted(MODELS_BY_TABLE)
+
+
+def test_models_that_test_helpers_name_exist() -> None:
+    known = {model._meta.label for model in apps.get_models()}
+    assert known >= UNORDERED_MODELS | SEPARATE_MODELS | UNCOUNTED_MODELS
 
 
 def test_generated_files_are_not_committed() -> None:

@@ -1,8 +1,7 @@
-"""The hostile inputs over a real socket against a whole instance, as any stranger could send them."""
+"""The hostile inputs over a real socket against a whole instance."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -22,25 +21,14 @@ from tests.hostile_inputs import (
 )
 from tests.raw_http import RawRequest, abandon, exchange
 from tests.stack import Stack, wait_until
-from tests.tables import count_query, count_rows
+from tests.tables import count_rows
 
 pytestmark = pytest.mark.slow
 Case = dict[str, Any]
 WHOLE = [case for case in cases(raw=True) if "target" not in case]
-# What the web server itself says to what is no HTTP: no body, and the connection is closed.
+# The web server answers malformed HTTP with these, without a body, and closes the connection.
 SERVER_REFUSALS = {400, 414, 431, 501}
 ASKED = {"amount": 100, "currency": "THB"}
-
-
-@dataclass(frozen=True)
-class Counter:
-    """A look at the instance's own database."""
-
-    connection: "psycopg.Connection[Any]"
-    sql: str
-
-    def rows(self) -> dict[str, int]:
-        return count_rows(self.connection.cursor(), self.sql)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +38,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def counter(stack: Stack) -> Iterator[Counter]:
+def cursor(stack: Stack) -> Iterator["psycopg.Cursor[Any]"]:
+    """A cursor of the instance's database."""
     with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
-        yield Counter(connection, count_query(connection.cursor()))
+        yield connection.cursor()
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +59,9 @@ def ask(stack: Stack, method: str, path: str, body: Any = None, **headers: str) 
 
 @pytest.mark.parametrize("case", cases(raw=False) + WHOLE, ids=name_of)
 def test_hostile_input_over_socket_gets_clear_error(
-    case: Case, stack: Stack, names: dict[str, str], counter: Counter
+    case: Case, stack: Stack, names: dict[str, str], cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    before = counter.rows()
+    before = count_rows(cursor)
     sent = bytes_of(case, names) if is_raw(case) else request_of(case, names).to_bytes()
     replies = exchange(stack.port, sent)
     assert len(replies) <= 1, "a second request was run"
@@ -80,7 +69,7 @@ def test_hostile_input_over_socket_gets_clear_error(
         assert not faults_of(case, reply, names)
     assert replies or expected(case).or_closed
     if not replies or replies[0].status >= 400:
-        assert counter.rows() == before
+        assert count_rows(cursor) == before
 
 
 def faults_of(case: Case, reply: Reply, names: dict[str, str]) -> list[str]:
@@ -90,24 +79,24 @@ def faults_of(case: Case, reply: Reply, names: dict[str, str]) -> list[str]:
 
 
 def test_client_that_closes_during_body_stores_nothing(
-    stack: Stack, names: dict[str, str], counter: Counter
+    stack: Stack, names: dict[str, str], cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    before = counter.rows()
+    before = count_rows(cursor)
     whole = order(names).to_bytes()
     abandon(stack.port, whole[:-5])
     assert ask(stack, "GET", "/payments").status == 200
-    assert counter.rows() == before
+    assert count_rows(cursor) == before
 
 
 def test_request_of_client_that_closes_early_runs_once(
-    stack: Stack, names: dict[str, str], counter: Counter
+    stack: Stack, names: dict[str, str], cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    before = counter.rows()["payments_payment"]
+    before = count_rows(cursor)["payments_payment"]
     abandon(stack.port, order(names).to_bytes())
-    wait_until(lambda: counter.rows()["payments_payment"] > before, 60)
+    wait_until(lambda: count_rows(cursor)["payments_payment"] > before, 60)
     (retry,) = exchange(stack.port, order(names).to_bytes())
     assert (retry.status, retry.headers["idempotent-replayed"]) == (200, "true")
-    assert counter.rows()["payments_payment"] == before + 1
+    assert count_rows(cursor)["payments_payment"] == before + 1
 
 
 def order(names: dict[str, str]) -> RawRequest:

@@ -1,4 +1,4 @@
-"""Whatever ends, the instance goes on or ends whole."""
+"""The supervisor replaces children that end, and leaves no process behind when it ends itself."""
 
 import os
 import signal
@@ -39,11 +39,12 @@ def test_a_port_in_use_is_refused(stack: Stack, folder: Path) -> None:
     assert f"Port {stack.port} is in use" in refused.stderr
 
 
-def test_two_instances_live_side_by_side(stack: Stack, folder: Path) -> None:
-    with Stack(folder) as other:
-        assert other.secret_key != stack.secret_key
-        assert requests.get(f"{other.base_url}/healthz", timeout=60).ok
-        assert requests.get(f"{stack.base_url}/healthz", timeout=60).ok
+def test_two_instances_run_side_by_side(stack: Stack, second_stack: Stack) -> None:
+    second_stack.start()
+    assert second_stack.secret_key != stack.secret_key
+    assert requests.get(f"{second_stack.base_url}/healthz", timeout=60).ok
+    assert requests.get(f"{stack.base_url}/healthz", timeout=60).ok
+    second_stack.stop()
 
 
 def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(second_stack: Stack) -> None:

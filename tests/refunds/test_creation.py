@@ -10,7 +10,7 @@ from django.db import connection
 from core import clock
 from tests.conftest import Shop
 from tests.refunds.builders import OBJECT, PAYEE, REFUNDS, RefundShop, error_of, send_due_refunds
-from tests.tables import count_query, count_rows
+from tests.tables import count_rows
 from transfers.models import Transfer
 
 
@@ -131,11 +131,9 @@ def test_the_balance_must_cover_it_or_nothing_is_left_behind(counter: RefundShop
     payment_id = counter.paid()
     taken = counter.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
     assert taken.status_code == 200, taken.content
-    with connection.cursor() as cursor:
-        sql = count_query(cursor)
-        before = count_rows(cursor, sql)
-        answer = counter.ask(payment_id, amount=50_001, key="refund 1")
-        assert count_rows(cursor, sql) == before
+    before = count_rows()
+    answer = counter.ask(payment_id, amount=50_001, key="refund 1")
+    assert count_rows() == before
     assert error_of(answer) == (402, "insufficient_funds", None)
     assert answer.json()["error"]["type"] == "payment_error"
     assert counter.refund(payment_id, amount=50_000)["status"] == "pending"
@@ -143,12 +141,10 @@ def test_the_balance_must_cover_it_or_nothing_is_left_behind(counter: RefundShop
 
 def test_a_refusal_by_the_rules_leaves_nothing(counter: RefundShop) -> None:
     payment_id = counter.paid()
-    with connection.cursor() as cursor:
-        sql = count_query(cursor)
-        before = count_rows(cursor, sql)
-        for body in ({"amount": 150_001}, {"amount": 0}, {"reason": "x"}):
-            assert counter.ask(payment_id, key="k", **body).status_code == 400
-        assert count_rows(cursor, sql) == before
+    before = count_rows()
+    for body in ({"amount": 150_001}, {"amount": 0}, {"reason": "x"}):
+        assert counter.ask(payment_id, key="k", **body).status_code == 400
+    assert count_rows() == before
 
 
 def test_what_was_received_bounds_it_where_that_differs(counter: RefundShop) -> None:

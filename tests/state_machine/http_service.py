@@ -1,4 +1,4 @@
-"""A shop and a bank that speak real HTTP, and an empty town for each of the machine's lives."""
+"""A shop and a bank that use real HTTP, and an empty database for each run of the state machine."""
 
 import json
 from collections import Counter
@@ -14,7 +14,6 @@ import pytest
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
-from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 
@@ -160,7 +159,7 @@ def unreachable_bank(is_so: bool = True) -> Iterator[None]:
 
 
 def open_empty_shop(client: HttpConnectionClient) -> tuple[Shop, SandboxBankClient]:
-    """A shop in a database where nothing has happened yet, and the bank that knocks."""
+    """A shop and the sandbox bank, in an empty database."""
     tables.delete_all_rows()
     merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
     http = cast(Client, client)
@@ -178,12 +177,10 @@ class ShopView:
         self._shop = shop
         self._answers: dict[str, tuple[Versions, Any]] = {}
         self._versions: Versions = {}
-        with connection.cursor() as cursor:
-            self._asking = tables.version_query(cursor)
 
     def check_audit(self) -> list[str]:
         """See what was written since the last look; what the audit finds then."""
-        last, found = self._versions, rows.run(self._asking, []).fetchall()
+        last, found = self._versions, rows.run(tables.version_query(), []).fetchall()
         self._versions = {table: version for table, *version in found}
         return [] if self._versions == last else differences()
 

@@ -9,7 +9,7 @@ import time_machine
 from pytest_django import Settings
 
 from banks import ReportedTransfer, TransferResult
-from core import clock, rows
+from core import clock
 from ledger.models import Entry
 from merchants.models import LateMoneyPolicy, Merchant
 from payments import cards
@@ -28,11 +28,6 @@ from transfers import services as transfers
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE = TransferResult("succeeded", "b-1")
-
-
-def rows_of_all() -> dict[str, int]:
-    cursor = rows.run("SELECT 1", [])
-    return tables.count_rows(cursor, tables.count_query(cursor))
 
 
 def succeeded_with(payment_id: str) -> dict[str, Any]:
@@ -97,10 +92,10 @@ def test_accepted_wrong_amount_is_shown_everywhere(till: Till, served_by: Servin
 
 def test_unmatched_and_duplicate_money_cannot_be_accepted(till: Till) -> None:
     for movement in (till.unmatched(), till.duplicate(), till.sold()):
-        before = rows_of_all(), now_of(movement)
+        before = tables.count_rows(), now_of(movement)
         with pytest.raises(ActionNotAllowed, match="its payment is not waiting"):
             decide("accept", movement)
-        assert (rows_of_all(), now_of(movement)) == before
+        assert (tables.count_rows(), now_of(movement)) == before
 
 
 def test_wrong_amount_cannot_be_accepted_after_the_correct_one(till: Till) -> None:
@@ -213,10 +208,10 @@ def test_attach_refuses_a_payment_that(
 ) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
     movement, payment_id = till.unmatched(), payment_that(till, other_shop, what)
-    before = rows_of_all()
+    before = tables.count_rows()
     with pytest.raises(ActionNotAllowed, match=why):
         decide("attach", movement, payment_id=payment_id)
-    assert (rows_of_all(), now_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
+    assert (tables.count_rows(), now_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
 
 
 # --- twice -------------------------------------------------------------------------------------------------
@@ -239,14 +234,14 @@ def test_second_resolution_is_refused_and_names_who_was_first(
     given: dict[str, Any] = {"attach": more, "record_manual_return": {"bank_reference": "b"}}
     with time_machine.travel("2026-11-21T05:00:00Z", tick=False):
         decide(deed, movement, **given.get(deed, {}))
-    before = rows_of_all(), now_of(movement), till.held()
+    before = tables.count_rows(), now_of(movement), till.held()
     for again in ("accept", "attach", "send_back", "record_manual_return"):
         with pytest.raises(AlreadyResolved) as told:
             decide(again, movement, actor="staff:somsak", **given.get(again, {}))
         assert str(told.value) == f"malee has already resolved this: {said}, 21 Nov 2026 12:00."
     with pytest.raises(AlreadyResolved):
         decide("dismiss", movement)
-    assert (rows_of_all(), now_of(movement), till.held()) == before
+    assert (tables.count_rows(), now_of(movement), till.held()) == before
 
 
 def test_message_is_dismissed_only_once(till: Till) -> None:
