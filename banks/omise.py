@@ -160,13 +160,7 @@ class Omise:
             return TransferResult("unknown")
 
     def _request(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        *,
-        key: str = "",
-        params: Json | None = None,
+        self, method: str, path: str, body: Json | None = None, *, key: str = "", params: Json | None = None
     ) -> Response:
         return http_client.request(
             method,

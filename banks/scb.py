@@ -43,10 +43,7 @@ _PATTERNS = {
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?[+-][0-9]{2}:[0-9]{2}"
     ),
 }
-_SLIP_PATTERNS = {
-    "transDate": re.compile("[0-9]{8}"),
-    "transTime": re.compile("[0-9]{2}:[0-9]{2}:[0-9]{2}"),
-}
+_SLIP_PATTERNS = {"transDate": re.compile("[0-9]{8}"), "transTime": re.compile("[0-9]{2}:[0-9]{2}:[0-9]{2}")}
 _SLIP_NUMBER = "[0-9A-Za-z*-]{1,40}"  # accounts are shortened, such as xxx-x-x1234-x
 
 

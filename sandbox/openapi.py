@@ -45,11 +45,7 @@ create = Operation(
     ),
     response=Body(
         SandboxPaymentObject,
-        {
-            "bank_transaction_id": "sbp_0oDFPXrTS4spMBBZozkykNHKN2t",
-            "scenario": "paid",
-            "accepted": True,
-        },
+        {"bank_transaction_id": "sbp_0oDFPXrTS4spMBBZozkykNHKN2t", "scenario": "paid", "accepted": True},
     ),
     errors=(PathNotFound, TestModeOnly),
 )

@@ -1,4 +1,7 @@
-"""A merchant's endpoint: a real HTTP server on loopback that remembers what it got and answers as told."""
+"""A real HTTP server on loopback that stores its requests and has a table of replies.
+
+It stands for a merchant's endpoint. Subclasses in tests/banks stand for banks.
+"""
 
 import threading
 import time
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -41,7 +44,7 @@ class Reply:
 
 
 class Receiver:
-    """Tell it how to answer with `on`, read `requests`, wait with `wait_for`."""
+    """Set replies with `on`, read `requests`, wait with `wait_for`."""
 
     def __init__(self, port: int) -> None:
         self.base_url = f"http://127.0.0.1:{port}"
@@ -73,12 +76,33 @@ class Receiver:
             return list(self.requests)
 
     def take(self, request: ReceivedRequest) -> Reply:
-        """Remember a request; the reply to give."""
+        """Store a request and return the reply."""
         with self._changed:
             self.requests.append(request)
             self._changed.notify_all()
-            replies = self._replies.get(request.path, [Reply()])
-            return replies.pop(0) if len(replies) > 1 else replies[0]
+            return self.reply_to(request)
+
+    def reply_to(self, request: ReceivedRequest) -> Reply:
+        """From the table. A subclass can compute the reply instead."""
+        replies = self._replies.get(request.path, [Reply()])
+        return replies.pop(0) if len(replies) > 1 else replies[0]
+
+    @classmethod
+    @contextmanager
+    def running(cls) -> Iterator[Self]:
+        """A receiver that serves during the block."""
+        with _Server(("127.0.0.1", 0), _Handler) as server:
+            server.receiver = receiver = cls(server.server_address[1])
+            thread = threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            )
+            thread.start()
+            try:
+                yield receiver
+            finally:
+                receiver.closing.set()
+                server.shutdown()
+                thread.join()
 
 
 class _Server(ThreadingHTTPServer):
@@ -122,16 +146,4 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests read `requests` instead."""
 
 
-@contextmanager
-def running_receiver() -> Iterator[Receiver]:
-    """A receiver for the time of the block."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.receiver = receiver = Receiver(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            receiver.closing.set()
-            server.shutdown()
-            thread.join()
+running_receiver = Receiver.running

@@ -1,10 +1,7 @@
-"""Bangkok Bank's side on loopback: its signed pushes, and an API that checks what it is sent."""
+"""Bangkok Bank on loopback, and its signed notifications."""
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -13,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from banks import AdapterConfig, jwt
-from tests.webhook_receiver import ReceivedRequest, Receiver, Reply, running_receiver
+from tests.webhook_receiver import Receiver, Reply
 
 BILLER, REFERENCE = "010753600037453", "ABCDEFGHJ01234567890"
 TOKENS, INQUIRY, VOID = "/oauth/accesstoken", "/biller/v1/inquiry", "/biller/v1/refund/reversal"
@@ -48,11 +45,12 @@ def key_pair(name: str) -> tuple[str, str]:
 
 
 def push(**changes: Any) -> bytes:
+    """The body of a notification."""
     return json.dumps(PUSH | changes).encode()
 
 
 def signed(body: bytes, *, now: datetime, key: str = "bank") -> str:
-    """As the bank signs it."""
+    """The bank's signature over a body."""
     return jwt.sign(json.loads(body), private_key=key_pair(key)[0], now=now)
 
 
@@ -64,26 +62,15 @@ def token_response(token: str, **more: Any) -> Reply:
     return Reply(body=json.dumps({"accessToken": token, "expiresIn": "1799", **more}).encode())
 
 
-@dataclass
-class FakeBbl:
-    """Grants one token and knows of no money, until it is told otherwise."""
+class FakeBbl(Receiver):
+    """Grants one token and has no payments, until `on` sets other replies."""
 
-    receiver: Receiver
-    secret: str = field(default_factory=lambda: secrets.token_hex(16))
-
-    def __post_init__(self) -> None:
-        self.receiver.on(TOKENS, token_response("token-1"))
-        self.receiver.on(INQUIRY, response("209"))
-
-    @property
-    def link(self) -> AdapterConfig:
-        return AdapterConfig("bbl", BILLER, credentials(self.secret, self.receiver.base_url))
-
-    def on(self, path: str, *replies: Reply) -> None:
-        self.receiver.on(path, *replies)
-
-    def to(self, path: str) -> list[ReceivedRequest]:
-        return self.receiver.to(path)
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.secret = secrets.token_hex(16)
+        self.config = AdapterConfig("bbl", BILLER, credentials(self.secret, self.base_url))
+        self.on(TOKENS, token_response("token-1"))
+        self.on(INQUIRY, response("209"))
 
 
 def credentials(secret: str = "consumer-secret", api_url: str = "https://bbl.example") -> dict[str, str]:
@@ -96,9 +83,3 @@ def credentials(secret: str = "consumer-secret", api_url: str = "https://bbl.exa
         "inquiry_path": INQUIRY,
         "void_path": VOID,
     }
-
-
-@contextmanager
-def run() -> Iterator[FakeBbl]:
-    with running_receiver() as receiver:
-        yield FakeBbl(receiver)

@@ -1,109 +1,158 @@
-"""Opn Payments on loopback: it lists charges by time and page, and redirects browsers from 3-D Secure."""
+"""Opn Payments (Omise) on loopback, and its documented objects with the fields that an adapter uses."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from core import clock
-from tests.banks import omise_objects
+from tests.webhook_receiver import ReceivedRequest, Receiver, Reply
 
 Json = dict[str, Any]
 SECURED_TOKEN = "tokn_test_3ds"
+CHARGE_ID = "chrg_test_5x8glktwl62j63dr3me"
+CARD = {
+    "object": "card",
+    "id": "card_test_5x17kjqylbrla8t3elw",
+    "livemode": False,
+    "country": "us",
+    "financing": "credit",
+    "bank": "JPMORGAN CHASE BANK N.A.",
+    "brand": "Visa",
+    "first_digits": None,
+    "last_digits": "4242",
+    "name": "JOHN DOE",
+    "expiration_month": 2,
+    "expiration_year": 2034,
+    "security_code_check": True,
+}
 
 
-class FakeOmise:
-    """charges: in the order of their time. page_limit: the most rows that a page shows."""
+def charge(order_id: str = "pay_1", **changes: Any) -> Json:
+    return {
+        "object": "charge",
+        "id": CHARGE_ID,
+        "location": f"/charges/{CHARGE_ID}",
+        "amount": 150_000,
+        "currency": "THB",
+        "description": order_id,
+        "metadata": {"order_id": order_id},
+        "card": CARD,
+        "source": None,
+        "failure_code": None,
+        "failure_message": None,
+        "status": "successful",
+        "authorize_uri": None,
+        "created_at": "2026-11-21T03:04:05Z",
+        "paid_at": "2026-11-21T03:04:06Z",
+        "authorized": True,
+        "capture": True,
+        "paid": True,
+    } | changes
 
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
+
+def failed(failure_code: str) -> Json:
+    return charge(status="failed", failure_code=failure_code, paid=False, paid_at=None)
+
+
+def refund(order_id: str = "ref_1", **changes: Any) -> Json:
+    return {
+        "object": "refund",
+        "id": "rfnd_test_5x8gm1vq9o2nq5k7m3b",
+        "charge": CHARGE_ID,
+        "amount": 50_000,
+        "currency": "THB",
+        "metadata": {"order_id": order_id},
+        "status": "closed",
+        "voided": False,
+        "created_at": "2026-11-22T03:04:05Z",
+    } | changes
+
+
+def error(code: str, message: str = "") -> Json:
+    return {
+        "object": "error",
+        "location": f"https://www.omise.co/api-errors#{code.replace('_', '-')}",
+        "code": code,
+        "message": message or code.replace("_", " "),
+    }
+
+
+def listing(*data: Json, total: int | None = None) -> Json:
+    return {
+        "object": "list",
+        "data": list(data),
+        "limit": 100,
+        "offset": 0,
+        "total": len(data) if total is None else total,
+        "order": "chronological",
+    }
+
+
+def response(body: Any, status: int = 200) -> Reply:
+    return Reply(status, {"Content-Type": "application/json"}, orjson.dumps(body))
+
+
+class FakeOmise(Receiver):
+    """Lists charges by time and page, and redirects browsers from 3-D Secure.
+
+    charges: in the order of their time. page_limit: the maximum of rows on a page.
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
         self.charges: list[Json] = []
         self.return_uris: dict[str, str] = {}
         self.pages: list[Json] = []
         self.page_limit = 100
         self.hides_rows = False
 
+    def reply_to(self, request: ReceivedRequest) -> Reply:
+        parts = urlsplit(request.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        if request.method == "POST":
+            return response(self._charge(request.json))
+        if parts.path == "/charges":
+            return response(self._list(query))
+        *_, kind, charge_id = parts.path.split("/")
+        if kind == "charges":
+            return response(self._find(charge_id))
+        return Reply(302, {"Location": self._authorise(charge_id, is_refused="refuse" in query)})
+
     def add(self, order_id: str, at: datetime, **changes: Any) -> Json:
-        charge_id = f"chrg_{len(self.charges)}"
-        shown = {"created_at": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "id": charge_id}
-        self.charges.append(omise_objects.charge(order_id, **(shown | changes)))
+        created_at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        fields = {"id": f"chrg_{len(self.charges)}", "created_at": created_at}
+        self.charges.append(charge(order_id, **fields | changes))
         return self.charges[-1]
 
-    def listed(self, query: Json) -> Json:
-        self.pages.append(query)
-        since, until = (datetime.fromisoformat(query[name]) for name in ("from", "to"))
-        found = [each for each in self.charges if since <= _created(each) <= until]
-        begin = int(query["offset"])
-        shown = found[begin : begin + min(int(query["limit"]), self.page_limit)]
-        return omise_objects.listing(*([] if self.hides_rows else shown), total=len(found))
-
-    def charge(self, request_body: Json) -> Json:
-        changes: Json = {"amount": request_body["amount"], "currency": request_body["currency"].upper()}
-        if request_body["card"] == SECURED_TOKEN:
+    def _charge(self, body: Json) -> Json:
+        changes: Json = {"amount": body["amount"], "currency": body["currency"].upper()}
+        if body["card"] == SECURED_TOKEN:
             uri = f"{self.base_url}/authorize/chrg_{len(self.charges)}"
             changes |= {"status": "pending", "authorize_uri": uri, "paid": False, "paid_at": None}
-        made = self.add(request_body["metadata"]["order_id"], clock.now(), **changes)
-        self.return_uris[made["id"]] = request_body["return_uri"]
-        return made
+        added = self.add(body["metadata"]["order_id"], clock.now(), **changes)
+        self.return_uris[added["id"]] = body["return_uri"]
+        return added
 
-    def find(self, charge_id: str) -> Json:
+    def _list(self, query: Json) -> Json:
+        self.pages.append(query)
+        starts_at, ends_at = (datetime.fromisoformat(query[name]) for name in ("from", "to"))
+        found = [
+            each
+            for each in self.charges
+            if starts_at <= datetime.fromisoformat(each["created_at"]) <= ends_at
+        ]
+        offset = int(query["offset"])
+        page = found[offset : offset + min(int(query["limit"]), self.page_limit)]
+        return listing(*([] if self.hides_rows else page), total=len(found))
+
+    def _find(self, charge_id: str) -> Json:
         return next(each for each in self.charges if each["id"] == charge_id)
 
-    def authorise(self, charge_id: str, *, is_refused: bool) -> str:
-        """What the payer decides on their page; returns where the browser goes then."""
-        failed = {"status": "failed", "failure_code": "payment_rejected"}
+    def _authorise(self, charge_id: str, *, is_refused: bool) -> str:
+        """Store the payer's decision. Returns the URL to which the browser goes."""
+        refused = {"status": "failed", "failure_code": "payment_rejected"}
         paid = {"status": "successful", "paid": True, "paid_at": clock.iso(clock.now())}
-        self.find(charge_id).update(failed if is_refused else paid)
+        self._find(charge_id).update(refused if is_refused else paid)
         return self.return_uris[charge_id]
-
-
-def _created(charge: Json) -> datetime:
-    return datetime.fromisoformat(charge["created_at"])
-
-
-@contextmanager
-def omise() -> Iterator[FakeOmise]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            query = {
-                name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
-            }
-            if parts.path == "/charges":
-                return self._answer(stand_in.listed(query))
-            *_, kind, charge_id = parts.path.split("/")
-            if kind == "charges":
-                return self._answer(stand_in.find(charge_id))
-            self.send_response(302)
-            self.send_header("Location", stand_in.authorise(charge_id, is_refused="refuse" in query))
-            return self.end_headers()
-
-        def do_POST(self) -> None:
-            request_body = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._answer(stand_in.charge(request_body))
-
-        def _answer(self, shown: Json) -> None:
-            body = orjson.dumps(shown)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        stand_in = FakeOmise(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield stand_in
-        finally:
-            server.shutdown()
-            thread.join()

@@ -1,10 +1,7 @@
-"""Siam Commercial Bank's API on loopback: it replays what the bank's documents show."""
+"""Siam Commercial Bank on loopback, with the objects of its documents."""
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,12 +10,12 @@ from core import clock
 from merchants import bank_connections
 from merchants.bank_connections import ConnectionConfig
 from tests.conftest import Shop, open_shop
-from tests.webhook_receiver import ReceivedRequest, Receiver, Reply, running_receiver
+from tests.webhook_receiver import ReceivedRequest, Receiver, Reply
 
 BILLER, REFERENCE = "762342992129431", "ABCDEFGHJ01234567890"
 TOKENS, INQUIRY = "/v1/oauth/token", "/v1/payment/billpayment/inquiry"
 SLIPS = "/v1/payment/billpayment/transactions"
-# As a developer received it, with the numbers of this file.
+# A confirmation that a developer received, with the numbers of this file.
 CONFIRMATION: dict[str, Any] = {
     "payeeProxyId": BILLER,
     "payeeProxyType": "BILLERID",
@@ -41,7 +38,7 @@ CONFIRMATION: dict[str, Any] = {
     "transactionType": "Domestic Transfers",
 }
 
-# As its page on slips shows an answer.
+# The answer on the page about slips.
 SLIP: dict[str, Any] = {
     "transRef": "202611219lbqgPbt1Bl3oiA",
     "sendingBank": "014",
@@ -69,7 +66,7 @@ SLIP: dict[str, Any] = {
     "ref3": "PTF",
 }
 
-LINK = AdapterConfig(
+CONFIG = AdapterConfig(
     "scb", BILLER, {"application_key": "k", "application_secret": "s", "api_url": "https://scb.example"}
 )
 
@@ -79,7 +76,7 @@ def confirmation(**changes: Any) -> bytes:
 
 
 def transaction(**changes: Any) -> dict[str, Any]:
-    """A row of the inquiry about the same payment."""
+    """A row of an inquiry's answer about the same payment."""
     more = {
         "eventCode": "00300100",
         "reverseFlag": "",
@@ -107,59 +104,47 @@ def error_response(status: int = 401, code: int = 9300) -> Reply:
     return Reply(status, body=json.dumps(shown).encode())
 
 
-@dataclass
-class FakeScb:
-    """Grants one token and knows of no money, until it is told otherwise."""
+class FakeScb(Receiver):
+    """Grants one token and has no payments, until `on` sets other replies."""
 
-    receiver: Receiver
-    secret: str = field(default_factory=lambda: secrets.token_hex(16))
-
-    def __post_init__(self) -> None:
-        self.set_token_responses(token_response("token-1"))
-
-    @property
-    def link(self) -> AdapterConfig:
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.secret = secrets.token_hex(16)
         credentials = {
             "application_key": "l7f329b707a0714f",
             "application_secret": self.secret,
-            "api_url": self.receiver.base_url,
+            "api_url": self.base_url,
         }
-        return AdapterConfig("scb", BILLER, credentials)
+        self.config = AdapterConfig("scb", BILLER, credentials)
+        self.on(TOKENS, token_response("token-1"))
 
-    def set_token_responses(self, *replies: Reply) -> None:
-        self.receiver.on(TOKENS, *replies)
+    def on_slip(self, reply: Reply, reference: str = SLIP["transRef"], bank: str = "014") -> None:
+        self.on(f"{SLIPS}/{reference}?sendingBank={bank}", reply)
 
-    def knows_slip(self, reply: Reply, reference: str = SLIP["transRef"], bank: str = "014") -> None:
-        self.receiver.on(f"{SLIPS}/{reference}?sendingBank={bank}", reply)
-
-    def knows(self, day: str, *replies: Reply, reference: str = REFERENCE) -> None:
-        """Answer so about one day of a code."""
+    def on_inquiry(self, day: str, *replies: Reply, reference: str = REFERENCE) -> None:
+        """Set the replies about one day of a code."""
         query = f"eventCode=00300100&transactionDate={day}&billerId={BILLER}&reference1={reference}"
-        self.receiver.on(f"{INQUIRY}?{query}", *replies)
+        self.on(f"{INQUIRY}?{query}", *replies)
 
     @property
     def inquiries(self) -> list[ReceivedRequest]:
-        return [each for each in self.receiver.requests if each.path.startswith(INQUIRY)]
+        return [request for request in self.requests if request.path.startswith(INQUIRY)]
 
     @property
-    def days(self) -> list[str]:
+    def inquired_days(self) -> list[str]:
         return [parse_qs(urlsplit(each.path).query)["transactionDate"][0] for each in self.inquiries]
 
-    @property
-    def tokens_given(self) -> int:
-        return len(self.receiver.to(TOKENS))
+    def connect(self, shop: Shop) -> str:
+        """Connect a live shop to this bank. Returns the secret of its notification endpoint."""
+        credentials = self.config.credentials
+        config = ConnectionConfig("scb", BILLER, reference3="PTF", credentials=credentials)
+        _, secret = bank_connections.connect(merchant_id=shop.merchant.id, config=config, now=clock.now())
+        shop.merchant.refresh_from_db()
+        return str(secret)
 
 
-def shop_at(bank: FakeScb, name: str = "Somtam House") -> Shop:
-    """A live merchant that the stand-in serves."""
-    shop = open_shop(name, mode="live")
-    config = ConnectionConfig("scb", bank.link.biller_id, reference3="PTF", credentials=bank.link.credentials)
-    bank_connections.connect(merchant_id=shop.merchant.id, config=config, now=clock.now())
-    shop.merchant.refresh_from_db()
+def shop_at(bank: FakeScb) -> Shop:
+    """A live merchant of the bank."""
+    shop = open_shop("Somtam House", mode="live")
+    bank.connect(shop)
     return shop
-
-
-@contextmanager
-def run() -> Iterator[FakeScb]:
-    with running_receiver() as receiver:
-        yield FakeScb(receiver)

@@ -1,4 +1,4 @@
-"""Bangkok Bank: its signed pushes, and what it is asked."""
+"""Bangkok Bank: signed notifications and inquiries."""
 
 import base64
 import hashlib
@@ -40,7 +40,6 @@ from tests.banks.fake_bbl import (
     key_pair,
     push,
     response,
-    run,
     signed,
     token_response,
 )
@@ -65,8 +64,8 @@ PAID = ReportedTransaction(
 
 @pytest.fixture
 def bank() -> Iterator[FakeBbl]:
-    with run() as stand_in:
-        yield stand_in
+    with FakeBbl.running() as bank:
+        yield bank
 
 
 def question(since: str = "2026-11-21T04:00:00", until: str = "2026-11-21T04:15:00") -> InquiryRequest:
@@ -75,8 +74,8 @@ def question(since: str = "2026-11-21T04:00:00", until: str = "2026-11-21T04:15:
     return InquiryRequest(BILLER, REFERENCE, 150_000, *ends)
 
 
-def ask(bank: FakeBbl, request_body: InquiryRequest | None = None) -> banks.InquiryResult:
-    return banks.get("bbl", bank.link).inquire(request_body or question())
+def ask(bank: FakeBbl, inquiry: InquiryRequest | None = None) -> banks.InquiryResult:
+    return banks.get("bbl", bank.config).inquire(inquiry or question())
 
 
 def check(token: str, body: bytes | None = None, *, now: datetime = NOW) -> None:
@@ -145,9 +144,9 @@ def test_malformed_required_field_makes_message_unreadable(name: str, value: Any
     ],
 )
 def test_malformed_optional_field_becomes_empty(name: str, field: str, values: list[Any]) -> None:
-    left_out: dict[str, Any] = {field: ""}
+    empty: dict[str, Any] = {field: ""}
     for value in values:
-        assert BBL.parse_notification(push(**{name: value})) == replace(PAID, **left_out)
+        assert BBL.parse_notification(push(**{name: value})) == replace(PAID, **empty)
 
 
 def test_longest_transaction_id_fits_the_column() -> None:
@@ -157,23 +156,6 @@ def test_longest_transaction_id_fits_the_column() -> None:
 @pytest.mark.parametrize("notification", [PAID, None])
 def test_notification_is_acknowledged_with_success(notification: ReportedTransaction | None) -> None:
     assert BBL.acknowledge(notification) == {"responseCode": "000", "responseMesg": "Success"}
-
-
-@given(st.binary())
-def test_arbitrary_bytes_raise_only_unreadable_message(sent: bytes) -> None:
-    with pytest.raises(UnreadableMessage):
-        BBL.parse_notification(sent)
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)
-
-
-@given(st.dictionaries(st.sampled_from(list(PUSH)), VALUES))
-def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
-    try:
-        assert BBL.parse_notification(push(**changes)).amount > 0
-    except UnreadableMessage:
-        return
 
 
 @pytest.mark.parametrize("header", [{"Signature": "{}"}, {"Authorization": "Bearer {}"}])
@@ -212,7 +194,7 @@ def hmac_with_public_key(start: bytes) -> bytes:
 
 
 def rsa_signature(start: bytes) -> bytes:
-    """What `signing.sign` makes of these bytes, with the bank's key."""
+    """The bank's signature of these bytes, without `jwt.sign`."""
     key: Any = load_pem_private_key(key_pair("bank")[0].encode(), password=None)
     signature: bytes = key.sign(start, PKCS1v15(), SHA256())
     return signature
@@ -281,12 +263,6 @@ def test_missing_signature_header_is_refused() -> None:
         BBL.verify(headers={}, body=push(), now=NOW)
 
 
-@given(st.text(), st.binary())
-def test_arbitrary_signature_header_raises_only_invalid_signature(value: str, sent: bytes) -> None:
-    with pytest.raises(InvalidSignature):
-        check(value, sent)
-
-
 @given(st.binary(), st.binary(), st.binary())
 def test_arbitrary_jwt_parts_raise_only_invalid_signature(one: bytes, two: bytes, three: bytes) -> None:
     parts = (base64.urlsafe_b64encode(each).decode().rstrip("=") for each in (one, two, three))
@@ -296,8 +272,8 @@ def test_arbitrary_jwt_parts_raise_only_invalid_signature(one: bytes, two: bytes
 
 def test_inquiry_of_unpaid_code_finds_no_transactions(bank: FakeBbl) -> None:
     assert ask(bank).transactions == ()
-    (request_body,) = bank.to(INQUIRY)
-    assert request_body.json == {
+    (request,) = bank.to(INQUIRY)
+    assert request.json == {
         "billerId": BILLER,
         "transDate": "2026-11-21",
         "amount": "1500.00",
@@ -322,14 +298,14 @@ def test_inquiry_around_midnight_asks_two_days(bank: FakeBbl) -> None:
 
 def test_api_request_is_signed_and_has_access_token(bank: FakeBbl) -> None:
     ask(bank)
-    (fetched,), (request_body,) = bank.to(TOKENS), bank.to(INQUIRY)
+    (fetched,), (request,) = bank.to(TOKENS), bank.to(INQUIRY)
     assert fetched.body == b"grant_type=client_credentials&scope=CREATE+READ"
     basic = base64.b64encode(f"consumer:{bank.secret}".encode()).decode()
     assert fetched.headers["authorization"] == f"Basic {basic}"
-    assert request_body.headers["authorization"] == "Bearer token-1"
-    now = datetime.fromisoformat(request_body.headers["transmit-date-time"])
-    assert request_body.headers["transmit-date-time"].endswith("+07:00")
-    jwt.verify(request_body.headers["signature"], request_body.body, public_key=key_pair("ours")[1], now=now)
+    assert request.headers["authorization"] == "Bearer token-1"
+    now = datetime.fromisoformat(request.headers["transmit-date-time"])
+    assert request.headers["transmit-date-time"].endswith("+07:00")
+    jwt.verify(request.headers["signature"], request.body, public_key=key_pair("ours")[1], now=now)
 
 
 def test_refused_access_token_is_renewed_once(bank: FakeBbl) -> None:
@@ -358,6 +334,6 @@ def test_failed_inquiry_is_not_taken_as_unpaid(bank: FakeBbl, reply: Reply) -> N
 )
 def test_unparsable_inquiry_response_is_unreadable_message(bank: FakeBbl, changes: dict[str, Any]) -> None:
     bank.on(INQUIRY, response(**PUSH | changes))
-    with pytest.raises(UnreadableMessage) as parked:
+    with pytest.raises(UnreadableMessage) as unreadable:
         ask(bank)
-    assert parked.value.body == response(**PUSH | changes).body
+    assert unreadable.value.body == response(**PUSH | changes).body

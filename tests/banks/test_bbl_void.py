@@ -1,4 +1,4 @@
-"""Bangkok Bank takes a payment back: whole, on its day, until 23:00."""
+"""Bangkok Bank voids whole payments on their day, until 23:00."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,6 @@ from tests.banks.fake_bbl import (
     VOID,
     FakeBbl,
     response,
-    run,
 )
 from tests.webhook_receiver import Reply
 
@@ -40,10 +39,10 @@ DONE = TransferResult("succeeded", CHARGE)
 
 @pytest.fixture
 def bank() -> Iterator[FakeBbl]:
-    with run() as stand_in:
-        stand_in.on(INQUIRY, response(**PUSH))
-        stand_in.on(VOID, response())
-        yield stand_in
+    with FakeBbl.running() as bank:
+        bank.on(INQUIRY, response(**PUSH))
+        bank.on(VOID, response())
+        yield bank
 
 
 @pytest.fixture(autouse=True)
@@ -53,17 +52,17 @@ def afternoon() -> Iterator[None]:
 
 
 def send(bank: FakeBbl, order: TransferOrder = ORDER) -> TransferResult:
-    return banks.sender("bank:bbl", bank.link).send(order)
+    return banks.sender("bank:bbl", bank.config).send(order)
 
 
 def inquire(bank: FakeBbl) -> TransferResult:
-    return banks.sender("bank:bbl", bank.link).inquire(ORDER)
+    return banks.sender("bank:bbl", bank.config).inquire(ORDER)
 
 
 def test_void_names_payment_by_time_and_approval_code(bank: FakeBbl) -> None:
     assert send(bank) == DONE
-    (request_body,) = bank.to(VOID)
-    assert request_body.json == {
+    (request,) = bank.to(VOID)
+    assert request.json == {
         "billerId": BILLER,
         "reference1": REFERENCE,
         "reference2": "0011",
@@ -89,7 +88,7 @@ def test_void_window_is_day_of_payment_in_bangkok_until_23(
 ) -> None:
     with time_machine.travel(now, tick=False):
         assert send(bank) == result
-    assert (bank.receiver.requests == []) == (result == CLOSED)
+    assert (bank.requests == []) == (result == CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_void_window_is_day_of_payment_in_bangkok_until_23(
 )
 def test_void_of_foreign_transaction_id_makes_no_request(bank: FakeBbl, charge_id: str) -> None:
     assert send(bank, replace(ORDER, charge_id=charge_id)) == CLOSED
-    assert bank.receiver.requests == []
+    assert bank.requests == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_inquiry_of_void_reports_success_or_unknown(
 
 
 def test_void_needs_bank_connection_of_this_bank(bank: FakeBbl) -> None:
-    at_scb = replace(bank.link, bank="scb")
-    for route, link in (("bank:bbl", None), ("bank:bbl", at_scb), ("bank:scb", at_scb)):
+    at_scb = replace(bank.config, bank="scb")
+    for route, config in (("bank:bbl", None), ("bank:bbl", at_scb), ("bank:scb", at_scb)):
         with pytest.raises(UnknownBank):
-            banks.sender(route, link)
+            banks.sender(route, config)

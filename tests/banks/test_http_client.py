@@ -48,10 +48,7 @@ def test_endless_response_is_ended_at_deadline(name: str) -> None:
 @pytest.mark.parametrize("name", ["half a head", "a body that drips", "an answer, and then spaces"])
 def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) -> None:
     authority = Authority(tmp_path)
-    with (
-        listening(ENDLESS[name], tls=authority.server("localhost")) as bank,
-        pytest.raises(NoResponse),
-    ):
+    with listening(ENDLESS[name], tls=authority.server("localhost")) as bank, pytest.raises(NoResponse):
         http_client.request(
             "POST",
             bank.url("localhost", scheme="https"),

@@ -1,4 +1,4 @@
-"""The door of a linked bank: a secret path, its networks, its signature; and what comes through it."""
+"""The notification endpoint of a connected bank: secret path, networks, signature, stored messages."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 @dataclass
 class ConnectedShop:
-    """A live shop and the door at which its bank knocks."""
+    """A live shop and its notification endpoint."""
 
     shop: Shop
     bank: str
@@ -43,7 +43,7 @@ class ConnectedShop:
         return client.post(where, body, content_type="application/json", headers=headers or {}, **environ)
 
     def push(self, body: bytes, *, key: str = "bank") -> Any:
-        """As Bangkok Bank does, which signs."""
+        """Send it with the signature of Bangkok Bank."""
         return self.post_notification(body, headers={"Signature": signed(body, now=clock.now(), key=key)})
 
     def status(self, code: dict[str, Any]) -> str:
@@ -69,21 +69,21 @@ def bbl(db: None) -> ConnectedShop:
 
 
 def confirmed(code: dict[str, Any], **changes: Any) -> bytes:
-    """What Siam Commercial Bank says when this code was paid."""
+    """The confirmation of Siam Commercial Bank that this code was paid."""
     reference1 = thaiqr.parse(code["qr_data"]).reference1
     at = clock.now().astimezone(BANGKOK).isoformat(timespec="seconds")
     return confirmation(**{"billPaymentRef1": reference1, "transactionDateandTime": at} | changes)
 
 
 def pushed(code: dict[str, Any], **changes: Any) -> bytes:
-    """What Bangkok Bank says when this code was paid."""
+    """The notification of Bangkok Bank that this code was paid."""
     at = clock.now().astimezone(BANGKOK)
-    shown = {
+    fields = {
         "reference1": thaiqr.parse(code["qr_data"]).reference1,
         "transDate": f"{at:%Y-%m-%d}",
         "transTime": f"{at:%H:%M:%S}",
     }
-    return push(**shown | changes)
+    return push(**fields | changes)
 
 
 def test_unsigned_notification_is_stored_and_acknowledged_in_bank_format(scb: ConnectedShop) -> None:
@@ -158,8 +158,8 @@ GARBAGE = [
 def test_unreadable_message_of_verified_sender_is_stored_for_staff(scb: ConnectedShop, body: bytes) -> None:
     response = scb.post_notification(body)
     assert (response.status_code, response.json()["resCode"]) == (200, "00")
-    kept = BankNotification.objects.get()
-    assert (kept.result, kept.body, kept.bank) == ("unreadable", body, "scb")
+    stored = BankNotification.objects.get()
+    assert (stored.result, stored.body, stored.bank) == ("unreadable", body, "scb")
     assert not BankTransaction.objects.exists()
 
 
@@ -257,8 +257,8 @@ def test_notification_from_other_network_is_refused(
     settings: Any, hops: int, environ: dict[str, Any], status: int
 ) -> None:
     settings.PROXY_HOPS = hops
-    door = connect_shop(SCB_CONFIG, callers=["203.0.113.0/24"])
-    response = door.post_notification(confirmation(payeeProxyId=BILLER_ID), **environ)
+    connected = connect_shop(SCB_CONFIG, callers=["203.0.113.0/24"])
+    response = connected.post_notification(confirmation(payeeProxyId=BILLER_ID), **environ)
     assert response.status_code == status
     assert BankNotification.objects.count() == (1 if status == 200 else 0)
     if status == 403:
@@ -311,15 +311,12 @@ def test_url_secret_is_not_logged_by_web_server(scb: ConnectedShop, written: Wri
 
 def test_two_merchants_of_one_bank_have_own_notification_urls(scb: ConnectedShop) -> None:
     other = connect_shop(SCB_CONFIG)
-    for door, biller in ((scb, fake_scb.BILLER), (other, BILLER_ID)):
-        code = door.shop.qr_code()
+    for connected, biller in ((scb, fake_scb.BILLER), (other, BILLER_ID)):
+        code = connected.shop.qr_code()
         assert json.loads(confirmed(code, payeeProxyId=biller))["payeeProxyId"] == biller
-        door.post_notification(confirmed(code, payeeProxyId=biller, transactionId=f"of-{biller}"))
-        request_body = ConfirmationInquiry.objects.get(payment_id=code["payment_id"])
-        assert (request_body.merchant, request_body.bank_transaction_id) == (
-            door.shop.merchant,
-            f"of-{biller}",
-        )
+        connected.post_notification(confirmed(code, payeeProxyId=biller, transactionId=f"of-{biller}"))
+        inquiry = ConfirmationInquiry.objects.get(payment_id=code["payment_id"])
+        assert (inquiry.merchant, inquiry.bank_transaction_id) == (connected.shop.merchant, f"of-{biller}")
 
 
 def test_same_biller_id_at_two_banks_is_two_merchants(bbl: ConnectedShop) -> None:

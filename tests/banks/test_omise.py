@@ -1,4 +1,4 @@
-"""The adapter to Opn Payments (Omise), against a stand-in that answers as its documentation says."""
+"""The adapter to Opn Payments (Omise), with the objects of its documents."""
 
 import base64
 import logging
@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 import pytest
 
 from banks import ChargeRequest, ChargeResult, TransferOrder, TransferResult
 from banks.omise import PAGE_SIZE, Omise
-from tests import webhook_receiver
-from tests.banks.omise_objects import CHARGE_ID, charge, error, failed, listing, refund
+from tests.banks.fake_omise import CHARGE_ID, charge, error, failed, listing, refund, response
 from tests.webhook_receiver import Receiver, Reply
 
 KEY = "skey_test_5xuy4w91xqz7d1w9u0t"
@@ -25,7 +23,7 @@ CARD: dict[str, Any] = {
     "currency": "THB",
 }
 RETURN_URI = "https://pay.example.com/pay/cards/pay_1"
-ASKED = ChargeRequest("pay_1", "tokn_test_1", 150_000, RETURN_URI)
+CHARGE = ChargeRequest("pay_1", "tokn_test_1", 150_000, RETURN_URI)
 REFUND = TransferOrder("ref_1", "refund", 50_000, "", "", "", CHARGE_ID)
 REFUNDS = f"/charges/{CHARGE_ID}/refunds"
 FIRST_PAGE = "/charges?from=2026-11-21T03%3A04%3A04.000Z&to=2026-11-21T03%3A04%3A09.000Z&limit=100&offset=0"
@@ -46,8 +44,8 @@ DECLINES = {
 
 @pytest.fixture
 def api() -> Iterator[Receiver]:
-    with webhook_receiver.running_receiver() as listening:
-        yield listening
+    with Receiver.running() as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -55,13 +53,9 @@ def omise(api: Receiver) -> Omise:
     return Omise(KEY, api.base_url)
 
 
-def says(shown: Any, status: int = 200) -> Reply:
-    return Reply(status, {"Content-Type": "application/json"}, orjson.dumps(shown))
-
-
 def test_charge_request_is_as_documented(api: Receiver, omise: Omise) -> None:
-    api.on("/charges", says(charge()))
-    output = omise.charge(ASKED)
+    api.on("/charges", response(charge()))
+    output = omise.charge(CHARGE)
     assert output == ChargeResult("succeeded", **CARD, paid_at=datetime(2026, 11, 21, 3, 4, 6, tzinfo=UTC))
     (request,) = api.requests
     assert (request.method, request.json) == (
@@ -79,12 +73,12 @@ def test_charge_request_is_as_documented(api: Receiver, omise: Omise) -> None:
     assert (request.headers["idempotency-key"], request.headers["omise-version"]) == ("pay_1", "2019-05-29")
 
 
-@pytest.mark.parametrize(("other", "ours"), DECLINES.items())
+@pytest.mark.parametrize(("code", "failure_code"), DECLINES.items())
 def test_failed_charge_is_declined_with_our_failure_code(
-    api: Receiver, omise: Omise, other: str, ours: Any
+    api: Receiver, omise: Omise, code: str, failure_code: Any
 ) -> None:
-    api.on("/charges", says(failed(other)))
-    assert omise.charge(ASKED) == ChargeResult("declined", **CARD, failure_code=ours)
+    api.on("/charges", response(failed(code)))
+    assert omise.charge(CHARGE) == ChargeResult("declined", **CARD, failure_code=failure_code)
 
 
 @pytest.mark.parametrize(
@@ -127,20 +121,20 @@ def test_failed_charge_is_declined_with_our_failure_code(
 def test_error_object_instead_of_charge_is_classified(
     api: Receiver, omise: Omise, shown: Any, status: int, output: ChargeResult
 ) -> None:
-    api.on("/charges", says(shown, status))
-    assert omise.charge(ASKED) == output
+    api.on("/charges", response(shown, status))
+    assert omise.charge(CHARGE) == output
 
 
 def test_charge_that_needs_3_d_secure_is_pending_with_authorize_uri(api: Receiver, omise: Omise) -> None:
     uri = f"https://pay.omise.co/payments/{CHARGE_ID}/authorize"
-    api.on("/charges", says(charge(status="pending", authorize_uri=uri, paid=False, paid_at=None)))
-    assert omise.charge(ASKED) == ChargeResult("pending", **CARD, authorize_uri=uri)
+    api.on("/charges", response(charge(status="pending", authorize_uri=uri, paid=False, paid_at=None)))
+    assert omise.charge(CHARGE) == ChargeResult("pending", **CARD, authorize_uri=uri)
 
 
 @pytest.mark.parametrize("uri", [None, "", "javascript:alert(1)", "https://pay.omise.co/" + "x" * 1_000])
 def test_unsafe_authorize_uri_is_dropped(api: Receiver, omise: Omise, uri: str | None) -> None:
-    api.on("/charges", says(charge(status="pending", authorize_uri=uri, paid=False, paid_at=None)))
-    assert omise.charge(ASKED) == ChargeResult("pending", **CARD)
+    api.on("/charges", response(charge(status="pending", authorize_uri=uri, paid=False, paid_at=None)))
+    assert omise.charge(CHARGE) == ChargeResult("pending", **CARD)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +144,8 @@ def test_unsafe_authorize_uri_is_dropped(api: Receiver, omise: Omise, uri: str |
 def test_charge_result_has_amount_and_currency(
     api: Receiver, omise: Omise, changes: dict[str, Any], amount: int, currency: str
 ) -> None:
-    api.on("/charges", says(charge(**changes)))
-    output = omise.charge(ASKED)
+    api.on("/charges", response(charge(**changes)))
+    output = omise.charge(CHARGE)
     assert (output.outcome, output.amount, output.currency) == ("succeeded", amount, currency)
 
 
@@ -160,25 +154,25 @@ def test_charge_result_has_amount_and_currency(
     [
         Reply(closes=True),
         Reply(200, body=b"<html>"),
-        says([]),
-        says({"object": "charge"}),
-        says(charge(status="odd", id=None)),
+        response([]),
+        response({"object": "charge"}),
+        response(charge(status="odd", id=None)),
     ],
 )
 def test_unreadable_response_is_unknown(api: Receiver, omise: Omise, reply: Reply) -> None:
     api.on("/charges", reply)
-    assert omise.charge(ASKED).outcome == "unknown"
+    assert omise.charge(CHARGE).outcome == "unknown"
 
 
 def test_timeout_is_unknown(api: Receiver, omise: Omise, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("banks.omise.READ_SECONDS", 0.2)
     api.on("/charges", Reply(hangs=True))
-    assert omise.charge(ASKED) == ChargeResult("unknown")
+    assert omise.charge(CHARGE) == ChargeResult("unknown")
 
 
 def test_refused_connection_is_not_sent() -> None:
     omise = Omise(KEY, "http://127.0.0.1:1")
-    assert omise.charge(ASKED) == ChargeResult("not_sent")
+    assert omise.charge(CHARGE) == ChargeResult("not_sent")
     assert omise.find("pay_1", charge_id="", starts_at=AT) == ChargeResult("unknown")
     assert omise.send(REFUND) == TransferResult("not_sent")
     assert omise.inquire(REFUND) == TransferResult("unknown")
@@ -186,31 +180,31 @@ def test_refused_connection_is_not_sent() -> None:
 
 @pytest.mark.parametrize("name", ["American Express", "MasterCard", "JCB", "UnionPay"])
 def test_brands_are_lower_case(api: Receiver, omise: Omise, name: str) -> None:
-    api.on("/charges", says(charge(card=charge()["card"] | {"brand": name})))
+    api.on("/charges", response(charge(card=charge()["card"] | {"brand": name})))
     expected = {"American Express": "amex", "MasterCard": "mastercard", "JCB": "jcb", "UnionPay": "unionpay"}
-    assert omise.charge(ASKED).brand == expected[name]
+    assert omise.charge(CHARGE).brand == expected[name]
 
 
 def test_charge_with_known_id_is_fetched(api: Receiver, omise: Omise) -> None:
-    api.on(f"/charges/{CHARGE_ID}", says(failed("insufficient_fund")), says(charge()))
+    api.on(f"/charges/{CHARGE_ID}", response(failed("insufficient_fund")), response(charge()))
     assert omise.find("pay_1", charge_id=CHARGE_ID, starts_at=AT).outcome == "declined"
     assert omise.find("pay_1", charge_id=CHARGE_ID, starts_at=AT).outcome == "succeeded"
 
 
 @pytest.mark.parametrize("status", ["expired", "reversed"])
 def test_unpaid_final_status_is_declined(api: Receiver, omise: Omise, status: str) -> None:
-    api.on(f"/charges/{CHARGE_ID}", says(charge(status=status)))
+    api.on(f"/charges/{CHARGE_ID}", response(charge(status=status)))
     assert omise.find("pay_1", charge_id=CHARGE_ID, starts_at=AT).failure_code == "processing_error"
 
 
 @pytest.mark.parametrize("shown", [error("authentication_failure"), {"object": "list"}, {"data": "x"}])
 def test_error_instead_of_list_is_unknown(api: Receiver, omise: Omise, shown: Any) -> None:
-    api.on(FIRST_PAGE, says(shown))
+    api.on(FIRST_PAGE, response(shown))
     assert omise.find("pay_1", charge_id="", starts_at=AT) == ChargeResult("unknown")
 
 
 def test_refund_request_is_as_documented(api: Receiver, omise: Omise) -> None:
-    api.on(REFUNDS, says(refund()))
+    api.on(REFUNDS, response(refund()))
     assert omise.send(REFUND) == TransferResult("succeeded", refund()["id"])
     (request,) = api.requests
     assert (request.method, request.json) == ("POST", {"amount": 50_000, "metadata": {"order_id": "ref_1"}})
@@ -220,12 +214,15 @@ def test_refund_request_is_as_documented(api: Receiver, omise: Omise) -> None:
 @pytest.mark.parametrize(
     ("reply", "result"),
     [
-        (says(refund(status="pending")), TransferResult("processing", refund()["id"])),
-        (says(refund(status="failed")), TransferResult("failed", refund()["id"], "rejected_by_acquirer")),
-        (says(error("failed_refund"), 400), TransferResult("failed", failure_code="rejected_by_acquirer")),
-        (says(error("not_found"), 404), TransferResult("failed", failure_code="rejected_by_acquirer")),
-        (says(error("authentication_failure"), 401), TransferResult("not_sent")),
-        (says(error("internal_error"), 500), TransferResult("unknown")),
+        (response(refund(status="pending")), TransferResult("processing", refund()["id"])),
+        (response(refund(status="failed")), TransferResult("failed", refund()["id"], "rejected_by_acquirer")),
+        (
+            response(error("failed_refund"), 400),
+            TransferResult("failed", failure_code="rejected_by_acquirer"),
+        ),
+        (response(error("not_found"), 404), TransferResult("failed", failure_code="rejected_by_acquirer")),
+        (response(error("authentication_failure"), 401), TransferResult("not_sent")),
+        (response(error("internal_error"), 500), TransferResult("unknown")),
         (Reply(closes=True), TransferResult("unknown")),
     ],
 )
@@ -238,21 +235,21 @@ def test_refund_response_is_classified(
 
 def test_refund_is_found_by_order_id(api: Receiver, omise: Omise) -> None:
     listed = listing(refund("ref_2", id="rfnd_2"), refund())
-    api.on(f"{REFUNDS}?limit=100&offset=0", says(listing()), says(listed))
+    api.on(f"{REFUNDS}?limit=100&offset=0", response(listing()), response(listed))
     assert omise.inquire(REFUND) == TransferResult("unknown")
     assert omise.inquire(REFUND) == TransferResult("succeeded", refund()["id"])
 
 
 def test_refund_on_later_page_is_found(api: Receiver, omise: Omise) -> None:
     others = [refund(f"ref_x{number}", id=f"rfnd_{number}") for number in range(PAGE_SIZE)]
-    api.on(f"{REFUNDS}?limit=100&offset=0", says(listing(*others, total=101)))
-    api.on(f"{REFUNDS}?limit=100&offset=100", says(listing(refund(), total=101)))
+    api.on(f"{REFUNDS}?limit=100&offset=0", response(listing(*others, total=101)))
+    api.on(f"{REFUNDS}?limit=100&offset=100", response(listing(refund(), total=101)))
     assert omise.inquire(REFUND) == TransferResult("succeeded", refund()["id"])
 
 
 def test_key_and_token_are_not_logged(api: Receiver, omise: Omise, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    api.on("/charges", says(charge()))
-    omise.charge(ASKED)
-    shown = repr(ASKED) + repr(omise) + caplog.text
-    assert ASKED.token not in shown and KEY not in shown
+    api.on("/charges", response(charge()))
+    omise.charge(CHARGE)
+    shown = repr(CHARGE) + repr(omise) + caplog.text
+    assert CHARGE.token not in shown and KEY not in shown

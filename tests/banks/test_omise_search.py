@@ -1,4 +1,4 @@
-"""A charge whose id was never heard is looked for among all charges of its time, however many there are."""
+"""A charge without a known id is searched among all charges of its time."""
 
 import itertools
 import logging
@@ -11,7 +11,7 @@ from banks import ChargeResult
 from banks import omise as adapter
 from banks.omise import SEARCH_WINDOWS, Omise
 from core import clock
-from tests.banks.fake_omise import FakeOmise, omise
+from tests.banks.fake_omise import FakeOmise
 
 AT = datetime(2026, 11, 21, 3, 4, 5, 678_000, tzinfo=UTC)
 FIRST, LAST = min(begin for begin, _ in SEARCH_WINDOWS), max(end for _, end in SEARCH_WINDOWS)
@@ -19,16 +19,18 @@ FIRST, LAST = min(begin for begin, _ in SEARCH_WINDOWS), max(end for _, end in S
 
 @pytest.fixture
 def api() -> Iterator[FakeOmise]:
-    with omise() as stand_in:
-        yield stand_in
+    with FakeOmise.running() as acquirer:
+        yield acquirer
 
 
 def find(api: FakeOmise) -> ChargeResult:
     return Omise("skey_test_1", api.base_url).find("pay_1", charge_id="", starts_at=AT)
 
 
-def crowd(api: FakeOmise, per_second: int, *, seconds: int = 600, ours_after: float | None = 2.0) -> None:
-    """So many charges of others in each second around ours, which was made so long after we wrote it down."""
+def add_charges(
+    api: FakeOmise, per_second: int, *, seconds: int = 600, ours_after: float | None = 2.0
+) -> None:
+    """Add charges of others in each second around ours, which is `ours_after` seconds after we stored it."""
     is_missing = ours_after is not None
     for second in range(-seconds, seconds):
         for number in range(per_second):
@@ -40,7 +42,7 @@ def crowd(api: FakeOmise, per_second: int, *, seconds: int = 600, ours_after: fl
 
 @pytest.mark.slow
 def test_charge_is_found_at_ten_charges_a_second(api: FakeOmise) -> None:
-    crowd(api, 10)
+    add_charges(api, 10)
     assert len(api.charges) > 10_000
     assert find(api).outcome == "succeeded"
     assert len(api.pages) <= 2
@@ -48,7 +50,7 @@ def test_charge_is_found_at_ten_charges_a_second(api: FakeOmise) -> None:
 
 @pytest.mark.slow
 def test_charge_is_found_at_a_hundred_charges_a_second(api: FakeOmise) -> None:
-    crowd(api, 100, seconds=70, ours_after=3.0)
+    add_charges(api, 100, seconds=70, ours_after=3.0)
     assert find(api).outcome == "succeeded"
 
 
@@ -59,23 +61,23 @@ def test_charge_is_found_in_every_second_of_search_window(api: FakeOmise, after:
 
 
 def test_charge_outside_all_pages_is_missing(api: FakeOmise) -> None:
-    crowd(api, 3, ours_after=None)
+    add_charges(api, 3, ours_after=None)
     assert find(api) == ChargeResult("missing")
     second = AT.replace(microsecond=0)
-    request_body = sorted((page["from"], page["to"]) for page in api.pages)
-    assert request_body[0][0] == clock.iso(second + timedelta(seconds=FIRST))
-    assert max(end for _, end in request_body) == clock.iso(second + timedelta(seconds=LAST))
-    assert all(begin < end for (_, end), (begin, _) in itertools.pairwise(request_body))  # no gaps
+    windows = sorted((page["from"], page["to"]) for page in api.pages)
+    assert windows[0][0] == clock.iso(second + timedelta(seconds=FIRST))
+    assert max(end for _, end in windows) == clock.iso(second + timedelta(seconds=LAST))
+    assert all(begin < end for (_, end), (begin, _) in itertools.pairwise(windows))  # no gaps
 
 
 def test_short_pages_are_read_to_the_end(api: FakeOmise) -> None:
     api.page_limit = 7
-    crowd(api, 10, seconds=10, ours_after=3.0)
+    add_charges(api, 10, seconds=10, ours_after=3.0)
     assert find(api).outcome == "succeeded"
 
 
 def test_incomplete_list_is_unknown(api: FakeOmise) -> None:
-    crowd(api, 1, seconds=10, ours_after=None)
+    add_charges(api, 1, seconds=10, ours_after=None)
     api.hides_rows = True
     assert find(api) == ChargeResult("unknown")
 
@@ -89,7 +91,7 @@ def test_search_beyond_limit_is_unknown_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(adapter, limit, value)
-    crowd(api, 100, seconds=10, ours_after=None)
+    add_charges(api, 100, seconds=10, ours_after=None)
     with caplog.at_level(logging.ERROR):
         assert find(api) == ChargeResult("unknown")
     assert "pay_1 is not found: too many charges" in caplog.text

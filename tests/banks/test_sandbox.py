@@ -13,7 +13,7 @@ from banks.sandbox import SandboxBank
 SECRET = "the-secret-that-both-sides-know"
 NOW = datetime(2026, 11, 21, 3, 4, 5, 678_000, UTC)
 BANK = SandboxBank(SECRET)
-TOLD: dict[str, Any] = {
+NOTIFICATION: dict[str, Any] = {
     "transaction_id": "sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
     "type": "credit",
     "biller_id": "010555000000001",
@@ -30,7 +30,7 @@ TOLD: dict[str, Any] = {
 
 
 def body(**changes: Any) -> bytes:
-    return json.dumps(TOLD | changes).encode()
+    return json.dumps(NOTIFICATION | changes).encode()
 
 
 def read(sent: bytes) -> ReportedTransaction:
@@ -87,9 +87,9 @@ def test_a_time_may_lack_milliseconds() -> None:
     assert notification.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", list(TOLD))
+@pytest.mark.parametrize("name", list(NOTIFICATION))
 def test_a_missing_field_is_unreadable(name: str) -> None:
-    shown = {field: value for field, value in TOLD.items() if field != name}
+    shown = {field: value for field, value in NOTIFICATION.items() if field != name}
     with pytest.raises(UnreadableMessage, match=name):
         BANK.parse_notification(json.dumps(shown).encode())
 
@@ -171,31 +171,6 @@ def test_a_signature_out_of_time_is_refused(seconds: int) -> None:
 def test_invalid_signature_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(InvalidSignature):
         BANK.verify(headers=headers, body=body(), now=NOW)
-
-
-@given(st.text(), st.binary())
-def test_arbitrary_signature_header_raises_only_invalid_signature(value: str, sent: bytes) -> None:
-    with pytest.raises(InvalidSignature):
-        BANK.verify(headers={"Sandbox-Bank-Signature": value}, body=sent, now=NOW)
-
-
-@given(st.binary())
-def test_arbitrary_bytes_raise_only_unreadable_message(sent: bytes) -> None:
-    with pytest.raises(UnreadableMessage):
-        BANK.parse_notification(sent)
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)
-
-
-@given(st.dictionaries(st.sampled_from(list(TOLD)), VALUES))
-def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
-    try:
-        notification = read(body(**changes))
-    except UnreadableMessage:
-        return
-    assert notification.amount > 0
-    assert notification.paid_at.tzinfo is UTC
 
 
 @given(st.text(alphabet="0123456789.-+T:Z ", max_size=35))

@@ -1,4 +1,4 @@
-"""Siam Commercial Bank is asked about the slip that a payer shows."""
+"""Slip lookups at Siam Commercial Bank."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb
 from banks.scb import Scb
 from core.slips import Slip
-from tests.banks.fake_scb import BILLER, REFERENCE, SLIP, FakeScb, error_response, run, success
+from tests.banks.fake_scb import BILLER, REFERENCE, SLIP, FakeScb, error_response, success
 from tests.webhook_receiver import Reply
 
-SHOWN = Slip("014", SLIP["transRef"])
-TOLD = SlipTransfer(
+REQUESTED = Slip("014", SLIP["transRef"])
+TRANSFER = SlipTransfer(
     amount=150_000,
     transferred_at=datetime(2026, 11, 21, 4, 30, 58, tzinfo=UTC),
     payee=f"ร้านส้มตำ {BILLER} xxx-x-x4321-x",
@@ -29,20 +29,20 @@ TOLD = SlipTransfer(
 
 @pytest.fixture
 def bank() -> Iterator[FakeScb]:
-    with run() as stand_in:
-        yield stand_in
+    with FakeScb.running() as bank:
+        yield bank
 
 
 def ask(bank: FakeScb) -> SlipTransfer | None:
-    return Scb(bank.link).look_up_slip(SHOWN)
+    return Scb(bank.config).look_up_slip(REQUESTED)
 
 
 def test_slip_transfer_has_payee_and_references(bank: FakeScb) -> None:
-    bank.knows_slip(success(SLIP))
-    assert ask(bank) == TOLD
-    fetched, request_body = bank.receiver.requests
+    bank.on_slip(success(SLIP))
+    assert ask(bank) == TRANSFER
+    fetched, lookup = bank.requests
     assert fetched.path == "/v1/oauth/token"
-    assert request_body.headers["authorization"] == "Bearer token-1"
+    assert lookup.headers["authorization"] == "Bearer token-1"
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_slip_transfer_has_payee_and_references(bank: FakeScb) -> None:
     ],
 )
 def test_missing_fields_are_empty(bank: FakeScb, changes: dict[str, Any], expected: dict[str, Any]) -> None:
-    bank.knows_slip(success(SLIP | changes))
-    assert ask(bank) == replace(TOLD, **expected)
+    bank.on_slip(success(SLIP | changes))
+    assert ask(bank) == replace(TRANSFER, **expected)
 
 
-def test_a_transfer_that_the_bank_does_not_know_is_none(bank: FakeScb) -> None:
-    bank.knows_slip(error_response(404, 1104))
+def test_slip_lookup_of_unknown_transfer_is_none(bank: FakeScb) -> None:
+    bank.on_slip(error_response(404, 1104))
     assert ask(bank) is None
 
 
@@ -91,7 +91,7 @@ def test_a_transfer_that_the_bank_does_not_know_is_none(bank: FakeScb) -> None:
     ],
 )
 def test_other_error_is_failed_inquiry(bank: FakeScb, reply: Reply) -> None:
-    bank.knows_slip(reply)
+    bank.on_slip(reply)
     with pytest.raises(InquiryFailed):
         ask(bank)
 
@@ -114,7 +114,7 @@ def test_other_error_is_failed_inquiry(bank: FakeScb, reply: Reply) -> None:
     ],
 )
 def test_response_about_other_slip_is_unreadable(bank: FakeScb, data: Any) -> None:
-    bank.knows_slip(success(data))
+    bank.on_slip(success(data))
     with pytest.raises(UnreadableMessage):
         ask(bank)
 
@@ -134,7 +134,7 @@ VALUES = (
 def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     body = success(SLIP | changes).body
     try:
-        shown = scb.parse_slip_transfer(body, SHOWN)
+        transfer = scb.parse_slip_transfer(body, REQUESTED)
     except UnreadableMessage:
         return
-    assert shown.amount > 0
+    assert transfer.amount > 0

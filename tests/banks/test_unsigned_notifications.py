@@ -10,8 +10,6 @@ import time_machine
 
 from core import clock, thaiqr
 from core.clock import BANGKOK
-from merchants import bank_connections
-from merchants.bank_connections import ConnectionConfig
 from reconciliation.exceptions import resolutions
 from reconciliation.models import (
     BankNotification,
@@ -31,39 +29,30 @@ from tests.webhook_receiver import Reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 DAY = "2026-11-21"
-SILENT = Reply(503, body=b"")
+NO_ANSWER = Reply(503, body=b"")
 
 
 class ScbShop:
-    """A live shop at the stand-in, and the address that the bank calls."""
+    """A live shop of the bank with one code, and its notification endpoint."""
 
     def __init__(self, bank: FakeScb) -> None:
         self.bank, self.shop = bank, open_shop("Khao Soi", mode="live")
-        config = ConnectionConfig(
-            "scb", bank.link.biller_id, reference3="PTF", credentials=bank.link.credentials
-        )
-        _, self.secret = bank_connections.connect(
-            merchant_id=self.shop.merchant.id, config=config, now=clock.now()
-        )
-        self.shop.merchant.refresh_from_db()
+        self.secret = bank.connect(self.shop)
         self.code = self.shop.qr_code()
         self.reference = str(thaiqr.parse(self.code["qr_data"]).reference1)
-        self.told = {
-            "billPaymentRef1": self.reference,
-            "transactionDateandTime": clock.now().astimezone(BANGKOK).isoformat(timespec="seconds"),
-        }
+        paid_at = clock.now().astimezone(BANGKOK).isoformat(timespec="seconds")
+        self.fields = {"billPaymentRef1": self.reference, "transactionDateandTime": paid_at}
 
     def notify(self, **changes: Any) -> Any:
         path = f"/banks/scb/notices/{self.secret}"
-        body = confirmation(**self.told | changes)
+        body = confirmation(**self.fields | changes)
         return new_client().post(path, body, content_type="application/json")
 
-    def answers(self, *replies: Reply, **request_body: str) -> None:
-        """What the API of the bank says about the code."""
-        self.bank.knows(DAY, *replies, **{"reference": self.reference} | request_body)
+    def on_inquiry(self, *replies: Reply, reference: str = "") -> None:
+        self.bank.on_inquiry(DAY, *replies, reference=reference or self.reference)
 
     def paid(self, **changes: Any) -> Reply:
-        return success([transaction(**self.told | changes)])
+        return success([transaction(**self.fields | changes)])
 
     @property
     def status(self) -> str:
@@ -72,23 +61,23 @@ class ScbShop:
 
 @pytest.fixture
 def shop(db: None, noon: datetime) -> Iterator[ScbShop]:
-    with time_machine.travel(noon, tick=False), fake_scb.run() as bank:
+    with time_machine.travel(noon, tick=False), FakeScb.running() as bank:
         yield ScbShop(bank)
 
 
 def test_unsigned_notification_is_stored_and_credits_nothing(shop: ScbShop) -> None:
-    shop.answers(success([]))
+    shop.on_inquiry(success([]))
     response = shop.notify()
     assert (response.status_code, response.json()["transactionId"]) == (200, CONFIRMATION["transactionId"])
     assert (shop.status, BankTransaction.objects.count()) == ("pending", 0)
     assert sweep(1) == 1
     assert (shop.status, BankTransaction.objects.count()) == ("pending", 0)
-    kept = BankNotification.objects.get()
-    assert (kept.result, json.loads(kept.body)["billPaymentRef1"]) == ("unsigned", shop.reference)
+    stored = BankNotification.objects.get()
+    assert (stored.result, json.loads(stored.body)["billPaymentRef1"]) == ("unsigned", shop.reference)
 
 
 def test_payment_succeeds_when_inquiry_confirms_unsigned_notification(shop: ScbShop) -> None:
-    shop.answers(shop.paid())
+    shop.on_inquiry(shop.paid())
     shop.notify()
     assert sweep(0) == 1
     movement = BankTransaction.objects.get()
@@ -104,8 +93,8 @@ def test_lateness_counts_from_receipt_of_unsigned_notification(
     """The clock of the bank is 5 s ahead, and its answer comes after the code has expired."""
     end = datetime.fromisoformat(shop.code["expires_at"])
     paid_at = (end + timedelta(seconds=5)).astimezone(BANGKOK).isoformat(timespec="seconds")
-    shop.told["transactionDateandTime"] = paid_at
-    shop.answers(shop.paid())
+    shop.fields["transactionDateandTime"] = paid_at
+    shop.on_inquiry(shop.paid())
     with time_machine.travel(end - timedelta(seconds=received_early), tick=False) as now:
         shop.notify()
         now.move_to(end + timedelta(seconds=2))
@@ -114,14 +103,14 @@ def test_lateness_counts_from_receipt_of_unsigned_notification(
 
 
 def test_unsigned_notification_with_forged_amount_credits_nothing(shop: ScbShop) -> None:
-    shop.answers(shop.paid())
+    shop.on_inquiry(shop.paid())
     shop.notify(amount="2000000.00")
     sweep(0)
     assert (BankTransaction.objects.get().amount, shop.status) == (150_000, "succeeded")
 
 
 def test_confirmation_inquiry_is_retried_with_back_off(shop: ScbShop) -> None:
-    shop.answers(SILENT, SILENT, shop.paid())
+    shop.on_inquiry(NO_ANSWER, NO_ANSWER, shop.paid())
     shop.notify()
     sweep(0)
     first = ConfirmationInquiry.objects.get()
@@ -134,7 +123,7 @@ def test_confirmation_inquiry_is_retried_with_back_off(shop: ScbShop) -> None:
 
 
 def test_repeated_unsigned_notification_makes_one_inquiry(shop: ScbShop) -> None:
-    shop.answers(success([]))
+    shop.on_inquiry(success([]))
     for _ in range(3):
         assert shop.notify().status_code == 200
     assert (BankNotification.objects.count(), ConfirmationInquiry.objects.count()) == (3, 1)
@@ -142,7 +131,7 @@ def test_repeated_unsigned_notification_makes_one_inquiry(shop: ScbShop) -> None
 
 
 def test_unsigned_notification_with_unknown_reference_becomes_exception(shop: ScbShop) -> None:
-    shop.answers(shop.paid(billPaymentRef1="TYPEDBYHAND"), reference="TYPEDBYHAND")
+    shop.on_inquiry(shop.paid(billPaymentRef1="TYPEDBYHAND"), reference="TYPEDBYHAND")
     shop.notify(billPaymentRef1="TYPEDBYHAND")
     assert not BankTransaction.objects.exists()
     sweep(0)
@@ -151,7 +140,7 @@ def test_unsigned_notification_with_unknown_reference_becomes_exception(shop: Sc
 
 
 def test_notification_unconfirmed_for_five_minutes_is_an_exception(shop: ScbShop) -> None:
-    shop.answers(success([]))
+    shop.on_inquiry(success([]))
     shop.notify()
     sweep(0)
     assert not ReconciliationException.objects.exists()
@@ -171,17 +160,17 @@ def test_notification_unconfirmed_for_five_minutes_is_an_exception(shop: ScbShop
 
 
 def test_exception_closes_when_bank_confirms_later(shop: ScbShop) -> None:
-    shop.answers(success([]))
+    shop.on_inquiry(success([]))
     shop.notify()
     sweep(301)
     assert ReconciliationException.objects.count() == 1
-    shop.answers(shop.paid())
+    shop.on_inquiry(shop.paid())
     sweep(700)
     assert (ReconciliationException.objects.count(), shop.status) == (0, "succeeded")
 
 
 def test_statement_and_unsigned_notification_together_are_not_yet_confirmed(shop: ScbShop) -> None:
-    shop.answers(success([]))
+    shop.on_inquiry(success([]))
     shop.notify()
     shown = f"2026-11-21,12:00:00,{fake_scb.BILLER},{shop.reference},,PTF,1500.00,credit,Somchai,014"
     import_file(csv_file(shown), bank="scb")
@@ -195,7 +184,7 @@ def test_statement_and_unsigned_notification_together_are_not_yet_confirmed(shop
 
 
 def test_timeline_shows_confirmation_inquiry(shop: ScbShop) -> None:
-    shop.answers(shop.paid())
+    shop.on_inquiry(shop.paid())
     shop.notify()
     sweep(0)
     path = f"/v1/payments/{shop.code['payment_id']}/timeline"

@@ -18,7 +18,7 @@ from payments.card_inquiries import inquire_due
 from payments.models import CardCharge, Payment
 from reconciliation.models import ReconciliationException
 from sandbox.models import AUTHORIZATION_LIFETIME, SandboxCharge
-from tests.banks.fake_omise import SECURED_TOKEN, FakeOmise, omise
+from tests.banks.fake_omise import SECURED_TOKEN, FakeOmise
 from tests.conftest import Shop, new_client, open_shop
 from tests.payments.card_builders import PATH, events, inquire, request, rows_of
 from transfers.models import TransferContradiction
@@ -156,9 +156,9 @@ def test_payment_without_3_d_secure_has_no_page_to_authorise(till: Shop) -> None
 
 @pytest.fixture
 def live(transactional_db: None, settings: Settings) -> Iterator[FakeOmise]:
-    with omise() as stand_in:
-        settings.OMISE_SECRET_KEY, settings.OMISE_API_URL = "skey_test_1", stand_in.base_url
-        yield stand_in
+    with FakeOmise.running() as acquirer:
+        settings.OMISE_SECRET_KEY, settings.OMISE_API_URL = "skey_test_1", acquirer.base_url
+        yield acquirer
 
 
 @pytest.mark.parametrize(("query", "status"), [("", "succeeded"), ("?refuse=1", "failed")])

@@ -74,8 +74,8 @@ def test_short_time_range_needs_one_call() -> None:
 
 @pytest.fixture
 def bank() -> Iterator[FakeScb]:
-    with fake_scb.run() as stand_in:
-        yield stand_in
+    with FakeScb.running() as bank:
+        yield bank
 
 
 @pytest.fixture
@@ -92,6 +92,6 @@ def test_batch_makes_at_most_one_second_of_calls(shop: Shop, bank: FakeScb) -> N
         after = create_codes(shop, 2)
         for reference in before + after:
             for day in ("2026-11-21", "2026-11-22"):
-                bank.knows(day, success([]), reference=str(reference))
+                bank.on_inquiry(day, success([]), reference=str(reference))
         rounds = [(*run_batch(), len(bank.inquiries)) for _ in range(3)]
     assert rounds == [(2, 0.8, 4), (3, 0.8, 8), (0, 0.0, 8)]

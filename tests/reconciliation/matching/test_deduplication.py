@@ -29,7 +29,7 @@ from reconciliation.models import (
     StatementLine,
 )
 from reconciliation.notifications import intake
-from tests.banks.fake_scb import BILLER, REFERENCE, confirmation, run, success, transaction
+from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, success, transaction
 from tests.reconciliation.cast import Till, decide, now_of, parsed, suspense
 from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
@@ -105,11 +105,11 @@ def test_same_bank_transaction_id_on_two_bank_days_is_a_conflict(till: Till, apa
 
 def test_scb_inquiry_time_with_milliseconds_equals_its_callback(till: Till) -> None:
     """Its callback tells whole seconds."""
-    with run() as bank:
-        bank.knows(
+    with FakeScb.running() as bank:
+        bank.on_inquiry(
             "2026-11-21", success([transaction(transactionDateandTime="2026-11-21T11:30:58.660+07:00")])
         )
-        scb = banks.get("scb", bank.link)
+        scb = banks.get("scb", bank.config)
         at = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
         asked = InquiryRequest(BILLER, REFERENCE, 150_000, at, at + timedelta(minutes=15))
         (answer,) = scb.inquire(asked).transactions

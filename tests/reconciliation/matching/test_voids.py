@@ -12,7 +12,7 @@ from payments.models import Payment
 from reconciliation.models import BankTransaction
 from refunds.tasks import run_due
 from tests.banks import fake_bbl
-from tests.banks.fake_bbl import INQUIRY, VOID, FakeBbl, response, run
+from tests.banks.fake_bbl import INQUIRY, VOID, FakeBbl, response
 from tests.banks.test_notification_endpoint import ConnectedShop, connect_shop, pushed
 from tests.merchants.connection_configs import BBL_CONFIG
 from tests.transfers.builders import pass_time
@@ -32,13 +32,13 @@ def afternoon() -> Iterator[Any]:
 
 @pytest.fixture
 def bank() -> Iterator[FakeBbl]:
-    with run() as stand_in:
-        yield stand_in
+    with FakeBbl.running() as bank:
+        yield bank
 
 
 @pytest.fixture
 def live(db: None, bank: FakeBbl) -> ConnectedShop:
-    return connect_shop(BBL_CONFIG, credentials=fake_bbl.credentials(bank.secret, bank.receiver.base_url))
+    return connect_shop(BBL_CONFIG, credentials=fake_bbl.credentials(bank.secret, bank.base_url))
 
 
 def paid(live: ConnectedShop, bank: FakeBbl) -> tuple[dict[str, Any], bytes]:

@@ -36,8 +36,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def bank() -> Iterator[FakeScb]:
-    with fake_scb.run() as stand_in:
-        yield stand_in
+    with FakeScb.running() as bank:
+        yield bank
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def reference_of(code: dict[str, Any]) -> str:
 
 def knows(bank: FakeScb, code: dict[str, Any], **changes: Any) -> None:
     """The bank knows the slip, of money for this code."""
-    bank.knows_slip(success(SLIP | {"ref1": reference_of(code)} | changes))
+    bank.on_slip(success(SLIP | {"ref1": reference_of(code)} | changes))
 
 
 def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> None:
@@ -87,7 +87,7 @@ def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> 
         "billPaymentRef1": reference,
         "transactionDateandTime": now.isoformat(timespec="seconds"),
     }
-    bank.knows(f"{now:%Y-%m-%d}", success([transaction(**told | changes)]), reference=reference)
+    bank.on_inquiry(f"{now:%Y-%m-%d}", success([transaction(**told | changes)]), reference=reference)
     BankRateLimit.objects.update(available_at=Now())
     assert inquiries.inquire_due(now=clock.now) == 1
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
@@ -204,7 +204,7 @@ def test_slip_lookup_of_a_paid_payment_schedules_no_inquiry(live: Shop, bank: Fa
 
 
 def test_slip_unknown_to_the_bank_is_no_proof(live: Shop, bank: FakeScb, malee: Client) -> None:
-    bank.knows_slip(error_response(404, 1104))
+    bank.on_slip(error_response(404, 1104))
     assert "The bank of Somtam House has no such transfer" in shown(malee, live.merchant.id)
 
 
@@ -219,7 +219,7 @@ def test_slip_unknown_to_the_bank_is_no_proof(live: Shop, bank: FakeScb, malee: 
 def test_slip_lookup_without_answer_changes_nothing(
     live: Shop, bank: FakeScb, malee: Client, reply: Reply, words: str
 ) -> None:
-    bank.knows_slip(reply)
+    bank.on_slip(reply)
     assert words in shown(malee, live.merchant.id)
     assert not Inquiry.objects.exists()
 
@@ -245,7 +245,7 @@ def test_slip_lookup_is_refused_while_the_bank_is_busy(
     monkeypatch.setattr(rate_limit, "PATIENCE_SECONDS", 0.2)
     BankRateLimit.objects.create(bank="scb", available_at=Now() + timedelta(minutes=1))
     assert "is busy with other inquiries" in shown(malee, live.merchant.id)
-    assert bank.receiver.requests == []
+    assert bank.requests == []
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_concurrent_slip_lookup_is_refused_at_once(
     monkeypatch.setattr(rate_limit, "PATIENCE_SECONDS", math.inf)
     with rate_limit.exclusive_call("scb"):
         assert "is busy with other inquiries" in shown(malee, live.merchant.id)
-    assert bank.receiver.requests == []
+    assert bank.requests == []
     assert "is busy with" not in shown(malee, live.merchant.id)
 
 
@@ -289,7 +289,7 @@ def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, 
 def test_slip_lookup_reports_a_broken_bank_connection(live: Shop, bank: FakeScb, malee: Client) -> None:
     BankConnection.objects.update(credentials_sealed="of other keys")
     assert "its connection is not set up correctly" in shown(malee, live.merchant.id)
-    assert bank.receiver.requests == []
+    assert bank.requests == []
 
 
 @pytest.mark.slow
