@@ -1,9 +1,8 @@
-"""Accounts of the ledger by code: where money can be.
+"""Codes of the ledger's accounts.
 
-A merchant has three, and a fourth for money that nobody has confirmed. Banks and acquirers are the world
-outside: they go down when money comes in, up when it leaves. Suspense holds what arrived and is nobody's yet,
-apart for the sandbox bank, whose money is not real;
-write-offs, below zero, are the operator's losses.
+A merchant has three accounts, and a fourth for unconfirmed money. Banks and acquirers are external: their
+balance falls when money comes in and rises when it leaves. Suspense holds money without an owner; money of the
+sandbox bank has its own suspense account. Write-offs are the operator's losses, zero or less.
 """
 
 from collections.abc import Iterable
@@ -14,8 +13,8 @@ SUSPENSE = "suspense"
 SANDBOX = "sandbox"  # the name of the sandbox bank and of its acquirer
 SANDBOX_SUSPENSE = f"{SUSPENSE}:{SANDBOX}"
 WRITE_OFFS = "write_offs"
-# The order in which a transaction locks accounts, by kind and then by id. The lock of `available` is the lock
-# of all accounts of its merchant: nobody changes another one of them without it.
+# A transaction locks accounts by type in this order, and then by id. The lock of `available` stands for all
+# accounts of its merchant: it is needed before any of them changes.
 LOCK_ORDER = (
     AccountType.SUSPENSE,
     AccountType.AVAILABLE,
@@ -39,13 +38,7 @@ def debt(merchant_id: str) -> str:
 
 
 def unconfirmed(merchant_id: str) -> str:
-    """Money that only an uploaded statement reports: no refund and no withdrawal can take it."""
     return f"{AccountType.UNCONFIRMED}:{merchant_id}"
-
-
-def credit_account(merchant_id: str, *, is_confirmed: bool) -> str:
-    """The account that new money of a merchant goes to."""
-    return available(merchant_id) if is_confirmed else unconfirmed(merchant_id)
 
 
 def bank(name: str) -> str:
@@ -57,12 +50,11 @@ def acquirer(name: str) -> str:
 
 
 def suspense_for(account: str) -> str:
-    """Where money from `account`, such as `bank:scb`, waits for staff."""
+    """Return where money from `account`, such as `bank:scb`, waits for staff."""
     return SANDBOX_SUSPENSE if account.partition(":")[2] == SANDBOX else SUSPENSE
 
 
 def of_merchant(merchant_id: str) -> list[str]:
-    """All that a merchant has."""
     return [f"{account_type}:{merchant_id}" for account_type in MERCHANT_ACCOUNT_TYPES]
 
 
@@ -71,12 +63,11 @@ def type_of(code: str) -> AccountType:
 
 
 def merchant_id_of(code: str) -> str | None:
-    """The merchant's id; None for what belongs to no merchant."""
     return code.partition(":")[2] if type_of(code) in MERCHANT_ACCOUNT_TYPES else None
 
 
 def lock_account_of(code: str) -> str:
-    """The account whose row lock is needed before `code` changes."""
+    """Return the account whose row lock is needed before `code` changes."""
     owner = merchant_id_of(code)
     return code if owner is None else available(owner)
 
@@ -86,7 +77,7 @@ def in_lock_order(codes: Iterable[str]) -> list[str]:
 
 
 def accounts_to_open(codes: Iterable[str]) -> list[str]:
-    """The accounts that must be there before money moves between `codes`."""
+    """Return the accounts that must exist before money moves between `codes`."""
     opened = set(codes)
     for code in codes:
         if owner := merchant_id_of(code):

@@ -1,6 +1,6 @@
-"""The ledger's SQL: write a posting by one statement, roll up, read. `ledger.services` says what for."""
+"""The ledger's SQL: post journals with one statement, roll up pending entries, read balances."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -9,8 +9,8 @@ from core import rows
 from ledger import accounts
 from ledger.models import AccountType, JournalType
 
-# ON CONFLICT alone would wait for whoever is about to change the account; a look before does not. By code, so
-# that two who open the same accounts at once wait for each other in one direction.
+# ON CONFLICT alone waits for a transaction that changes the account; the NOT EXISTS before it does not wait.
+# The order by id prevents deadlocks between transactions that open the same accounts.
 OPEN_ACCOUNTS = """
 INSERT INTO ledger_account (id, type, merchant_id, rolled_up_balance)
 SELECT id, type, merchant_id, 0 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, type, merchant_id)
@@ -21,37 +21,41 @@ LOCK_ACCOUNTS = """
 SELECT account.id FROM unnest(%s::text[]) WITH ORDINALITY AS wanted (id, place)
 JOIN ledger_account AS account USING (id) ORDER BY wanted.place FOR NO KEY UPDATE OF account
 """
-# The UPDATE does not see accounts that the same statement opens, so the answer is how many it found. It locks
-# rows in any order, so `locked` takes the locks before it, in the order of `accounts.LOCK_ORDER`.
-POST_JOURNAL = f"""
+# Entries that change a balance at once are those of the accounts in the last two arrays; all others are pending.
+# The UPDATE does not see accounts that the same statement opens, so the result is how many it updated. It locks
+# rows in any order, so `locked` locks them first, in the order of `accounts.LOCK_ORDER`.
+POST_JOURNALS = f"""
 WITH opened AS ({OPEN_ACCOUNTS}),
 line AS (
-    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::boolean[]) AS line (account_id, amount, is_immediate)
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS line (subject_id, account_id, amount)
 ),
 journal AS (
-    INSERT INTO ledger_journal (type, subject_id, amount, created_at) VALUES (%s, %s, %s, %s)
-    RETURNING id, created_at
+    INSERT INTO ledger_journal (type, subject_id, amount, created_at)
+    SELECT %s, subject_id, amount, %s FROM unnest(%s::text[], %s::bigint[]) AS total (subject_id, amount)
+    RETURNING id, subject_id, created_at
 ),
 entry AS (
     INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
-    SELECT journal.id, line.account_id, line.amount, journal.created_at FROM journal, line
+    SELECT journal.id, line.account_id, line.amount, journal.created_at FROM journal JOIN line USING (subject_id)
     RETURNING id, account_id, amount
 ),
 locked AS ({LOCK_ACCOUNTS}),
 updated AS (
-    UPDATE ledger_account AS account SET rolled_up_balance = account.rolled_up_balance + line.amount
-    FROM line WHERE account.id = line.account_id AND line.is_immediate AND (SELECT count(*) FROM locked) >= 0
+    UPDATE ledger_account AS account SET rolled_up_balance = account.rolled_up_balance + change.amount
+    FROM (
+        SELECT account_id, sum(amount) AS amount FROM line WHERE account_id = ANY(%s::text[]) GROUP BY account_id
+    ) AS change
+    WHERE account.id = change.account_id AND (SELECT count(*) FROM locked) >= 0
     RETURNING account.id
 ),
 pending AS (
     INSERT INTO ledger_pendingentry (entry_id, account_id, amount)
-    SELECT entry.id, entry.account_id, entry.amount
-    FROM entry JOIN line USING (account_id) WHERE NOT line.is_immediate
+    SELECT id, account_id, amount FROM entry WHERE account_id <> ALL(%s::text[])
 )
 SELECT count(*) FROM updated
 """  # noqa: S608
-# Deletes what `{chosen}` names, never all up to an id: rows of lower ids may be committed later. A trigger
-# adds that to `rolled_up_balance` after the statement, which still reads what it was.
+# Deletes the chosen entries, never all up to an id: rows with lower ids may be committed later. A trigger adds
+# them to `rolled_up_balance` after the statement, so the statement reads the old value.
 ROLL_UP = """
 WITH deleted AS (
     DELETE FROM ledger_pendingentry WHERE entry_id = ANY({chosen}) RETURNING account_id, amount
@@ -68,8 +72,8 @@ SELECT id, rolled_up_balance + (
 FROM ledger_account AS account WHERE id = ANY(%s)
 """
 ROLL_UP_ENTRIES = ROLL_UP.format(chosen="%s")
-# The newest entries: roll-ups take the oldest first and leave dead rows there, which a search has to skip.
-# The bounds are of both columns, so that no plan prefers the primary key and reads entries of other accounts.
+# Takes the newest entries: the periodic roll-up takes the oldest first and leaves dead rows there.
+# Both columns are bounded, so that no plan uses the primary key and reads entries of other accounts.
 ROLL_UP_NEWEST = ROLL_UP.format(
     chosen="""ARRAY(
         SELECT entry_id FROM ledger_pendingentry
@@ -81,8 +85,8 @@ NEXT_PENDING = """
 SELECT account_id, entry_id FROM ledger_pendingentry
 WHERE (account_id, entry_id) > (%s, %s) ORDER BY account_id, entry_id LIMIT %s
 """
-# In order and within these bounds, so that the index is read whatever the planner believes: on average every
-# account has a large share of what waits, and it would read all of the table for each.
+# The order and the bounds make the planner use the index. By its statistics each account has a large share of
+# the pending entries, and it would read the whole table for each account.
 PENDING_SUM = """
 SELECT coalesce(sum(amount), 0) FROM (
     SELECT amount FROM ledger_pendingentry
@@ -97,7 +101,7 @@ SELECT id, rolled_up_balance + ({PENDING_SUM})
        WHERE later.account_id = account.id AND later.created_at >= %s)
 FROM ledger_account AS account WHERE id = ANY(%s)
 """  # noqa: S608
-# Reads what is pending only of those who owe something.
+# Reads pending entries only of merchants with a debt.
 READ_DEBTS = f"""
 SELECT merchant_id, net.debt FROM ledger_account AS debtor, LATERAL (
     SELECT -debtor.rolled_up_balance - account.rolled_up_balance - ({PENDING_SUM})
@@ -109,12 +113,12 @@ END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class AccountNotOpen(Exception):
-    """Money cannot leave an account that never had any."""
+    """Money must leave an account that was never opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockedBalance:
-    """The rolled-up balance of an account, and its merchant's debt (zero or less), under the lock; satang.
+    """The rolled-up balance of a locked account and its merchant's debt (zero or less); satang.
 
     count: entries that were rolled up now. is_complete: no entries are pending any more.
     """
@@ -125,33 +129,42 @@ class LockedBalance:
     is_complete: bool = False
 
 
-def post(type: JournalType, subject_id: str, lines: Mapping[str, int], now: datetime) -> None:
-    """Write a journal of `lines`, account to signed satang; lines of zero are left out.
+def post(type: JournalType, lines_by_subject: Mapping[str, Mapping[str, int]], now: datetime) -> None:
+    """Write one journal per subject with one statement. Lines map accounts to signed satang; zero is left out.
 
-    Raises IntegrityError where that journal was posted before, and where an account would be overdrawn;
-    AccountNotOpen where money is to leave an account that never had any.
+    Raises IntegrityError if such a journal was posted before or an account would be overdrawn, and
+    AccountNotOpen if money must leave an account that was never opened.
     """
-    moved = {code: amount for code, amount in lines.items() if amount}
-    is_immediate = [updates_balance_at_once(code, amount) for code, amount in moved.items()]
-    total = sum(amount for amount in moved.values() if amount > 0)
-    locks = accounts.in_lock_order(
-        accounts.lock_account_of(code)
-        for code, is_immediate in zip(moved, is_immediate, strict=True)
-        if is_immediate
-    )
-    values = [list(moved), list(moved.values()), is_immediate, type, subject_id, total, now, locks]
-    (rolled_up,) = rows.run(POST_JOURNAL, [*_account_columns(moved), *values]).fetchone()
-    if rolled_up != sum(is_immediate):
-        raise AccountNotOpen(", ".join(moved))
+    lines = [
+        (subject_id, code, amount)
+        for subject_id, amounts in lines_by_subject.items()
+        for code, amount in amounts.items()
+        if amount
+    ]
+    totals = [sum(max(amount, 0) for amount in amounts.values()) for amounts in lines_by_subject.values()]
+    immediate = sorted({code for _, code, amount in lines if updates_balance_at_once(code, amount)})
+    locks = accounts.in_lock_order(accounts.lock_account_of(code) for code in immediate)
+    columns = [[line[index] for line in lines] for index in range(3)]
+    journals = [type, now, list(lines_by_subject), totals]
+    values = [
+        *_account_columns({code for _, code, _ in lines}),
+        *columns,
+        *journals,
+        locks,
+        immediate,
+        immediate,
+    ]
+    (updated,) = rows.run(POST_JOURNALS, values).fetchone()
+    if updated != len(immediate):
+        raise AccountNotOpen(", ".join(immediate))
 
 
 def updates_balance_at_once(code: str, amount: int) -> bool:
-    """Whether a line changes `rolled_up_balance` itself, which has a CHECK, and needs no pending entry."""
+    """Whether a line changes `rolled_up_balance` itself, where a CHECK refuses an overdraft."""
     account_type = accounts.type_of(code)
-    takes = (
-        account_type in (AccountType.AVAILABLE, AccountType.UNCONFIRMED, AccountType.SUSPENSE) and amount < 0
-    )
-    return takes or account_type in (AccountType.RESERVED, AccountType.DEBT, AccountType.WRITE_OFFS)
+    if account_type in (AccountType.AVAILABLE, AccountType.UNCONFIRMED, AccountType.SUSPENSE):
+        return amount < 0
+    return account_type in (AccountType.RESERVED, AccountType.DEBT, AccountType.WRITE_OFFS)
 
 
 def open_accounts(codes: Sequence[str]) -> None:
@@ -159,7 +172,7 @@ def open_accounts(codes: Sequence[str]) -> None:
 
 
 def lock_accounts(codes: Sequence[str], *, skip_locked: bool = False) -> list[str]:
-    """Lock accounts until the commit; returns those that are there (and free)."""
+    """Lock accounts until the commit. Returns those that exist, and with skip_locked those that were free."""
     sql = LOCK_ACCOUNTS + (" SKIP LOCKED" if skip_locked else "")
     found = rows.run(sql, [accounts.in_lock_order(codes)])
     return [code for (code,) in found.fetchall()]
@@ -177,22 +190,22 @@ def roll_up_entries(entry_ids: Sequence[int], codes: Sequence[str]) -> dict[str,
 
 
 def next_pending(after: tuple[str, int], limit: int) -> list[tuple[str, int]]:
-    """The next pending entries, each by account and id, in this order."""
+    """Return the next pending entries as (account, id), in this order."""
     found = rows.run(NEXT_PENDING, [*after, limit]).fetchall()
     return [(code, entry_id) for code, entry_id in found]
 
 
 def read_balances(codes: Sequence[str], before: datetime | None) -> dict[str, int]:
-    """What accounts hold, or held just before an instant, by one snapshot; satang.
+    """Return the balances of accounts, now or just before an instant, from one snapshot; satang.
 
-    The past is the present without what came since, so only a look far back reads much.
+    A past balance is the present one minus later entries, so recent instants are cheap.
     """
     found = rows.run(READ_BALANCES, [before or END_OF_TIME, list(codes)])
     return {code: int(held) for code, held in found.fetchall()}
 
 
 def read_debts() -> dict[str, int]:
-    """What merchants owe beyond all that came in; satang by merchant."""
+    """Return what merchants owe beyond their pending credits; satang by merchant."""
     return {merchant_id: int(debt) for merchant_id, debt in rows.run(READ_DEBTS, []).fetchall()}
 
 
@@ -201,7 +214,7 @@ def _roll_up(sql: str, values: Sequence[Any]) -> dict[str, LockedBalance]:
     return {code: LockedBalance(int(rolled_up), debt, count) for code, rolled_up, debt, count in found}
 
 
-def _account_columns(codes: Mapping[str, int] | Sequence[str]) -> list[Any]:
+def _account_columns(codes: Collection[str]) -> list[Any]:
     opened = accounts.accounts_to_open(codes)
     return [
         opened,

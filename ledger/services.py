@@ -1,11 +1,11 @@
-"""Where all money is: double entry, in satang. Each function posts one journal; the caller opens the commit.
+"""Double-entry postings in satang. The caller opens the transaction.
 
-Money in only appends, so that credits of a busy merchant never queue. Money out locks the account it leaves,
-rolls up as many pending entries as it needs, and takes from there. The order of the locks:
-`accounts.LOCK_ORDER`.
+Money in only adds rows, so credits of a busy merchant do not wait for each other. Money out locks the account
+that it leaves, rolls up as many pending entries as it needs, and debits the rolled-up balance.
+`accounts.LOCK_ORDER` is the order of the locks.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,20 +29,19 @@ from ledger.postings import (
     roll_up_newest,
 )
 
-# Entries of one commit of a roll-up: the lock of a busy merchant is held for some 50 ms.
+# A roll-up commits 5,000 entries at a time: it locks a busy merchant for about 50 ms.
 ROLL_UP_BATCH = 5_000
-# A roll-up stops after so many seconds. The next one goes on.
+# A roll-up ends after 4 s, before the next one starts.
 ROLL_UP_SECONDS = 4.0
-# Entries that money out rolls up by one statement, and how many such statements it runs at most: enough for a
-# withdrawal of the largest amount that is made up of payments of 40 THB.
+# Money out rolls up at most 50 times 1,000 entries. That covers the largest withdrawal from payments of 40 THB.
 ROLL_UP_STEP, MAX_ROLL_UP_STEPS = 1_000, 50
-# When the caller may try again where even that was too little. The roll-up runs every five seconds.
+# If that is not enough, the caller tries again after 5 s: by then the periodic roll-up has run.
 RETRY_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Satang, none negative. `debt` is what a bank took back beyond the balance; credits fill it first.
+    """Satang, never negative. `debt` is what a bank took back beyond the balance; credits repay it first.
 
     `unconfirmed` is money that only an uploaded statement reports. It cannot leave.
     """
@@ -53,55 +52,55 @@ class Balance:
     unconfirmed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """Satang that a merchant gets for a subject, such as a payment.
+
+    is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
+    """
+
+    merchant_id: str
+    subject_id: str
+    amount: int
+    is_confirmed: bool = True
+
+
 def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
-    """What the merchant has, or had just before that instant; all of it in one snapshot."""
+    """Return the balance now, or just before an instant, from one snapshot."""
     return _to_balance(merchant_id, read_balances(accounts.of_merchant(merchant_id), before))
 
 
 def balances(merchant_ids: Collection[str]) -> dict[str, Balance]:
-    """What each of these merchants has now, by one statement."""
+    """Return the balances of several merchants with one statement."""
     found = read_balances(
         [code for merchant_id in merchant_ids for code in accounts.of_merchant(merchant_id)], None
     )
     return {merchant_id: _to_balance(merchant_id, found) for merchant_id in merchant_ids}
 
 
-def credit(
-    *,
-    merchant_id: str,
-    type: JournalType,
-    subject_id: str,
-    amount: int,
-    source: str,
-    now: datetime,
-    is_confirmed: bool = True,
-) -> None:
-    """Money for the merchant, from the account `source`, such as `bank:sandbox`.
-
-    is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
-    """
+def credit(credits: Sequence[Credit], *, type: JournalType, source: str, now: datetime) -> None:
+    """Post money for merchants, from the account `source`, such as `bank:sandbox`."""
     if accounts.type_of(source) == AccountType.SUSPENSE:
-        _lock_funds(source, amount)
-    target = accounts.credit_account(merchant_id, is_confirmed=is_confirmed)
-    post(type, subject_id, {source: -amount, target: amount}, now)
+        _lock_funds(source, sum(each.amount for each in credits))
+    lines = {}
+    for each in credits:
+        target = accounts.available if each.is_confirmed else accounts.unconfirmed
+        lines[each.subject_id] = {source: -each.amount, target(each.merchant_id): each.amount}
+    post(type, lines, now)
 
 
 def confirm(*, merchant_id: str, subject_id: str, amount: int, now: datetime) -> None:
-    """Money that only a statement reported becomes available. The subject is its bank transaction."""
+    """Make unconfirmed money available. The subject is its bank transaction."""
     unconfirmed = accounts.unconfirmed(merchant_id)
     _lock_funds(unconfirmed, amount)
-    post(
-        JournalType.CONFIRMED,
-        subject_id,
-        {unconfirmed: -amount, accounts.available(merchant_id): amount},
-        now,
-    )
+    lines = {unconfirmed: -amount, accounts.available(merchant_id): amount}
+    post(JournalType.CONFIRMED, {subject_id: lines}, now)
 
 
 def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime) -> None:
-    """Set money aside for a refund or withdrawal. Raises InsufficientFunds, and then nothing is posted.
+    """Set money aside for a refund or withdrawal. Posts nothing if it raises InsufficientFunds.
 
-    Raises ServiceUnavailable where so many small credits are pending that it would take too long.
+    Raises ServiceUnavailable if too many small credits are pending to roll them up now.
     """
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
     if held.rolled_up - _repay_debt(merchant_id, held, now) < amount:
@@ -109,28 +108,29 @@ def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int
             raise InsufficientFunds()
         raise ServiceUnavailable(retry_after=RETRY_SECONDS)
     lines = {accounts.available(merchant_id): -amount, accounts.reserved(merchant_id): amount}
-    post(type, subject_id, lines, now)
+    post(type, {subject_id: lines}, now)
 
 
 def release(*, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime) -> None:
-    """What was reserved is the merchant's again."""
+    """Make reserved money available again."""
     lines = {accounts.reserved(merchant_id): -amount, accounts.available(merchant_id): amount}
-    post(type, subject_id, lines, now)
+    post(type, {subject_id: lines}, now)
 
 
 def pay_out(
     *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
 ) -> None:
-    """What was reserved has left, to the account `to`, such as `bank:sandbox`."""
-    post(type, subject_id, {accounts.reserved(merchant_id): -amount, to: amount}, now)
+    """Post that reserved money left to the account `to`, such as `bank:sandbox`."""
+    post(type, {subject_id: {accounts.reserved(merchant_id): -amount, to: amount}}, now)
 
 
 def reverse(
     *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
 ) -> int:
-    """A bank takes back what it had paid in. Returns how much of it the merchant now owes.
+    """Post that a bank took money back. Returns the part that becomes the merchant's debt.
 
-    What is pending beyond `MAX_ROLL_UP_STEPS` fills the debt when it is rolled up; `balance` shows the net.
+    Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance` shows
+    the net at once.
     """
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
     from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
@@ -139,83 +139,79 @@ def reverse(
         accounts.debt(merchant_id): from_balance - amount,
         to: amount,
     }
-    post(type, subject_id, lines, now)
+    post(type, {subject_id: lines}, now)
     return amount - from_balance
 
 
 def reverse_unconfirmed(
     *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
 ) -> None:
-    """A bank takes back money that nobody has confirmed. Nothing else of the merchant is touched."""
+    """Post that a bank took back unconfirmed money. The merchant's other accounts do not change."""
     unconfirmed = accounts.unconfirmed(merchant_id)
     _lock_funds(unconfirmed, amount)
-    post(type, subject_id, {unconfirmed: -amount, to: amount}, now)
+    post(type, {subject_id: {unconfirmed: -amount, to: amount}}, now)
 
 
 def lock_debt(*, merchant_id: str, now: datetime) -> int:
-    """What the merchant owes, once all that came in has paid for it; satang.
+    """Return the merchant's debt after its pending credits have repaid what they can; satang.
 
-    The balance stays locked until the commit, so that no reversal comes in between.
+    The balance stays locked until the commit, so no reversal can add to the debt before that.
     """
     held = _lock_and_roll_up(accounts.available(merchant_id), 0)
     return -held.debt - _repay_debt(merchant_id, held, now)
 
 
 def debts() -> dict[str, int]:
-    """Satang by merchant of all whose balance is negative."""
+    """Return the debts of all merchants with a negative balance; satang by merchant."""
     return postings.read_debts()
 
 
-def hold(*, subject_id: str, amount: int, source: str, now: datetime) -> None:
-    """Money that is nobody's yet waits for staff."""
-    post(JournalType.HELD, subject_id, {source: -amount, accounts.suspense_for(source): amount}, now)
+def hold(amounts: Mapping[str, int], *, source: str, now: datetime) -> None:
+    """Post money without an owner, satang by subject, to suspense. It waits there for staff."""
+    suspense = accounts.suspense_for(source)
+    lines = {subject_id: {source: -amount, suspense: amount} for subject_id, amount in amounts.items()}
+    post(JournalType.HELD, lines, now)
 
 
 def accept(*, merchant_id: str, subject_id: str, amount: int, held_from: str, now: datetime) -> None:
-    """What was held becomes the merchant's, for no payment: money of a refund that `held_from` sent back."""
-    credit(
-        merchant_id=merchant_id,
-        type=JournalType.ACCEPTED,
-        subject_id=subject_id,
-        amount=amount,
-        source=accounts.suspense_for(held_from),
-        now=now,
-    )
+    """Give held money to a merchant, for no payment: money of a refund that `held_from` sent back."""
+    accepted = Credit(merchant_id, subject_id, amount)
+    credit([accepted], type=JournalType.ACCEPTED, source=accounts.suspense_for(held_from), now=now)
 
 
 def send_back(
     *, subject_id: str, amount: int, to: str, now: datetime, type: JournalType = JournalType.SENT_BACK
 ) -> None:
-    """What was held leaves; `Fact.REVERSAL` where its bank took it by itself."""
+    """Post that held money left. The type is `REVERSAL` if its bank took it back by itself."""
     suspense = accounts.suspense_for(to)
     _lock_funds(suspense, amount)
-    post(type, subject_id, {suspense: -amount, to: amount}, now)
+    post(type, {subject_id: {suspense: -amount, to: amount}}, now)
 
 
 def merge(*, subject_id: str, amount: int, bank: str, now: datetime) -> None:
-    """What was held never came in: the account `bank` reported one transaction twice."""
+    """Post that held money never came in: the account `bank` reported one transaction twice."""
     send_back(subject_id=subject_id, amount=amount, to=bank, now=now, type=JournalType.MERGED)
 
 
 def unmerge(*, subject_id: str, amount: int, bank: str, now: datetime) -> None:
-    """What `merge` posted about the subject was a mistake: the money waits for staff again."""
-    post(JournalType.UNMERGED, subject_id, {bank: -amount, accounts.suspense_for(bank): amount}, now)
+    """Undo `merge`: the money waits for staff again."""
+    post(JournalType.UNMERGED, {subject_id: {bank: -amount, accounts.suspense_for(bank): amount}}, now)
 
 
 def write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
-    """Money that was nobody's here has left to the account `to`: the operator's loss."""
+    """Book money without an owner that left to the account `to` as the operator's loss."""
     _lock_account(WRITE_OFFS)
-    post(JournalType.WRITTEN_OFF, subject_id, {WRITE_OFFS: -amount, to: amount}, now)
+    post(JournalType.WRITTEN_OFF, {subject_id: {WRITE_OFFS: -amount, to: amount}}, now)
 
 
 def recover_write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
-    """What `write_off` posted about the subject is no loss: it is taken from somebody after all."""
+    """Undo `write_off`: the money can be taken from somebody after all."""
     _lock_account(WRITE_OFFS)
-    post(JournalType.RECOVERED, subject_id, {to: -amount, WRITE_OFFS: amount}, now)
+    post(JournalType.RECOVERED, {subject_id: {to: -amount, WRITE_OFFS: amount}}, now)
 
 
 def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
-    """Roll up pending entries for some seconds, `batch` entries a commit. Returns how many.
+    """Roll up pending entries until a deadline, `batch` entries a commit. Returns how many.
 
     Runs may overlap.
     """
@@ -228,7 +224,7 @@ def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
 
 @transaction.atomic
 def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
-    """Locked accounts are left to the next roll-up."""
+    """Roll up what belongs to accounts that nobody else has locked. The next run gets the others."""
     codes = {code for code, _ in chunk}
     free = set(lock_accounts([*codes, *map(accounts.lock_account_of, codes)], skip_locked=True))
     ours = {code for code in codes if {code, accounts.lock_account_of(code)} <= free}
@@ -241,16 +237,16 @@ def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
 
 
 def _lock_funds(code: str, needed: int) -> None:
-    """Lock an account and roll up what is needed. Raises ServiceUnavailable where too many entries wait."""
+    """Lock an account and roll up what is needed. Raises ServiceUnavailable if too many entries are pending."""
     held = _lock_and_roll_up(code, needed)
     if held.rolled_up < needed and not held.is_complete:
         raise ServiceUnavailable(retry_after=RETRY_SECONDS)
 
 
 def _lock_and_roll_up(code: str, needed: int) -> LockedBalance:
-    """Lock an account until the commit, and roll it up until it holds `needed` beyond what its merchant owes.
+    """Lock an account and roll it up until its balance covers `needed` and the merchant's debt; satang.
 
-    It holds less where all of it is rolled up, and perhaps after `MAX_ROLL_UP_STEPS`. Satang.
+    The result can be less when nothing is pending any more, or after `MAX_ROLL_UP_STEPS`.
     """
     _lock_account(code)
     held = roll_up_newest(code, ROLL_UP_STEP)
@@ -269,11 +265,11 @@ def _lock_account(code: str) -> None:
 
 
 def _repay_debt(merchant_id: str, held: LockedBalance, now: datetime) -> int:
-    """Pay from the balance, under its lock, what is owed. Returns how much that was."""
+    """Repay the debt from the balance, whose lock the caller holds. Returns how much was repaid."""
     amount = min(held.rolled_up, -held.debt)
     if amount:
         lines = {accounts.available(merchant_id): -amount, accounts.debt(merchant_id): amount}
-        post(JournalType.DEBT_REPAID, ids.new("own_", now), lines, now)
+        post(JournalType.DEBT_REPAID, {ids.new("own_", now): lines}, now)
     return amount
 
 

@@ -191,7 +191,7 @@ def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: da
     _store_details(payment, charge, result)
     source = accounts.acquirer(charge.acquirer)
     paid_at = clock.to_millisecond(result.paid_at or now)
-    payments.succeed(payment, paid_at=paid_at, payer=Payer(), source=source, now=now)
+    payments.succeed([payments.PaidPayment(payment, paid_at, Payer())], source=source, now=now)
     charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 

@@ -1,4 +1,4 @@
-"""Every change of a payment, and nothing else anywhere. One commit per change; the caller opens it."""
+"""Every change of a payment. The caller opens the transaction and holds the lock of the payment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from django.db.models import F
 
 from core import money, rows, vault
 from core.state_machines import transition_all
-from ledger.bulk import Credit
+from ledger import services as ledger
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
 from payments.models import Payment, PaymentStatus
 from payments.shapes import event_data
@@ -23,7 +23,7 @@ EXPIRY_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who paid, and by which transaction, as the bank says; empty where it does not say."""
+    """Who paid, and by which bank transaction. A field is empty if the bank does not report it."""
 
     name: str = ""
     bank_code: str = ""
@@ -33,11 +33,16 @@ class Payer:
 
 @dataclass(frozen=True, slots=True)
 class PaidPayment:
-    """A payment of which its bank says that all of it was paid, when and by whom."""
+    """A payment that its bank or acquirer reports as paid.
+
+    received: satang that came in, if they can differ from the amount. is_confirmed: False if only an uploaded
+    statement reports the money.
+    """
 
     payment: Payment
     paid_at: datetime
     payer: Payer
+    received: int | None = None
     is_confirmed: bool = True
 
 
@@ -58,75 +63,76 @@ def draft(
     )
 
 
-def succeed(
-    payment: Payment,
-    *,
-    paid_at: datetime,
-    payer: Payer,
-    source: str,
-    now: datetime,
-    received: int | None = None,
-    is_confirmed: bool = True,
-) -> None:
-    """Pending or expired becomes succeeded. The caller holds the lock.
+def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
+    """Make pending or expired payments succeeded, with a fixed number of statements.
 
-    paid_at: the bank's time. source: the account (see `ledger.accounts`) that the money comes from.
-    received: satang that came in, where they may differ from what was asked. is_confirmed: False where only
-    an uploaded statement reports the money.
+    source: the ledger account that the money comes from.
     """
-    fields = _success_fields(payment, paid_at, payer, now)
-    if received not in (None, payment.amount):
-        fields["amount_received"] = received
-    payment.transition(PaymentStatus.SUCCEEDED, **fields)
-    transactions.record_payment(source=source, is_confirmed=is_confirmed, **_transaction_fields(payment, now))
-    _publish("payment.succeeded", payment, now)
-
-
-def add_payer_details(payment: Payment, payer: Payer) -> None:
-    """The bank has said more of who paid; what it said before stays. The caller holds the lock."""
-    said = _payer_fields(payment, payer)
-    news = {name: value for name, value in said.items() if value and not getattr(payment, name)}
-    for name, value in news.items():
-        setattr(payment, name, value)
-    payment.save(update_fields=list(news))
-
-
-def succeed_all(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
-    """What `succeed` does to each, by a few statements; `source` is a bank's. The caller holds all locks."""
-    changes = [(each.payment, _success_fields(each.payment, each.paid_at, each.payer, now)) for each in paid]
+    changes = []
+    for each in paid:
+        is_other_amount = each.received not in (None, each.payment.amount)
+        fields = {
+            "completed_at": each.paid_at,
+            "updated_at": now,
+            "amount_received": each.received if is_other_amount else None,
+            **_payer_fields(each.payment, each.payer),
+        }
+        changes.append((each.payment, fields))
     transition_all(changes, PaymentStatus.SUCCEEDED)
     payments = [each.payment for each in paid]
     credits = [
-        Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
+        ledger.Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
         for each in paid
     ]
     transactions.record_payments(credits, currency=money.CURRENCY, source=source, now=now)
-    events.publish_many([_event(payment, "payment.succeeded", now) for payment in payments])
+    _publish("payment.succeeded", payments, now)
+
+
+def add_payer_details(payment: Payment, payer: Payer) -> None:
+    """Store what a later report says about the payer. What is stored already stays."""
+    fields = _payer_fields(payment, payer)
+    payment.set_fields(
+        **{name: value for name, value in fields.items() if value and not getattr(payment, name)}
+    )
 
 
 def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
-    """Pending becomes failed. The caller holds the lock."""
     payment.transition(PaymentStatus.FAILED, failure_code=failure_code, updated_at=now)
-    transactions.record_failure(**_transaction_fields(payment, now))
-    _publish("payment.failed", payment, now)
+    transactions.record_failure(
+        payment_id=payment.id,
+        merchant_id=payment.merchant_id,
+        amount=payment.amount,
+        currency=payment.currency,
+        now=now,
+    )
+    _publish("payment.failed", [payment], now)
 
 
 def publish_pending(payment: Payment, *, now: datetime) -> None:
-    """It is pending, and the merchant has been told nothing else of it yet. The caller holds the lock."""
-    _publish("payment.pending", payment, now)
+    """Publish the first event of a payment whose result is not known yet."""
+    _publish("payment.pending", [payment], now)
 
 
-def expire(payment: Payment, *, expires_at: datetime, now: datetime) -> None:
-    """Pending becomes expired, as of `expires_at`. The caller holds the lock."""
-    payment.transition(PaymentStatus.EXPIRED, expires_at=expires_at, updated_at=expires_at)
-    if settings.EXPIRY_EVENTS:
-        _publish("payment.failed", payment, now)
+def expire(payments: Sequence[Payment], *, now: datetime) -> None:
+    """Make pending payments expired as of their `expires_at`."""
+    changes = [
+        (payment, {"expires_at": payment.expires_at, "updated_at": payment.expires_at})
+        for payment in payments
+    ]
+    transition_all(changes, PaymentStatus.EXPIRED)
+    if payments and settings.EXPIRY_EVENTS:
+        _publish("payment.failed", payments, now)
+
+
+def store_expiry(payments: Sequence[Payment], now: datetime) -> None:
+    """Expire those of the payments whose time is over. Call it before another transition."""
+    expire([payment for payment in payments if payment.status_at(now) != payment.status], now=now)
 
 
 def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> int:
-    """Set `amount` satang, or all that is left, aside to go back; returns how much.
+    """Reserve `amount` satang, or all that is left, for a refund. Returns how much.
 
-    The caller holds the lock. Raises PaymentNotRefundable, RefundAmountExceeded.
+    Raises PaymentNotRefundable, RefundAmountExceeded.
     """
     status, left = payment.status_at(now), payment.refundable_amount
     if status != PaymentStatus.SUCCEEDED:
@@ -139,15 +145,12 @@ def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> in
 
 
 def release_refund(payment: Payment, amount: int) -> None:
-    """What was set aside does not go back. The caller holds the lock."""
+    """Undo `reserve_refund`: the refund failed."""
     _change_refund_amounts(payment, refunding=-amount)
 
 
 def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
-    """What was set aside went back; if that is all of the payment it becomes refunded.
-
-    The caller holds the lock.
-    """
+    """Record that reserved money went back. A payment becomes refunded when all of it went back."""
     _change_refund_amounts(payment, refunding=-amount, refunded=amount, updated_at=now)
     if payment.amount_refunded == payment.received:
         payment.transition(PaymentStatus.REFUNDED)
@@ -155,7 +158,7 @@ def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
 
 
 def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 0, **fields: Any) -> None:
-    """Change the counters, within what a constraint of the database allows, whoever holds which lock."""
+    """Change the counters. A constraint of the database keeps them within the amount."""
     Payment.objects.filter(pk=payment.pk).update(
         amount_refunding=F("amount_refunding") + refunding,
         amount_refunded=F("amount_refunded") + refunded,
@@ -164,44 +167,31 @@ def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 
     payment.refresh_from_db(fields=["amount_refunding", "amount_refunded", *fields])
 
 
-def store_expiry(payment: Payment, now: datetime) -> None:
-    """Write down what the clock has done already, before something else moves the payment."""
-    if payment.status_at(now) != payment.status and payment.expires_at is not None:
-        expire(payment, expires_at=payment.expires_at, now=now)
-
-
 def expire_due(*, now: datetime, batch: int = EXPIRY_BATCH) -> int:
-    """Materialise what is overdue, `batch` payments a commit; sweeps may run at once. Returns how many."""
-    swept = 0
+    """Expire all overdue payments, `batch` payments a commit. Returns how many. Runs may overlap."""
+    total = 0
     while True:
         count = _expire_batch(now, batch)
-        swept += count
+        total += count
         if count < batch:
-            return swept
+            return total
 
 
 @transaction.atomic
 def _expire_batch(now: datetime, batch: int) -> int:
     due = Payment.objects.overdue(now).order_by("expires_at")
     payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
-    transition_all(
-        [(payment, {"updated_at": payment.expires_at}) for payment in payments], PaymentStatus.EXPIRED
-    )
-    if settings.EXPIRY_EVENTS:
-        events.publish_many([_event(payment, "payment.failed", now) for payment in payments])
+    expire(payments, now=now)
     return len(payments)
 
 
-def _publish(kind: str, payment: Payment, now: datetime) -> None:
-    events.publish(_event(payment, kind, now))
-
-
-def _event(payment: Payment, kind: str, now: datetime) -> events.NewEvent:
-    return events.NewEvent(payment.merchant_id, kind, payment.id, event_data(payment), now)
-
-
-def _success_fields(payment: Payment, paid_at: datetime, payer: Payer, now: datetime) -> dict[str, Any]:
-    return {"completed_at": paid_at, "updated_at": now, **_payer_fields(payment, payer)}
+def _publish(kind: str, payments: Sequence[Payment], now: datetime) -> None:
+    events.publish_many(
+        [
+            events.NewEvent(payment.merchant_id, kind, payment.id, event_data(payment), now)
+            for payment in payments
+        ]
+    )
 
 
 def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
@@ -215,18 +205,8 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
 
 
 def _payer_differs(payment: Payment, payer: Payer) -> bool:
-    """Shown to staff, never a reason to refuse money: banks cut names and mask accounts."""
+    """Whether the payer is not the named client. It never refuses money: banks cut names and mask accounts."""
     account, name = payment.client_bank_account, payment.client_name
     other_account = bool(account and payer.account) and account[-4:] != payer.account[-4:]  # type: ignore[index]
     other_name = bool(name and payer.name) and name.casefold() != payer.name.casefold()  # type: ignore[union-attr]
     return other_account or other_name
-
-
-def _transaction_fields(payment: Payment, now: datetime) -> dict[str, Any]:
-    return {
-        "payment_id": payment.id,
-        "merchant_id": payment.merchant_id,
-        "amount": payment.received,
-        "currency": payment.currency,
-        "now": now,
-    }

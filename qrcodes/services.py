@@ -103,7 +103,8 @@ def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
     payment = Payment.objects.locked(qr_code.payment_id)
     if payment.status_at(now) != PaymentStatus.PENDING:
         raise QrCodeNotExpirable(status=payment.status_at(now))
-    payments.expire(payment, expires_at=now, now=now)
+    payment.expires_at = now
+    payments.expire([payment], now=now)
     cause = request_context.current()
     qr_code.payment, qr_code.actor, qr_code.request_id = payment, cause.actor, cause.request_id
     qr_code.save(update_fields=["actor", "request_id"])

@@ -184,7 +184,7 @@ def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
 def _hold_returned(refund: Refund, now: datetime) -> None:
     """The bank returned the money: the refund stays completed, and its money waits for staff."""
     refund.set_fields(returned_at=now)
-    ledger.hold(subject_id=refund.id, amount=refund.amount, source=refund.route, now=now)
+    ledger.hold({refund.id: refund.amount}, source=refund.route, now=now)
     log.warning("the money of refund %s was returned and waits for staff", refund.id)
 
 

@@ -274,9 +274,9 @@ def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iter
 
 def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
     """The accounts that a statement locks, in its order, and those that it changes."""
-    if sql == postings.POST_JOURNAL:
-        lines, at_once, locks = params[3], params[5], params[-1]
-        return locks, [code for code, is_at_once in zip(lines, at_once, strict=True) if is_at_once]
+    if sql == postings.POST_JOURNALS:
+        locks, changed = params[-3], params[-1]
+        return locks, changed
     named = [text for text in _texts(params) if ACCOUNT_CODE.fullmatch(text)]
     return ([], named) if sql in ROLL_UPS else (named, [])
 

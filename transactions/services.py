@@ -7,64 +7,20 @@ from django.db.models import QuerySet
 
 from core import ids, rows
 from core.state_machines import IllegalTransition, transition_where
-from ledger import bulk
 from ledger import services as ledger
 from ledger.models import JournalType
 from transactions.models import Transaction, TransactionStatus, TransactionType
 
 
-def record_payment(
-    *,
-    payment_id: str,
-    merchant_id: str,
-    amount: int,
-    currency: str,
-    source: str,
-    now: datetime,
-    is_confirmed: bool = True,
-) -> Transaction:
-    """A payment that succeeded: `amount` (satang) is what was received, from the account `source`.
+def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: str, now: datetime) -> None:
+    """Post payments that succeeded, and add them to the history.
 
-    is_confirmed: see `ledger.credit`.
+    The subjects of `credits` are payments. Their money comes from the account `source`.
     """
-    ledger.credit(
-        merchant_id=merchant_id,
-        type=JournalType.PAYMENT,
-        subject_id=payment_id,
-        amount=amount,
-        source=source,
-        now=now,
-        is_confirmed=is_confirmed,
-    )
-    return _record(
-        _row(
-            TransactionType.PAYMENT,
-            TransactionStatus.SUCCEEDED,
-            payment_id,
-            merchant_id,
-            amount,
-            currency,
-            now,
-        )
-    )
-
-
-def record_payments(credits: Sequence[bulk.Credit], *, currency: str, source: str, now: datetime) -> None:
-    """What `record_payment` does for each, by a few statements; the source is a bank."""
-    bulk.credit_all(JournalType.PAYMENT, credits, source=source, now=now)
-    rows.copy_in(
-        [
-            _row(
-                TransactionType.PAYMENT,
-                TransactionStatus.SUCCEEDED,
-                each.subject_id,
-                each.merchant_id,
-                each.amount,
-                currency,
-                now,
-            )
-            for each in credits
-        ]
+    ledger.credit(credits, type=JournalType.PAYMENT, source=source, now=now)
+    succeeded = TransactionType.PAYMENT, TransactionStatus.SUCCEEDED
+    rows.insert_many(
+        [_row(*succeeded, each.subject_id, each.merchant_id, each.amount, currency, now) for each in credits]
     )
 
 

@@ -54,23 +54,22 @@ def prepare(new_event: NewEvent) -> list[Model]:
 
 def publish(new_event: NewEvent) -> None:
     """Publish an event in the caller's transaction."""
-    prepared = prepare(new_event)
-    rows.insert_together(prepared)
-    _wake_for(prepared)
+    publish_many([new_event])
 
 
 def publish_many(new_events: Sequence[NewEvent]) -> None:
-    """Publish many events with three statements."""
+    """Publish events in the caller's transaction: one with two statements, many with three."""
     subscribers = _subscribers({new_event.merchant_id for new_event in new_events})
     prepared = [
         row
         for each in new_events
         for row in _event_and_deliveries(each, subscribers.get(each.merchant_id, []))
     ]
-    events = [row for row in prepared if isinstance(row, Event)]
-    deliveries = [row for row in prepared if isinstance(row, Delivery)]
-    rows.copy_in(events)
-    rows.copy_in(deliveries)
+    if len(new_events) == 1:
+        rows.insert_together(prepared)
+    else:
+        rows.copy_in([row for row in prepared if isinstance(row, Event)])
+        rows.copy_in([row for row in prepared if isinstance(row, Delivery)])
     _wake_for(prepared)
 
 

@@ -189,9 +189,9 @@ def _fail(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
 
 def _mark_returned(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
     withdrawal.transition(WithdrawalStatus.FAILED, failure_code=RETURNED_BY_BANK, updated_at=now, **fields)
+    returned = ledger.Credit(withdrawal.merchant_id, withdrawal.id, withdrawal.amount)
     ledger.credit(
-        **_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RETURNED, now),
-        source=accounts.bank(withdrawal.bank),
+        [returned], type=JournalType.WITHDRAWAL_RETURNED, source=accounts.bank(withdrawal.bank), now=now
     )
     _publish(withdrawal, now)
 

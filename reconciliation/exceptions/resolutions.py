@@ -275,7 +275,7 @@ def _payment_id_of(movement_id: str) -> str | None:
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
     """A QR payment that still waits for money, under its lock. Raises PaymentNotFound."""
     payment: Payment = Payment.objects.locked(payment_id)
-    payments.store_expiry(payment, now)
+    payments.store_expiry([payment], now)
     is_payable = payment.qr_code_id is not None and payment.status in PAYABLE
     return payment if is_payable else None
 

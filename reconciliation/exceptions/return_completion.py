@@ -84,7 +84,7 @@ def _fail(movement: BankTransaction, payer_return: Return, result: TransferResul
 
 def _money_came_back(movement: BankTransaction, payer_return: Return, now: datetime) -> None:
     payer_return.set_fields(returned_at=now)
-    ledger.hold(subject_id=payer_return.id, amount=payer_return.amount, source=payer_return.route, now=now)
+    ledger.hold({payer_return.id: payer_return.amount}, source=payer_return.route, now=now)
     log.warning("the money of return %s came back and waits for staff", payer_return.id)
     reopen(movement, now)
 

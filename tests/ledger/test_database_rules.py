@@ -1,22 +1,17 @@
 """What the database itself refuses, whoever asks: plain SQL, judged by SQLSTATE."""
 
-from datetime import datetime
-from typing import Any
-
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from ledger import accounts
 from ledger import services as ledger
-from ledger.models import Account, Journal, JournalType
-from tests.factories import MerchantFactory
+from ledger.models import Account, Journal
+from tests.ledger.builders import BANK, MerchantLedger
 from tests.tables import count_rows
 
 CHECK_VIOLATION = "23514"
 UNIQUE_VIOLATION = "23505"
 FOREIGN_KEY_VIOLATION = "23503"
 NOT_ALLOWED = "42501"
-BANK = accounts.bank("sandbox")
 AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "debt:{0}"
 HISTORIES = [
     "payments_payment",
@@ -31,14 +26,13 @@ HISTORIES = [
 
 
 @pytest.fixture
-def merchant_id(db: None, noon: datetime) -> str:
-    """Of a merchant who was paid 100, of which 30 are reserved and 10 held for staff."""
-    merchant_id: str = MerchantFactory().id
-    told: dict[str, Any] = {"merchant_id": merchant_id, "now": noon}
-    ledger.credit(**told, type=JournalType.PAYMENT, subject_id="paid", amount=100, source=BANK)
-    ledger.reserve(**told, type=JournalType.REFUND_RESERVED, subject_id="reserved", amount=30)
-    ledger.hold(subject_id="held", amount=10, source=BANK, now=noon)
-    return merchant_id
+def merchant_id(db: None) -> str:
+    """A merchant with a credit of 100, of which 30 are reserved; 10 are held in suspense."""
+    merchant_ledger = MerchantLedger()
+    merchant_ledger.credit(100, subject_id="paid")
+    merchant_ledger.reserve(30, subject_id="reserved")
+    merchant_ledger.hold(10)
+    return merchant_ledger.merchant_id
 
 
 def journal(subject_id: str, amount: int, *lines: tuple[str, int], type: str = "payment") -> str:
@@ -180,15 +174,8 @@ def test_the_database_refuses(merchant_id: str, name: str) -> None:
     assert ledger.balance(merchant_id) == ledger.Balance(70, 30, 0)
 
 
-def test_deleted_pending_entry_is_added_to_the_balance(merchant_id: str, noon: datetime) -> None:
-    ledger.credit(
-        merchant_id=merchant_id,
-        type=JournalType.PAYMENT,
-        subject_id="paid too",
-        amount=5,
-        source=BANK,
-        now=noon,
-    )
+def test_deleted_pending_entry_is_added_to_the_balance(merchant_id: str) -> None:
+    MerchantLedger(merchant_id).credit(5)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM ledger_pendingentry")
     assert ledger.balance(merchant_id) == ledger.Balance(75, 30, 0)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from ledger import accounts, bulk
+from ledger import accounts
 from ledger import services as ledger
 from ledger.models import Entry
 
@@ -26,8 +26,7 @@ def entries() -> list[tuple[str, int]]:
     ],
 )
 def test_money_waits_in_the_suspense_account_of_its_bank(noon: datetime, outside: str, expected: str) -> None:
-    ledger.hold(subject_id="one", amount=70, source=outside, now=noon)
-    bulk.hold_all({"two": 50}, source=outside, now=noon)
+    ledger.hold({"one": 70, "two": 50}, source=outside, now=noon)
     ledger.send_back(subject_id="three", amount=30, to=outside, now=noon)
     assert entries() == [(expected, 70), (expected, 50), (expected, -30)]
     assert accounts.suspense_for(outside) == expected

@@ -74,7 +74,7 @@ class RefundShop:
 def confirm(payment_id: str, payer: Payer) -> None:
     """What a bank transaction does to its payment."""
     payment, now = Payment.objects.locked(payment_id), clock.now()
-    payments.succeed(payment, paid_at=now, payer=payer, source=accounts.bank("sandbox"), now=now)
+    payments.succeed([payments.PaidPayment(payment, now, payer)], source=accounts.bank("sandbox"), now=now)
 
 
 def send_due_refunds(times: int = 1) -> None:

@@ -12,6 +12,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.models import JournalType
 from tests.conftest import SandboxBankClient, Shop
+from tests.ledger.builders import MerchantLedger
 
 PATH = "/Thai/v1/balance"
 BANK = accounts.bank("sandbox")
@@ -56,7 +57,7 @@ def test_paid_money_is_available(shop: Shop, other_shop: Shop, bank: SandboxBank
 
 
 def test_balance_shows_reserved_money_and_debt(shop: Shop, noon: datetime) -> None:
-    ledger.credit(**told(shop, JournalType.PAYMENT, 100, noon), source=BANK)
+    MerchantLedger(shop.merchant.id).credit(100)
     ledger.reserve(**told(shop, JournalType.WITHDRAWAL_RESERVED, 60, noon))
     assert shown(shop) == (40, 60, 0)
     ledger.reverse(**told(shop, JournalType.REVERSAL, 100, noon), to=BANK)

@@ -43,7 +43,7 @@ def live_money(sandbox_money: BankTransaction) -> BankTransaction:
         match_result=MatchResult.UNMATCHED,
         matched_at=now,
     )
-    ledger.hold(subject_id=movement.id, amount=movement.amount, source=accounts.bank("scb"), now=now)
+    ledger.hold({movement.id: movement.amount}, source=accounts.bank("scb"), now=now)
     return movement
 
 
