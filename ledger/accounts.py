@@ -1,8 +1,8 @@
 """Codes of the ledger's accounts.
 
 A merchant has three accounts, and a fourth for unconfirmed money. Banks and acquirers are external: their
-balance falls when money comes in and rises when it leaves. Suspense holds money without an owner; money of the
-sandbox bank has its own suspense account. Write-offs are the operator's losses, zero or less.
+balance falls when money comes in and rises when it leaves. Suspense holds money without an owner; money of
+the sandbox bank has its own suspense account. Write-offs are the operator's losses, zero or less.
 """
 
 from collections.abc import Iterable

@@ -21,9 +21,9 @@ LOCK_ACCOUNTS = """
 SELECT account.id FROM unnest(%s::text[]) WITH ORDINALITY AS wanted (id, place)
 JOIN ledger_account AS account USING (id) ORDER BY wanted.place FOR NO KEY UPDATE OF account
 """
-# Entries that change a balance at once are those of the accounts in the last two arrays; all others are pending.
-# The UPDATE does not see accounts that the same statement opens, so the result is how many it updated. It locks
-# rows in any order, so `locked` locks them first, in the order of `accounts.LOCK_ORDER`.
+# Entries that change a balance at once are those of the accounts in the last two arrays; all others are
+# pending. The UPDATE does not see accounts that the same statement opens, so the result is how many it
+# updated. It locks rows in any order, so `locked` locks them first, in the order of `accounts.LOCK_ORDER`.
 POST_JOURNALS = f"""
 WITH opened AS ({OPEN_ACCOUNTS}),
 line AS (
@@ -36,14 +36,16 @@ journal AS (
 ),
 entry AS (
     INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
-    SELECT journal.id, line.account_id, line.amount, journal.created_at FROM journal JOIN line USING (subject_id)
+    SELECT journal.id, line.account_id, line.amount, journal.created_at
+    FROM journal JOIN line USING (subject_id)
     RETURNING id, account_id, amount
 ),
 locked AS ({LOCK_ACCOUNTS}),
 updated AS (
     UPDATE ledger_account AS account SET rolled_up_balance = account.rolled_up_balance + change.amount
     FROM (
-        SELECT account_id, sum(amount) AS amount FROM line WHERE account_id = ANY(%s::text[]) GROUP BY account_id
+        SELECT account_id, sum(amount) AS amount FROM line WHERE account_id = ANY(%s::text[])
+        GROUP BY account_id
     ) AS change
     WHERE account.id = change.account_id AND (SELECT count(*) FROM locked) >= 0
     RETURNING account.id
@@ -54,8 +56,8 @@ pending AS (
 )
 SELECT count(*) FROM updated
 """  # noqa: S608
-# Deletes the chosen entries, never all up to an id: rows with lower ids may be committed later. A trigger adds
-# them to `rolled_up_balance` after the statement, so the statement reads the old value.
+# Deletes the chosen entries, never all up to an id: rows with lower ids may be committed later. A trigger
+# adds them to `rolled_up_balance` after the statement, so the statement reads the old value.
 ROLL_UP = """
 WITH deleted AS (
     DELETE FROM ledger_pendingentry WHERE entry_id = ANY({chosen}) RETURNING account_id, amount
@@ -130,7 +132,7 @@ class LockedBalance:
 
 
 def post(type: JournalType, lines_by_subject: Mapping[str, Mapping[str, int]], now: datetime) -> None:
-    """Write one journal per subject with one statement. Lines map accounts to signed satang; zero is left out.
+    """Write one journal per subject with one statement. Lines map accounts to signed satang.
 
     Raises IntegrityError if such a journal was posted before or an account would be overdrawn, and
     AccountNotOpen if money must leave an account that was never opened.

@@ -33,7 +33,7 @@ from ledger.postings import (
 ROLL_UP_BATCH = 5_000
 # A roll-up ends after 4 s, before the next one starts.
 ROLL_UP_SECONDS = 4.0
-# Money out rolls up at most 50 times 1,000 entries. That covers the largest withdrawal from payments of 40 THB.
+# Money out rolls up at most 50 times 1,000 entries: the largest withdrawal from payments of 40 THB.
 ROLL_UP_STEP, MAX_ROLL_UP_STEPS = 1_000, 50
 # If that is not enough, the caller tries again after 5 s: by then the periodic roll-up has run.
 RETRY_SECONDS = 5
@@ -129,8 +129,8 @@ def reverse(
 ) -> int:
     """Post that a bank took money back. Returns the part that becomes the merchant's debt.
 
-    Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance` shows
-    the net at once.
+    Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance`
+    shows the net at once.
     """
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
     from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
@@ -237,7 +237,7 @@ def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
 
 
 def _lock_funds(code: str, needed: int) -> None:
-    """Lock an account and roll up what is needed. Raises ServiceUnavailable if too many entries are pending."""
+    """Lock an account and roll up what is needed. Raises ServiceUnavailable if too much is pending."""
     held = _lock_and_roll_up(code, needed)
     if held.rolled_up < needed and not held.is_complete:
         raise ServiceUnavailable(retry_after=RETRY_SECONDS)

@@ -205,7 +205,7 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
 
 
 def _payer_differs(payment: Payment, payer: Payer) -> bool:
-    """Whether the payer is not the named client. It never refuses money: banks cut names and mask accounts."""
+    """Whether the payer is not the named client. Banks cut names and mask accounts, so staff only see it."""
     account, name = payment.client_bank_account, payment.client_name
     other_account = bool(account and payer.account) and account[-4:] != payer.account[-4:]  # type: ignore[index]
     other_name = bool(name and payer.name) and name.casefold() != payer.name.casefold()  # type: ignore[union-attr]

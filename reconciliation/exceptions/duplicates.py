@@ -27,6 +27,10 @@ FIND_PROBABLE_DUPLICATES = """
 SELECT one, min(other) FROM unnest(%s::text[]) AS one, reconciliation_probable_duplicates(one) AS other
 GROUP BY one
 """
+FIND_RETURNED = """
+SELECT payment_id FROM reconciliation_banktransaction
+WHERE payment_id = ANY(%s) AND resolution_state = ANY(%s)
+"""
 RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
 
 
@@ -50,6 +54,14 @@ def is_returned_already(movement: BankTransaction) -> bool:
     """Whether staff sent the money of a probable duplicate back."""
     returned = BankTransaction.objects.filter(pk__in=probable_ids(movement), resolution_state__in=RETURNED)
     return bool(returned.exists())
+
+
+def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
+    """Those of the payments for which staff sent or are sending other money back."""
+    if not payment_ids:
+        return set()
+    found = rows.run(FIND_RETURNED, [payment_ids, RETURNED]).fetchall()
+    return {payment_id for (payment_id,) in found}
 
 
 def merge(movement: BankTransaction, other: BankTransaction, *, note: str, now: datetime) -> Resolution:

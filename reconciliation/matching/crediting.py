@@ -1,30 +1,37 @@
-"""A payment succeeds by a bank transaction: at once, or after somebody decided so.
+"""Credit the payments that bank transactions pay: at once, or after a decision of staff.
 
-The caller holds both locks.
+The caller holds the locks of the payments and the bank transactions.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from ledger import accounts
 from payments import services as payments
 from payments.models import Payment
-from payments.services import Payer
+from payments.services import PaidPayment, Payer
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from refunds import services as refunds
 
 POLICY_ACTOR = "policy:late_money"
 
 
-def credit(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """What was asked for came in time."""
-    _succeed(movement, payment, source=accounts.bank(movement.bank), now=now)
+def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
+    """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
+    payments.succeed(
+        [
+            PaidPayment(payment, movement.paid_at, payer_of(movement), movement.amount, movement.is_confirmed)
+            for movement, payment in paid
+        ],
+        source=source,
+        now=now,
+    )
 
 
 def credit_from_suspense(movement: BankTransaction, payment: Payment, act: Resolution) -> None:
-    """What waited becomes this payment's, by a person's act or a merchant's policy."""
-    _succeed(
-        movement, payment, source=accounts.suspense_for(accounts.bank(movement.bank)), now=act.created_at
-    )
+    """Credit held money to this payment, by a decision of staff or by the merchant's policy."""
+    source = accounts.suspense_for(accounts.bank(movement.bank))
+    credit([(movement, payment)], source=source, now=act.created_at)
     resolution_state = (
         ResolutionState.ATTACHED if act.type == ResolutionType.ATTACHED else ResolutionState.ACCEPTED
     )
@@ -33,7 +40,7 @@ def credit_from_suspense(movement: BankTransaction, payment: Payment, act: Resol
 
 
 def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """The merchant takes late money without being asked."""
+    """Credit late money without a decision of staff, as the merchant's policy says."""
     act = Resolution(
         subject_id=movement.id,
         type=ResolutionType.ACCEPTED,
@@ -46,21 +53,9 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
 
 
 def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """What a later message told of the payer: a refund of the payment may wait for it, or need it one day."""
+    """Add what a later report says about the payer, and send the refunds that waited for it."""
     payments.add_payer_details(payment, payer_of(movement))
     refunds.send_waiting(payment, now=now)
-
-
-def _succeed(movement: BankTransaction, payment: Payment, *, source: str, now: datetime) -> None:
-    payments.succeed(
-        payment,
-        paid_at=movement.paid_at,
-        payer=payer_of(movement),
-        source=source,
-        now=now,
-        received=movement.amount,
-        is_confirmed=movement.is_confirmed,
-    )
 
 
 def payer_of(movement: BankTransaction) -> Payer:

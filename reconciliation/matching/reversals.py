@@ -1,11 +1,13 @@
 """A bank takes back what it had reported: the one way in which money leaves that nobody here asked for."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import Q
 
 from approvals import services as approvals
+from core import rows
 from ledger import accounts
 from ledger import services as ledger
 from ledger.models import JournalType
@@ -25,6 +27,12 @@ from transfers import services as transfers
 
 log = logging.getLogger("reconciliation")
 NOT_APPLIED = [MatchResult.PENDING, MatchResult.UNMATCHED]
+# Without the join the planner can choose to read all bank transactions of the bank.
+FIND_REVERSED = """
+SELECT wanted.id FROM unnest(%s::text[], %s::text[]) AS wanted (id, bank)
+JOIN reconciliation_banktransaction AS reversal
+    ON reversal.bank_transaction_id = wanted.id AND reversal.bank = wanted.bank AND reversal.kind = %s
+"""
 
 
 def find_credit(reversal: BankTransaction) -> BankTransaction | None:
@@ -65,6 +73,15 @@ def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> 
     )
     found: BankTransaction | None = waiting.select_for_update(no_key=True).first()
     return found
+
+
+def reversed_ids(credits: Sequence[BankTransaction]) -> set[str]:
+    """Return those of the credits' bank transaction ids that a reversal has too."""
+    if not credits:
+        return set()
+    ids, banks = ([getattr(credit, name) for credit in credits] for name in ("bank_transaction_id", "bank"))
+    found = rows.run(FIND_REVERSED, [ids, banks, BankTransactionKind.REVERSAL]).fetchall()
+    return {bank_transaction_id for (bank_transaction_id,) in found}
 
 
 def apply(

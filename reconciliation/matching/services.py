@@ -1,16 +1,21 @@
-"""Apply bank transactions: the bank's word becomes a payment's fate, once."""
+"""Match bank transactions with payments and act on the result, once each."""
 
 import logging
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from django.db import transaction
+from django.db.models import Model
 
+from core import rows
 from ledger import accounts
 from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
 from payments import services as payments
 from payments.models import Payment, PaymentStatus
-from qrcodes.models import QrCode
 from reconciliation.exceptions import duplicates, order_completion
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import confirmation, crediting, deduplication, reversals
@@ -20,19 +25,34 @@ from refunds import services as refunds
 
 log = logging.getLogger("reconciliation")
 DECLINED_BY_BANK = "declined_by_bank"
-# The request that stored a bank transaction applies it at once; what is older was left by a crash.
+# The request that stores a bank transaction applies it at once. If 2 s have passed, the process has crashed.
 UNAPPLIED_AFTER = timedelta(seconds=2)
+FIND_PAYMENTS = """
+SELECT code.payment_id, code.biller_id, code.reference1
+FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
+WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
+"""
+M = TypeVar("M", bound=Model)
 
 
 class PaymentChanged(Exception):
-    """Somebody gave the money another payment in the meantime: begin again."""
+    """The bank transaction was attached to another payment meanwhile."""
+
+
+@dataclass(slots=True)
+class Match:
+    """A bank transaction, the payment that its reference names, and the result; both rows are locked."""
+
+    movement: BankTransaction
+    payment: Payment | None
+    result: MatchResult = MatchResult.PENDING
 
 
 def apply(*, movement_id: str, now: datetime) -> BankTransaction:
-    """Judge a bank transaction and act on it in one commit. What was judged before stays as it is.
+    """Match a bank transaction and act on the result in one commit.
 
-    But a credit that got a name since then may be the one that a reversal has waited for, and its payment
-    lacks what a later message told of the payer.
+    The result of an earlier call stays. But a reversal can have waited for a credit that got its bank id
+    since then, and a later report can say more about the payer.
     """
     while True:
         try:
@@ -42,10 +62,10 @@ def apply(*, movement_id: str, now: datetime) -> BankTransaction:
 
 
 def apply_report(movement: BankTransaction, *, now: datetime) -> None:
-    """Act on what a message was stored as, in the next commit.
+    """Apply what a report was stored as.
 
-    What fails is left to the sweep if it would find it. Else it is raised: the message is not answered as
-    received, so the bank tells it again.
+    The sweep repeats a failed attempt if the bank transaction is not matched yet. Otherwise the error is
+    raised, so that the bank gets an error and sends its notification again.
     """
     if movement.match_result == MatchResult.PENDING:
         try_apply(movement_id=movement.id, now=now)
@@ -54,7 +74,7 @@ def apply_report(movement: BankTransaction, *, now: datetime) -> None:
 
 
 def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
-    """Apply what a crash stored but did not apply. Returns how many."""
+    """Apply bank transactions that a crash left unmatched. Returns how many."""
     unapplied = (
         BankTransaction.objects.not_matched()
         .filter(received_at__lte=now - UNAPPLIED_AFTER)
@@ -65,9 +85,7 @@ def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
 
 
 def try_apply(*, movement_id: str, now: datetime) -> bool:
-    """Apply a bank transaction that is safely stored; what goes wrong is logged and left to the next
-    sweep.
-    """
+    """Apply a stored bank transaction. An error is logged, and the sweep tries again."""
     try:
         apply(movement_id=movement_id, now=now)
     except Exception:
@@ -76,60 +94,125 @@ def try_apply(*, movement_id: str, now: datetime) -> bool:
     return True
 
 
-def pairing_lock_name(movement: BankTransaction) -> str:
-    """The lock that a credit and its reversal take, one after the other (see `joining.hold`)."""
-    return f"turn {movement.bank} {movement.current_bank_transaction_id}"
+def apply_together(movements: Sequence[BankTransaction], *, now: datetime) -> set[str]:
+    """Apply credits of one bank with a fixed number of statements. The caller opens the transaction.
+
+    Returns the ids of those that need `apply`: late, reversed, or probably reported before.
+    """
+    matches = [match for match in _lock(movements) if match.movement.match_result == MatchResult.PENDING]
+    pairs = [(match.movement, match.payment) for match in matches if match.payment]
+    credits_per_payment = Counter(payment.id for _, payment in pairs)
+    payments.store_expiry(list({payment.id: payment for _, payment in pairs}.values()), now)
+    returned = duplicates.payments_with_returned_money(list(credits_per_payment))
+    reversed_ids = reversals.reversed_ids([movement for movement, _ in pairs])
+    simple = []
+    for match in matches:
+        movement, payment_id = match.movement, match.payment.id if match.payment else ""
+        match.result = match_result_for(movement, match.payment)
+        if (
+            match.result != MatchResult.LATE
+            and not movement.later_bank_transaction_id
+            and movement.bank_transaction_id not in reversed_ids
+            and payment_id not in returned
+            and credits_per_payment[payment_id] <= 1
+        ):
+            simple.append(match)
+    _act_on(simple, now)
+    return {match.movement.id for match in matches} - {match.movement.id for match in simple}
 
 
 @transaction.atomic
 def _apply(movement_id: str, now: datetime) -> BankTransaction:
-    """Lock order: payment, then bank transaction; a copy at the same time waits and finds the work done."""
     movement = BankTransaction.objects.get(pk=movement_id)
-    # A credit and its reversal take turns: else each could miss the other, which is not committed yet.
-    deduplication.lock_names([pairing_lock_name(movement)])
     if movement.kind == BankTransactionKind.REVERSAL:
+        deduplication.lock_names([_pairing_lock(movement)])
         return _reverse(movement_id, now)
-    payment = _find_payment(movement)
-    movement = BankTransaction.objects.locked(movement_id)
+    (match,) = _lock([movement])
+    movement, payment = match.movement, match.payment
     is_new = movement.match_result == MatchResult.PENDING
     if not is_new and movement.payment != payment:
         raise PaymentChanged()
-    reversal = (
-        reversals.find_due(movement, is_new=is_new) if movement.kind == BankTransactionKind.CREDIT else None
-    )
+    is_credit = movement.kind == BankTransactionKind.CREDIT
+    reversal = reversals.find_due(movement, is_new=is_new) if is_credit else None
     updated_payment = payment if movement.is_credited and not is_new else None
     if updated_payment is not None:
         refunds.lock_waiting(updated_payment)  # before any account is locked
     confirmation.confirm_if_bank_reported(movement, now=now)
     if is_new:
-        _match(movement, payment, now)
+        payments.store_expiry([payment] if payment else [], now)
+        match.result = _decide_match_result(movement, payment)
+        _act_on([match], now)
     reversals.apply_if_due(reversal, movement, payment, now=now)
     if updated_payment is not None:
-        # Last: what the bank took back itself is not ordered from it as well.
+        # Last: money that the bank took back itself is not ordered back again.
         crediting.update_payer(movement, updated_payment, now=now)
     return movement
 
 
-def _match(movement: BankTransaction, payment: Payment | None, now: datetime) -> None:
-    if payment is not None:
-        payments.store_expiry(payment, now)
-    match_result = _decide_match_result(movement, payment)
-    movement.match_result, movement.matched_at, movement.payment = match_result, now, payment
-    movement.merchant_id = payment.merchant_id if payment is not None else None
-    movement.save(update_fields=["match_result", "matched_at", "payment", "merchant"])
-    if match_result in HELD_RESULTS:
-        _hold_in_suspense(movement, payment, now)
-    elif payment is not None and match_result == MatchResult.APPLIED:
-        crediting.credit(movement, payment, now=now)
-    elif payment is not None and payment.status == PaymentStatus.PENDING:
-        payments.fail(payment, failure_code=DECLINED_BY_BANK, now=now)
+def _lock(movements: Sequence[BankTransaction]) -> list[Match]:
+    """Lock the payments of bank transactions of one bank, then the bank transactions, each by id.
+
+    Before them, the pairing locks: without them a credit and its reversal could miss each other, because
+    neither sees the other before its commit.
+    """
+    deduplication.lock_names([_pairing_lock(movement) for movement in movements])
+    payment_ids = _find_payment_ids(movements)
+    locked = {payment.id: payment for payment in _lock_rows(Payment, payment_ids.values())}
+    return [
+        Match(movement, locked.get(payment_ids.get(movement.id, "")))
+        for movement in _lock_rows(BankTransaction, [movement.id for movement in movements])
+    ]
+
+
+def _lock_rows(model: type[M], ids: Collection[str]) -> list[M]:
+    return rows.find(model, "WHERE t.id = ANY(%s) ORDER BY t.id FOR NO KEY UPDATE", list(ids)) if ids else []
+
+
+def _pairing_lock(movement: BankTransaction) -> str:
+    return f"turn {movement.bank} {movement.current_bank_transaction_id}"
+
+
+def _find_payment_ids(movements: Sequence[BankTransaction]) -> dict[str, str]:
+    """Return the payments of bank transactions: the matched one, or the one that the reference names.
+
+    Bank, biller id and reference must be those of a QR code that we made.
+    """
+    found = {movement.id: movement.payment_id for movement in movements if movement.payment_id}
+    new = [movement for movement in movements if movement.match_result == MatchResult.PENDING]
+    if new:
+        wanted = [[movement.reference1 for movement in new], new[0].bank]
+        codes = {tuple(key): payment_id for payment_id, *key in rows.run(FIND_PAYMENTS, wanted).fetchall()}
+        keys = {movement.id: (movement.biller_id, movement.reference1) for movement in new}
+        found |= {movement_id: codes[key] for movement_id, key in keys.items() if key in codes}
+    return found
+
+
+def _act_on(matches: Sequence[Match], now: datetime) -> None:
+    """Store the match results of one bank's transactions and move their money."""
+    if not matches:
+        return
+    for match in matches:
+        movement, payment = match.movement, match.payment
+        movement.match_result, movement.matched_at, movement.payment = match.result, now, payment
+        movement.merchant_id = payment.merchant_id if payment else None
+    names = ["match_result", "matched_at", "payment", "merchant"]
+    rows.update_rows([match.movement for match in matches], names)
+    source = accounts.bank(matches[0].movement.bank)
+    if held := [match for match in matches if match.result in HELD_RESULTS]:
+        _hold_in_suspense(held, source, now)
+    pairs = [(match.movement, match.payment) for match in matches if match.payment]
+    if paid := [pair for pair in pairs if pair[0].match_result == MatchResult.APPLIED]:
+        crediting.credit(paid, source=source, now=now)
+    for movement, payment in pairs:
+        if movement.match_result == MatchResult.DECLINED and payment.status == PaymentStatus.PENDING:
+            payments.fail(payment, failure_code=DECLINED_BY_BANK, now=now)
 
 
 def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> MatchResult:
-    """A payment does not succeed by money that was sent back when another source reported it, as too late."""
+    """Money does not pay if it was returned before, when another source had reported it as late."""
     match_result = match_result_for(movement, payment)
     if match_result == MatchResult.LATE and payment is not None and payment.expires_at is not None:
-        # A bank that does not sign is asked first. Its notification may have come before the code expired.
+        # An unsigned notification can have come before the code expired, and its confirmation after that.
         received_at = confirmation_inquiries.first_received_at(movement)
         if not is_late(movement.paid_at, received_at, payment.expires_at):
             match_result = MatchResult.APPLIED
@@ -143,23 +226,27 @@ def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> 
     return match_result
 
 
-def _hold_in_suspense(movement: BankTransaction, payment: Payment | None, now: datetime) -> None:
-    """It waits, unless its merchant takes late money without being asked."""
-    ledger.hold(subject_id=movement.id, amount=movement.amount, source=accounts.bank(movement.bank), now=now)
-    accepts = payment is not None and payment.merchant.late_money == LateMoneyPolicy.ACCEPT
-    is_due = (
-        accepts and movement.match_result == MatchResult.LATE and not duplicates.find_probable([movement])
-    )
-    if payment is not None and is_due:
-        crediting.accept_by_policy(movement, payment, now=now)
-    else:
-        log.warning(
-            "bank transaction %s of %s waits for staff: %s", movement.id, movement.bank, movement.match_result
-        )
+def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> None:
+    ledger.hold({match.movement.id: match.movement.amount for match in held}, source=source, now=now)
+    waiting = [match for match in held if not _accept_late_money(match, now)]
+    if waiting:
+        found = ", ".join(f"{match.movement.id} ({match.result})" for match in waiting)
+        log.warning("bank transactions from %s wait for staff: %s", source, found)
+
+
+def _accept_late_money(match: Match, now: datetime) -> bool:
+    """Credit late money if the merchant accepts it and no other report is probably the same money."""
+    payment = match.payment
+    if match.result != MatchResult.LATE or payment is None:
+        return False
+    if payment.merchant.late_money != LateMoneyPolicy.ACCEPT or duplicates.find_probable([match.movement]):
+        return False
+    crediting.accept_by_policy(match.movement, payment, now=now)
+    return True
 
 
 def _reverse(movement_id: str, now: datetime) -> BankTransaction:
-    """Under the locks of payment, credit and reversal, in this order."""
+    """Lock the payment, the credit and the reversal, in this order, and apply the reversal."""
     credit = reversals.find_credit(BankTransaction.objects.get(pk=movement_id))
     payment = None
     if credit is not None:
@@ -173,18 +260,3 @@ def _reverse(movement_id: str, now: datetime) -> BankTransaction:
     if credit is not None and reversal.match_result == MatchResult.ORDERED:
         order_completion.complete(reversals.own_reversal_orders(credit), now=now)
     return reversal
-
-
-def _find_payment(movement: BankTransaction) -> Payment | None:
-    """Under its lock: what it was judged to be for, or else what its reference names.
-
-    The reference must be ours, and bank, biller and merchant go together.
-    """
-    if movement.match_result != MatchResult.PENDING:
-        return Payment.objects.locked(movement.payment_id) if movement.payment_id else None
-    qr_code = (
-        QrCode.objects.select_related("merchant")
-        .filter(reference1=movement.reference1, biller_id=movement.biller_id, merchant__bank=movement.bank)
-        .first()
-    )
-    return None if qr_code is None else Payment.objects.locked(qr_code.payment_id)

@@ -103,7 +103,7 @@ def run(
     counted_lines = (CountedLine(file_line, occurrences.count(file_line.sha256)) for file_line in lines)
     for batch in _batches(counted_lines):
         stored = store_lines(statement, batch, now=clock())
-        apply_transactions(statement.bank, _not_matched(stored), now=clock())
+        apply_transactions(_not_matched(stored), now=clock())
         results = _outcomes(stored)
         summary.counts.update(line.result for line in results)
         on_batch(results)

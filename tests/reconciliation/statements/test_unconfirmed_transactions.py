@@ -213,7 +213,7 @@ def pay_out(movement: BankTransaction) -> None:
     merchant = movement.merchant_id
     lines = {accounts.unconfirmed(merchant): -AMOUNT, accounts.reserved(merchant): AMOUNT}
     ledger.roll_up_due(now=clock.now())
-    postings.post(JournalType.WITHDRAWAL_RESERVED, ids.new("wd_", clock.now()), lines, clock.now())
+    postings.post(JournalType.WITHDRAWAL_RESERVED, {ids.new("wd_", clock.now()): lines}, clock.now())
 
 
 def post_confirmation(movement: BankTransaction) -> None:
