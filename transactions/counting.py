@@ -1,23 +1,26 @@
-"""How many rows of the history match, and where the row of a certain number is, without counting them all.
+"""Exact totals and positions in a long history, without counting its rows one by one.
 
-The answer is the sum of the counts of whole buckets, of the deltas that are not rolled up yet, and of the
-rows that the ends of the stretch cut out of a minute. All is SQL text for one statement, so that one
-snapshot answers and `roll_up`, which moves changes into the counts meanwhile, is not seen.
+Triggers count the rows in buckets (`transactions/sql/rules.sql`). Everything here is SQL text for one
+statement, so that totals and pages come from one snapshot and a roll-up meanwhile changes nothing.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from core import rows
-from transactions.buckets import BEGINNING, BUCKETS, END, TimeRange, split
+from transactions.models import CountBucket
 
+# Before and after every row.
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+END = datetime(9999, 12, 1, tzinfo=UTC)
 ROLL_UP_BATCH = 10_000
+BUCKETS = ", ".join(f"'{bucket}'" for bucket in CountBucket)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """Which rows: of one merchant, of one type or status where given, from `start` until before `end`."""
+    """Rows of one merchant, from `start` until before `end`, and of one type or status if given."""
 
     merchant_id: str
     type: str | None = None
@@ -27,52 +30,45 @@ class TransactionFilter:
 
     @property
     def condition(self) -> str:
-        """SQL that holds for its rows, except for when they were created."""
+        """The filter in SQL, without its times."""
         given = [name for name in ("type", "status") if getattr(self, name) is not None]
         return " AND ".join(["merchant_id = %(merchant_id)s", *(f"{name} = %({name})s" for name in given)])
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the SQL of this module asks for by name."""
-        return {
-            "merchant_id": self.merchant_id,
-            "type": self.type,
-            "status": self.status,
-            "start": self.start,
-            "end": self.end,
-            "beginning": BEGINNING,
-            "forever": END,
-            **_range_parameters("within", split(self.start, self.end)),
-            **_range_parameters("newer", split(self.end, END)),
-        }
+        """The parameters of all SQL of this module."""
+        return {**asdict(self), "beginning": BEGINNING, "forever": END}
 
 
 def total_sql(criteria: TransactionFilter) -> str:
-    """The SQL of the number of rows: `SELECT ... AS count`."""
-    return _count_sql("within", criteria.condition)
+    """SQL of the number of rows."""
+    before_end, before_start = (_count_before(f"%({name})s", criteria) for name in ("end", "start"))
+    return f"({before_end}) - ({before_start})"
 
 
 def position_sql(criteria: TransactionFilter) -> str:
-    """The SQL of where row `%(offset)s` is, from 0, newest first: `SELECT ... AS before, rest`.
+    """SQL of the position of row `%(offset)s`, counted from 0 and newest first: `SELECT ... AS before, rest`.
 
-    It is the one after `rest` rows of those created before `before`, and within a minute of it. No row where
-    there are not so many. From the widest buckets to a minute, each step looks only into the bucket found.
+    The row is number `rest` of those created before `before`, and at most a minute older than `before`. The
+    result is empty if there is no such row. Each step of the recursion searches the buckets of the next
+    narrower size within the bucket that was found.
     """
+    newer_than_end = f"({_count_before('%(forever)s', criteria)}) - ({_count_before('%(end)s', criteria)})"
     return f"""
         WITH RECURSIVE place (depth, start, before, rest) AS (
             SELECT 0, %(beginning)s::timestamptz, %(forever)s::timestamptz,
-                %(offset)s::bigint + ({_count_sql("newer", criteria.condition)})
+                %(offset)s::bigint + {newer_than_end}
             UNION ALL
             SELECT depth + 1, found.starts_at, found.starts_at + ('1 ' || found.bucket)::interval,
                 place.rest - found.newer
             FROM place, LATERAL (
                 SELECT bucket, starts_at, count,
                     (sum(count) OVER (ORDER BY starts_at DESC) - count)::bigint AS newer
-                FROM ({_buckets_sql(criteria.condition)}) AS candidate
+                FROM ({_buckets_within_place(criteria)}) AS candidate
             ) AS found
             WHERE found.newer <= place.rest AND place.rest < found.newer + found.count
         )
-        SELECT before, rest FROM place WHERE depth = {len(BUCKETS)}
+        SELECT before, rest FROM place WHERE depth = {len(CountBucket)}
     """  # noqa: S608
 
 
@@ -81,16 +77,16 @@ def roll_up(*, batch: int = ROLL_UP_BATCH) -> int:
 
     Runs may overlap: each skips the rows that another has locked.
     """
-    folded = found = _roll_up_batch(batch)
-    while found == batch:
-        found = _roll_up_batch(batch)
-        folded += found
-    return folded
+    total = deleted = _roll_up_batch(batch)
+    while deleted == batch:
+        deleted = _roll_up_batch(batch)
+        total += deleted
+    return total
 
 
 def _roll_up_batch(batch: int) -> int:
     # A trigger adds the deleted deltas to the counts.
-    gone = rows.run(
+    cursor = rows.run(
         """
         DELETE FROM transactions_countdelta WHERE id = ANY(ARRAY(
             SELECT id FROM transactions_countdelta ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
@@ -98,64 +94,49 @@ def _roll_up_batch(batch: int) -> int:
         """,
         [batch],
     )
-    return int(gone.rowcount)
+    return int(cursor.rowcount)
 
 
-def _count_sql(stretch: str, condition: str) -> str:
+def _count_before(instant: str, criteria: TransactionFilter) -> str:
+    """SQL of the number of rows created before an instant, without the limits `start` and `end`.
+
+    Buckets of each size count the time since the last bucket of the next wider size, deltas what is not
+    rolled up, and the rows of the last minute are counted one by one.
+    """
     return f"""
-        SELECT coalesce(sum(count), 0)::bigint AS count FROM (
-            SELECT counted.count
-            FROM unnest(
-                %({stretch}_buckets)s::text[],
-                %({stretch}_starts)s::timestamptz[],
-                %({stretch}_ends)s::timestamptz[]
-            ) AS piece (bucket, start, before),
+        SELECT coalesce(sum(count), 0)::bigint FROM (
+            SELECT whole.count
+            FROM (VALUES ('month', NULL), ('day', 'month'), ('hour', 'day'), ('minute', 'hour'))
+                AS size (bucket, wider),
             LATERAL (
                 SELECT sum(count) AS count FROM transactions_transactioncount
-                WHERE {condition} AND bucket = piece.bucket AND starts_at >= start AND starts_at < before
-            ) AS counted
+                WHERE {criteria.condition} AND bucket = size.bucket
+                    AND starts_at >= coalesce(date_trunc(wider, {instant}::timestamptz, 'UTC'), '-infinity')
+                    AND starts_at < date_trunc(size.bucket, {instant}::timestamptz, 'UTC')
+            ) AS whole
             UNION ALL
             SELECT delta FROM transactions_countdelta
-            WHERE {condition} AND minute >= %({stretch}_first)s AND minute < %({stretch}_last)s
+            WHERE {criteria.condition} AND minute < date_trunc('minute', {instant}::timestamptz, 'UTC')
             UNION ALL
-            SELECT cut.count
-            FROM unnest(%({stretch}_cut_starts)s::timestamptz[], %({stretch}_cut_ends)s::timestamptz[])
-            AS piece (start, before),
-            LATERAL (
-                SELECT count(*) AS count FROM transactions_transaction
-                WHERE {condition} AND created_at >= start AND created_at < before
-            ) AS cut
+            SELECT count(*) FROM transactions_transaction
+            WHERE {criteria.condition} AND created_at < {instant}
+                AND created_at >= date_trunc('minute', {instant}::timestamptz, 'UTC')
         ) AS part
     """  # noqa: S608
 
 
-def _buckets_sql(condition: str) -> str:
-    """The buckets of the depth that `place` comes to next, within the bucket that it has found."""
-    buckets = ", ".join(f"'{bucket}'" for bucket in BUCKETS)
+def _buckets_within_place(criteria: TransactionFilter) -> str:
+    """SQL of the buckets of the next size within the bucket of `place`, deltas included."""
     return f"""
         SELECT bucket, starts_at, sum(count)::bigint AS count
-        FROM (SELECT (ARRAY[{buckets}])[place.depth + 1] AS bucket) AS next,
+        FROM (SELECT (ARRAY[{BUCKETS}])[place.depth + 1] AS bucket) AS next,
         LATERAL (
             SELECT starts_at, count FROM transactions_transactioncount AS counted
-            WHERE {condition} AND counted.bucket = next.bucket AND starts_at >= start AND starts_at < before
+            WHERE {criteria.condition} AND counted.bucket = next.bucket
+                AND starts_at >= start AND starts_at < before
             UNION ALL
             SELECT date_trunc(next.bucket, minute, 'UTC'), delta FROM transactions_countdelta
-            WHERE {condition} AND minute >= start AND minute < before
+            WHERE {criteria.condition} AND minute >= start AND minute < before
         ) AS part
         GROUP BY bucket, starts_at
     """  # noqa: S608
-
-
-def _range_parameters(name: str, found: list[TimeRange]) -> dict[str, Any]:
-    """The pieces of a stretch of time by the names of `_count_sql`."""
-    whole = [piece for piece in found if piece.bucket]
-    cut = [piece for piece in found if not piece.bucket]
-    return {
-        f"{name}_buckets": [piece.bucket for piece in whole],
-        f"{name}_starts": [piece.start for piece in whole],
-        f"{name}_ends": [piece.end for piece in whole],
-        f"{name}_first": whole[0].start if whole else BEGINNING,
-        f"{name}_last": whole[-1].end if whole else BEGINNING,
-        f"{name}_cut_starts": [piece.start for piece in cut],
-        f"{name}_cut_ends": [piece.end for piece in cut],
-    }

@@ -46,7 +46,7 @@ def _page_sql(criteria: TransactionFilter, *, is_near: bool) -> str:
     )
     return f"""
         WITH {place}
-        total AS ({counting.total_sql(criteria)}),
+        total AS (SELECT {counting.total_sql(criteria)} AS count),
         key AS (SELECT id FROM ({matching}) AS matching {order} LIMIT %(limit)s OFFSET {rest})
         SELECT total.count, {rows.columns(Transaction, "row")}
         FROM total LEFT JOIN (key JOIN transactions_transaction AS row USING (id)) ON true

@@ -91,8 +91,7 @@ def _row(
     refund_id: str | None = None,
 ) -> Transaction:
     """Not stored yet."""
-    return rows.new(
-        Transaction,
+    return Transaction(
         id=ids.new("txn_", now),
         merchant_id=merchant_id,
         payment_id=payment_id,

@@ -8,8 +8,7 @@ from ledger import services as ledger
 from merchants.api import MerchantViewSet, merchant_of
 from transactions import listing
 from transactions import openapi as docs
-from transactions.buckets import BEGINNING, END
-from transactions.counting import TransactionFilter
+from transactions.counting import BEGINNING, END, TransactionFilter
 from transactions.serializers import BalanceQuery, TransactionQuery
 from transactions.shapes import balance_object, transaction_object
 

@@ -1,32 +1,27 @@
-CREATE OR REPLACE FUNCTION transactions_count_updated() RETURNS trigger
+CREATE OR REPLACE FUNCTION transactions_append_count_deltas() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
-    SELECT merchant_id, date_trunc('minute', created_at, 'UTC'), type, status, sum(delta)
-    FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
-    GROUP BY 1, 2, 3, 4 HAVING sum(delta) <> 0;
-    RETURN NULL;
-END $$;
-
-CREATE OR REPLACE TRIGGER transactions_count_updated AFTER UPDATE ON transactions_transaction
-    REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT
-    EXECUTE FUNCTION transactions_count_updated();
-
-
-CREATE OR REPLACE FUNCTION transactions_count_inserted() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
-    SELECT merchant_id, date_trunc('minute', created_at, 'UTC'), type, status, count(*)
-    FROM added GROUP BY 1, 2, 3, 4;
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
+        SELECT merchant_id, date_trunc('minute', created_at, 'UTC'), type, status, count(*)
+        FROM after GROUP BY 1, 2, 3, 4;
+    ELSE
+        INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
+        SELECT merchant_id, date_trunc('minute', created_at, 'UTC'), type, status, sum(delta)
+        FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
+        GROUP BY 1, 2, 3, 4 HAVING sum(delta) <> 0;
+    END IF;
     RETURN NULL;
 END $$;
 
 CREATE OR REPLACE TRIGGER transactions_count_inserted AFTER INSERT ON transactions_transaction
-    REFERENCING NEW TABLE AS added FOR EACH STATEMENT
-    EXECUTE FUNCTION transactions_count_inserted();
+    REFERENCING NEW TABLE AS after FOR EACH STATEMENT
+    EXECUTE FUNCTION transactions_append_count_deltas();
+
+CREATE OR REPLACE TRIGGER transactions_count_updated AFTER UPDATE ON transactions_transaction
+    REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT
+    EXECUTE FUNCTION transactions_append_count_deltas();
 
 
 CREATE OR REPLACE FUNCTION transactions_roll_up_counts() RETURNS trigger
