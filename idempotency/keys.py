@@ -68,8 +68,7 @@ class KeyedRequest:
         return vault.open_sealed(bytes(body).decode(), context=self._context).encode()
 
     def new_row(self, answer: ApiResponse) -> IdempotencyKey:
-        return rows.new(
-            IdempotencyKey,
+        return IdempotencyKey(
             merchant=self.merchant,
             key=self.key,
             fingerprint=self.fingerprint.digest,

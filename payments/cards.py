@@ -69,8 +69,7 @@ def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fi
         raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
     cause = request_context.current()
-    charge = rows.new(
-        CardCharge,
+    charge = CardCharge(
         payment=payment,
         acquirer=name,
         due_at=now + timedelta(seconds=acquirer.seconds),

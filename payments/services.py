@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from core import money, rows, vault
+from core import money, vault
 from core.state_machines import transition_all
 from ledger import services as ledger
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
@@ -51,8 +51,7 @@ def draft(
 ) -> Payment:
     """A pending payment that is not stored yet (the caller inserts it with what belongs to it)."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
-    return rows.new(
-        Payment,
+    return Payment(
         id=payment_id,
         status=PaymentStatus.PENDING,
         currency=money.CURRENCY,

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, references, request_context, rows, thaiqr
+from core import ids, references, request_context, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
@@ -54,8 +54,7 @@ def generate(
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
     reference1 = _reference1(merchant)
-    return rows.new(
-        QrCode,
+    return QrCode(
         id=qr_code_id,
         merchant=merchant,
         payment=payment,

@@ -108,8 +108,7 @@ def _event(new_event: NewEvent) -> Event:
         new_event.created_at,
     )
     cause = request_context.current()
-    return rows.new(
-        Event,
+    return Event(
         id=event_id,
         merchant_id=new_event.merchant_id,
         type=event_type.value,
@@ -123,8 +122,7 @@ def _event(new_event: NewEvent) -> Event:
 
 def _delivery(event: Event, subscriber: _Subscriber) -> Delivery:
     # Pending even where the endpoint is disabled: it may be enabled in this moment, and workers hold it else.
-    return rows.new(
-        Delivery,
+    return Delivery(
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
         endpoint_id=subscriber.endpoint_id,

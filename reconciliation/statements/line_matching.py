@@ -71,8 +71,7 @@ class LineMatcher:
 
     def create(self, line: ParsedLine, sha256: str, occurrence: int, *, now: datetime) -> BankTransaction:
         """A bank transaction of what nobody else has told."""
-        movement = rows.new(
-            BankTransaction,
+        movement = BankTransaction(
             id=ids.new("rcp_", now),
             bank=self._bank,
             bank_transaction_id=_generated_transaction_id(sha256, occurrence),

@@ -132,8 +132,7 @@ def _new_line(
     statement: Statement, counted: CountedLine, result: LineResult, movement: BankTransaction | None
 ) -> StatementLine:
     file_line = counted.file_line
-    line = rows.new(
-        StatementLine,
+    line = StatementLine(
         statement_id=statement.id,
         line_number=file_line.number,
         bank=statement.bank,

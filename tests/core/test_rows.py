@@ -251,18 +251,3 @@ def test_every_given_column_must_match(shop: Shop, other_shop: Shop, noon: datet
     rows.insert_together([row])
     assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row
     assert rows.fetch(Payment, id=row.id, merchant_id=other_shop.merchant.id) is None
-
-
-def test_a_new_row_is_what_the_model_makes(shop: Shop, noon: datetime) -> None:
-    fields = {"id": Payment.new_id(noon), "merchant": shop.merchant, "amount": 100, "created_at": noon}
-    made, plain = rows.new(Payment, **fields), Payment(**fields)
-    assert [getattr(made, field.attname) for field in Payment._meta.concrete_fields] == [
-        getattr(plain, field.attname) for field in Payment._meta.concrete_fields
-    ]
-    assert made.merchant is shop.merchant
-    assert made._state.adding
-
-
-def test_a_new_row_has_no_other_fields() -> None:
-    with pytest.raises(TypeError, match="Payment has no amuont"):
-        rows.new(Payment, amuont=100)

@@ -136,8 +136,7 @@ def by_card(counter: RefundShop, served_by: Any) -> str:
     payment = payments.draft(
         payment_id, merchant=counter.shop.merchant, amount=150_000, created_at=now, card_last4="4242"
     )
-    charge = rows.new(
-        CardCharge,
+    charge = CardCharge(
         payment=payment,
         acquirer="sandbox",
         charge_id="chrg_1",
