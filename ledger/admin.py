@@ -20,13 +20,13 @@ class AccountAdmin(ReadOnlyAdmin):
     readonly_fields = ["baht"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        waiting = (
+        pending = (
             PendingEntry.objects.filter(account_id=OuterRef("pk"))
             .values("account_id")
             .annotate(sum=Sum("amount"))
         )
         held = F("rolled_up_balance") + Coalesce(
-            Subquery(waiting.values("sum"), output_field=BigIntegerField()), 0
+            Subquery(pending.values("sum"), output_field=BigIntegerField()), 0
         )
         found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
         return found
@@ -37,8 +37,6 @@ class AccountAdmin(ReadOnlyAdmin):
 
 
 class EntryInline(admin.TabularInline[Any, Any]):
-    """The lines of a journal."""
-
     model = Entry
     extra = 0
     can_delete = False

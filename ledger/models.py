@@ -12,14 +12,14 @@ CODE_LENGTH = 48  # the longest type, a colon and an id
 
 
 class AccountType(models.TextChoices):
-    AVAILABLE = "available"  # the merchant may send it out
-    RESERVED = "reserved"  # promised to a refund or a withdrawal that is under way
-    DEBT = "debt"  # a bank took back more than there was; zero or less
-    UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot be spent
+    AVAILABLE = "available"  # can be refunded or withdrawn
+    RESERVED = "reserved"  # for refunds and withdrawals in progress
+    DEBT = "debt"  # a bank took back more than the balance; zero or less
+    UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot leave
     BANK = "bank"
     ACQUIRER = "acquirer"
-    SUSPENSE = "suspense"  # arrived, and nobody's yet
-    WRITE_OFFS = "write_offs"  # what left a bank for good and was nobody's to lose but ours; zero or less
+    SUSPENSE = "suspense"  # money without an owner
+    WRITE_OFFS = "write_offs"  # the operator's losses; zero or less
 
 
 OPENED_TOGETHER = (AccountType.AVAILABLE, AccountType.RESERVED, AccountType.DEBT)
@@ -28,7 +28,7 @@ EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER)
 
 
 class JournalType(models.TextChoices):
-    """What happened in business. Each happens once to its subject."""
+    """The business event. Each type is posted once per subject."""
 
     PAYMENT = "payment"
     REFUND_RESERVED = "refund_reserved"
@@ -38,33 +38,33 @@ class JournalType(models.TextChoices):
     WITHDRAWAL_PAID = "withdrawal_paid"
     WITHDRAWAL_RELEASED = "withdrawal_released"
     WITHDRAWAL_RETURNED = "withdrawal_returned"  # the bank sent it back after success
-    REVERSAL = "reversal"  # a bank took back what it had reported
-    DEBT_REPAID = "debt_repaid"  # money that came in repays the debt
+    REVERSAL = "reversal"  # a bank took money back
+    DEBT_REPAID = "debt_repaid"  # pending credits repaid the debt
     HELD = "held"  # money that waits for staff
-    ACCEPTED = "accepted"  # it became a merchant's
-    SENT_BACK = "sent_back"  # it went back where it came from
-    MERGED = "merged"  # it is the same transaction as other money, and was counted twice
-    UNMERGED = "unmerged"  # that was a mistake: it waits for staff again
-    WRITTEN_OFF = "written_off"  # a bank took back what had left already
-    RECOVERED = "recovered"  # what was lost could be taken after all
-    CONFIRMED = "confirmed"  # a second source or person confirmed what only a statement reported
+    ACCEPTED = "accepted"  # held money was given to a merchant
+    SENT_BACK = "sent_back"  # held money was returned
+    MERGED = "merged"  # a duplicate report of other money
+    UNMERGED = "unmerged"  # the merge was undone
+    WRITTEN_OFF = "written_off"  # a bank took back money that had already left
+    RECOVERED = "recovered"  # the write-off was undone
+    CONFIRMED = "confirmed"  # a bank or a second person confirmed it
 
 
 class Account(models.Model):
-    """A place where money is. What it holds is `rolled_up_balance` and its pending entries; satang."""
+    """A ledger account. Its balance is `rolled_up_balance` plus its pending entries; satang."""
 
     id = PublicIdKey(max_length=CODE_LENGTH)
     type = models.CharField(max_length=11, choices=AccountType.choices)
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    rolled_up_balance = models.BigIntegerField(default=0, help_text="Satang; without what is still unfolded.")
+    rolled_up_balance = models.BigIntegerField(default=0, help_text="Satang, without pending entries.")
 
     class Meta:
         triggers = [
             triggers.keep_rows("an account is never deleted"),
             triggers.ReadOnly(
-                "an account belongs to one merchant for ever",
+                "an account never changes its merchant",
                 fields=["id", "type", "merchant"],
                 is_forbidden=True,
             ),
@@ -104,10 +104,10 @@ class Account(models.Model):
 
 
 class Journal(models.Model):
-    """One posting: what happened, to what, and how much moved. Append-only."""
+    """One posting: its type, its subject and the amount. Append-only."""
 
     type = models.CharField(max_length=19, choices=JournalType.choices)
-    subject_id = PublicId(help_text="The payment, refund, withdrawal or receipt that it happened to.")
+    subject_id = PublicId(help_text="The payment, refund, withdrawal or bank transaction.")
     amount = models.BigIntegerField(help_text="Satang that moved.")
     created_at = models.DateTimeField()
 
@@ -124,12 +124,12 @@ class Journal(models.Model):
 
 
 class Entry(models.Model):
-    """One line of a journal, whose lines sum to zero. Append-only."""
+    """One line of a journal. The lines of a journal sum to zero. Append-only."""
 
     journal = models.ForeignKey(Journal, on_delete=models.PROTECT, related_name="entries", db_index=False)
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
-    amount = models.BigIntegerField(help_text="Satang; negative where it leaves the account.")
-    created_at = models.DateTimeField(help_text="That of its journal.")
+    amount = models.BigIntegerField(help_text="Satang; negative if it leaves the account.")
+    created_at = models.DateTimeField(help_text="The same as of its journal.")
 
     class Meta:
         triggers = [triggers.append_only("a posting is never changed")]
@@ -147,10 +147,10 @@ class Entry(models.Model):
 
 
 class PendingEntry(models.Model):
-    """An entry that `Account.rolled_up_balance` does not contain yet; the roll-up deletes the row.
+    """An entry that `Account.rolled_up_balance` does not contain yet. The roll-up deletes the row.
 
-    Only what comes in, and what concerns external accounts, may wait here: money that leaves an account is
-    taken from `rolled_up_balance` at once, where the database sees that it was there.
+    Only credits and entries of external accounts can be pending. Money that leaves an account is taken from
+    `rolled_up_balance` at once, where a CHECK refuses an overdraft.
     """
 
     entry = models.OneToOneField(Entry, on_delete=models.PROTECT, primary_key=True, related_name="+")
@@ -167,9 +167,9 @@ class PendingEntry(models.Model):
                 is_forbidden=True,
             )
         ]
-        verbose_name_plural = "unfolded"
+        verbose_name_plural = "pending entries"
         indexes = [
-            # A roll-up goes on by id where its last commit ended. A balance is read from this index alone.
+            # A roll-up continues after the last id of its last commit. Balances need only this index.
             models.Index(fields=["account_id", "entry"], include=["amount"], name="pendingentry_in_order")
         ]
         constraints = [

@@ -29,8 +29,8 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("amount", models.BigIntegerField(help_text="Satang; negative where it leaves the account.")),
-                ("created_at", models.DateTimeField(help_text="That of its journal.")),
+                ("amount", models.BigIntegerField(help_text="Satang; negative if it leaves the account.")),
+                ("created_at", models.DateTimeField(help_text="The same as of its journal.")),
             ],
             options={
                 "verbose_name_plural": "entries",
@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "rolled_up_balance",
-                    models.BigIntegerField(default=0, help_text="Satang; without what is still unfolded."),
+                    models.BigIntegerField(default=0, help_text="Satang, without pending entries."),
                 ),
                 (
                     "merchant",
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
                 ("amount", models.BigIntegerField(help_text="Satang.")),
             ],
             options={
-                "verbose_name_plural": "unfolded",
+                "verbose_name_plural": "pending entries",
             },
         ),
         migrations.AddField(
@@ -146,7 +146,7 @@ class Migration(migrations.Migration):
                     "subject_id",
                     core.columns.PublicId(
                         db_collation="C",
-                        help_text="The payment, refund, withdrawal or receipt that it happened to.",
+                        help_text="The payment, refund, withdrawal or bank transaction.",
                         max_length=31,
                     ),
                 ),
@@ -304,8 +304,8 @@ class Migration(migrations.Migration):
                 name="read_only",
                 sql=core.triggers.TriggerSql(
                     condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))',
-                    func="RAISE EXCEPTION 'an account belongs to one merchant for ever' USING ERRCODE = 'insufficient_privilege';",
-                    hash="b0bbd6dc623f8400431a2472d77fb816786ef0ba",
+                    func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';",
+                    hash="5b263dfb0141773b971ed07f70d338a9861e147e",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_e75ba",
                     table="ledger_account",

@@ -2,17 +2,17 @@ CREATE OR REPLACE FUNCTION ledger_check_balance() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    judged bigint := to_jsonb(NEW) ->> TG_ARGV[0];
+    changed_id bigint := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
-    -- The amount of the journal also refuses a pair of lines that balance and come later.
+    -- The check of the amount also refuses balanced lines that are added later.
     IF (
         SELECT count(*) >= 2 AND sum(entry.amount) = 0
             AND sum(entry.amount) FILTER (WHERE entry.amount > 0) = min(journal.amount)
             AND bool_and(entry.created_at = journal.created_at)
         FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-        WHERE journal.id = judged
+        WHERE journal.id = changed_id
     ) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the lines of journal % do not balance', judged USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'the lines of journal % do not balance', changed_id USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
 END $$;
@@ -87,11 +87,11 @@ CREATE OR REPLACE FUNCTION ledger_check_pending_entry() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    -- Of one xmin are rows that came together: an entry that is in `rolled_up_balance` already cannot wait once more.
+    -- Rows of one transaction have the same xmin: an entry that was rolled up cannot be pending again.
     IF NOT EXISTS (
-        SELECT FROM ledger_pendingentry AS waiting JOIN ledger_entry AS entry ON entry.id = entry_id
-        WHERE entry_id = NEW.entry_id AND entry.xmin = waiting.xmin
-            AND (entry.account_id, entry.amount) = (waiting.account_id, waiting.amount)
+        SELECT FROM ledger_pendingentry AS pending JOIN ledger_entry AS entry ON entry.id = entry_id
+        WHERE entry_id = NEW.entry_id AND entry.xmin = pending.xmin
+            AND (entry.account_id, entry.amount) = (pending.account_id, pending.amount)
     ) THEN
         RAISE EXCEPTION 'only a new entry can be pending' USING ERRCODE = 'check_violation';
     END IF;
@@ -103,7 +103,7 @@ CREATE OR REPLACE TRIGGER ledger_check_pending_entry AFTER INSERT ON ledger_pend
     EXECUTE FUNCTION ledger_check_pending_entry();
 
 
--- Rows come and go all the time: vacuum looks at a number of changes, not at a share of the table.
+-- Rows are added and deleted all the time, so vacuum starts after a fixed number of changes.
 ALTER TABLE ledger_pendingentry SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000

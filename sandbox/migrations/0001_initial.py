@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                         condition=models.Q(("authorization__in", ["", "pending", "authorized", "refused"])),
                         name="sandboxcharge_authorization_known",
                     ),
-                ]
+                ],
             },
         ),
         migrations.CreateModel(
