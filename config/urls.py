@@ -11,8 +11,7 @@ from core import api
 from operations import health, metrics
 from payments import card_responses
 from payments.views import PaymentViewSet
-from qrcodes import image_view
-from qrcodes.views import QrCodeViewSet
+from qrcodes import views as qr_codes
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
@@ -26,9 +25,9 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 # path, viewset, method to action
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
-    ("qr-codes", QrCodeViewSet, {"post": "create"}),
-    ("qr-codes/<str:qr_code_id>", QrCodeViewSet, {"get": "retrieve"}),
-    ("qr-codes/<str:qr_code_id>/expire", QrCodeViewSet, {"post": "expire"}),
+    ("qr-codes", qr_codes.QrCodeViewSet, {"post": "create"}),
+    ("qr-codes/<str:qr_code_id>", qr_codes.QrCodeViewSet, {"get": "retrieve"}),
+    ("qr-codes/<str:qr_code_id>/expire", qr_codes.QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
@@ -72,9 +71,9 @@ def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URL
 urlpatterns = [
     *(_route(prefix, *row) for prefix in (THAI_PREFIX, PLAIN_PREFIX) for row in API_ROUTES),
     # The interface shows these two without a version as well.
-    path("Thai/qr-codes", QrCodeViewSet.as_view({"post": "create"})),
+    path("Thai/qr-codes", qr_codes.QrCodeViewSet.as_view({"post": "create"})),
     *(
-        path(f"{form}qr-codes/<str:qr_code_id>/image", image_view.image)
+        path(f"{form}qr-codes/<str:qr_code_id>/image", qr_codes.image)
         for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
     ),
     # Doors of others: banks, the simulated bank, staff, machines.

@@ -1,4 +1,4 @@
-"""A QR code: the payload and the reference by which the bank's money finds its payment."""
+"""QR codes. Money finds its payment by the reference of the code."""
 
 from django.db import models
 
@@ -13,7 +13,7 @@ class QrCodeQuerySet(models.QuerySet["QrCode"]):
 
 
 class QrCode(models.Model):
-    """One code, one payment. Status and expiry are the payment's; `reference1` is never used again."""
+    """The QR code of a payment, which has its status and expiry. `reference1` is never used again."""
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -27,7 +27,7 @@ class QrCode(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Before its time, as core.request_context has it; empty where the clock ended it.",
+        help_text="Who expired it early, as core.request_context has it. Empty if it expired by itself.",
     )
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 

@@ -1,4 +1,4 @@
-"""The operations on QR codes, as the OpenAPI document tells them."""
+"""The operations on QR codes in the OpenAPI document."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ create = Operation(
     tag=Tag.QR_CODES,
     scope=Scope.PAYMENTS_WRITE,
     summary="Generate a QR code",
-    description="Makes a code over an amount, and with it a pending payment of the same amount and "
-    "reference. Optional fields that were not given are absent from the answer.",
+    description="Creates a QR code and a pending payment of the same amount and reference. The response "
+    "omits optional fields without a value.",
     body=Body(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
     response=Body(QrCodeObject, QR_CODE),
     errors=(BankNotConfigured,),
@@ -48,7 +48,7 @@ retrieve = Operation(
     tag=Tag.QR_CODES,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a QR code",
-    description="Its status is its payment's.",
+    description="Its status is the status of its payment.",
     response=Body(QrCodeObject, QR_CODE),
     errors=(QrCodeNotFound,),
 )
@@ -56,8 +56,8 @@ expire = Operation(
     name="expire_qr_code",
     tag=Tag.QR_CODES,
     scope=Scope.PAYMENTS_WRITE,
-    summary="End a pending QR code now",
-    description="The payment becomes `expired`. A code that is not pending stays as it is.",
+    summary="Expire a pending QR code now",
+    description="The payment becomes `expired`. A code that is not pending does not change.",
     response=Body(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
     errors=(QrCodeNotFound, QrCodeNotExpirable),
     links=(Link("get_qr_code", _BY_ID), Link("get_qr_code_image", _BY_ID)),
@@ -66,8 +66,8 @@ image = Operation(
     name="get_qr_code_image",
     tag=Tag.QR_CODES,
     summary="Picture of a QR code",
-    description="For an `<img>`: no key is needed, and no personal data is shown. PNG, or SVG by `format` or "
-    "`Accept`. Once the code can no longer be paid the status is 410 and the picture says so in a word.",
+    description="For an `<img>`: it needs no key and shows no personal data. PNG, or SVG by `format` or "
+    "`Accept`. If the code can no longer be paid, the status is 410 and the picture shows PAID or EXPIRED.",
     query=ImageQuery,
     responses={200: _PICTURES, 410: _PICTURES},
     errors=(InvalidFormat, QrCodeNotFound, QrCodeGone),

@@ -12,8 +12,6 @@ IMAGE_FORMATS = ["png", "svg"]
 
 
 class QrCodeRequest(serializers.Serializer[Any]):
-    """What a merchant asks for."""
-
     amount = fields.Integer(
         min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
     )
@@ -27,24 +25,24 @@ class QrCodeRequest(serializers.Serializer[Any]):
     client_bank_account = fields.Text(
         max_length=MAX_CLIENT_LENGTH,
         required=False,
-        help_text="The customer's account; taken from the receipt if omitted.",
+        help_text="The customer's account. Taken from the bank transaction if omitted.",
     )
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
         min_value=1,
         max_value=MAX_EXPIRY,
         default=DEFAULT_EXPIRY,
-        help_text="Minutes until it ends.",
+        help_text="Minutes until it expires.",
     )
     metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+        required=False, help_text="Any JSON object. It is part of responses and webhooks."
     )
 
 
 class ImageQuery(serializers.Serializer[Any]):
-    """Parameters of the picture; the view reads them itself."""
+    """Parameters of the picture, for the API document. The view reads them itself."""
 
-    format = fields.Choice(IMAGE_FORMATS, required=False, help_text="Before what `Accept` says.")
+    format = fields.Choice(IMAGE_FORMATS, required=False, help_text="Takes precedence over `Accept`.")
 
 
 class QrCodeObject(serializers.Serializer[Any]):

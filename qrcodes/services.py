@@ -1,4 +1,4 @@
-"""Make QR codes and end them."""
+"""Make QR codes, find them and end them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from webhooks import events
 
 @dataclass(frozen=True, slots=True)
 class NewQrCode:
-    """A code with its payment, ready to be stored together with the event that tells of them."""
+    """A code, its payment and the rows of its event, not stored yet."""
 
     qr_code: QrCode
     payment: Payment
@@ -35,7 +35,7 @@ class NewQrCode:
 def generate(
     *, merchant: Merchant, now: datetime, amount: int, expiry_minutes: int, **fields: Any
 ) -> NewQrCode:
-    """Draft a code over `amount` satang and the pending payment born with it. Raises BankNotConfigured."""
+    """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured."""
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
     payment_id, qr_code_id = Payment.new_id(now), ids.new("qr_", now)
@@ -49,7 +49,8 @@ def generate(
         **fields,
     )
     qr_code = _code(qr_code_id, merchant, payment)
-    return NewQrCode(qr_code, payment, _pending_event(payment))
+    event = events.NewEvent(merchant.id, "payment.pending", payment.id, event_data(payment), now)
+    return NewQrCode(qr_code, payment, events.prepare(event))
 
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
@@ -72,24 +73,18 @@ def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
 
 
 def _reference1(merchant: Merchant) -> str:
-    """Unique for ever; should chance ever fail, the unique index refuses it."""
+    """A new random reference. The unique index refuses one that was used before."""
     if merchant.mode == Mode.TEST:
         return references.new_checked(merchant.biller_id, settings.SANDBOX_BANK_SECRET)
     return references.new()
 
 
-def _pending_event(payment: Payment) -> list[Model]:
-    data = event_data(payment)
-    return events.prepare(
-        events.NewEvent(payment.merchant_id, "payment.pending", payment.id, data, payment.created_at)
-    )
-
-
-def find(*, merchant: Merchant, qr_code_id: str) -> QrCode:
-    """Raises QrCodeNotFound."""
+def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
+    """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
     found = None
     if ids.looks_right(qr_code_id, "qr_"):
-        found = QrCode.objects.of(merchant).select_related("payment").filter(pk=qr_code_id).first()
+        codes = QrCode.objects.all() if merchant is None else QrCode.objects.of(merchant)
+        found = codes.select_related("payment").filter(pk=qr_code_id).first()
     if found is None:
         raise QrCodeNotFound(id=qr_code_id)
     return found
@@ -97,14 +92,14 @@ def find(*, merchant: Merchant, qr_code_id: str) -> QrCode:
 
 @transaction.atomic
 def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
-    """End a pending code now. Raises QrCodeNotFound, QrCodeNotExpirable."""
-    qr_code = find(merchant=merchant, qr_code_id=qr_code_id)
+    """Expire a pending code now. Raises QrCodeNotFound, QrCodeNotExpirable."""
+    qr_code = find(qr_code_id, merchant=merchant)
     payment = Payment.objects.locked(qr_code.payment_id)
     if payment.status_at(now) != PaymentStatus.PENDING:
         raise QrCodeNotExpirable(status=payment.status_at(now))
     payment.expires_at = now
     payments.expire([payment], now=now)
-    cause = request_context.current()
-    qr_code.payment, qr_code.actor, qr_code.request_id = payment, cause.actor, cause.request_id
+    context = request_context.current()
+    qr_code.payment, qr_code.actor, qr_code.request_id = payment, context.actor, context.request_id
     qr_code.save(update_fields=["actor", "request_id"])
     return qr_code

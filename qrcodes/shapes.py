@@ -10,7 +10,7 @@ from qrcodes.models import QrCode
 
 
 def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
-    """The QR code object; fields that were not given are absent."""
+    """The QR code object. Fields without a value are absent."""
     payment = qr_code.payment
     return {
         "qr_code_id": qr_code.id,
@@ -26,7 +26,7 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
 
 
 def _optional(payment: Payment) -> dict[str, Any]:
-    """What the merchant gave; where it did not say who pays, the bank's receipt does (account masked)."""
+    """Fields that the merchant gave. The bank transaction fills in a missing payer, with a masked account."""
     return {
         "reference": payment.reference,
         "client_name": payment.client_name or payment.payer_name,

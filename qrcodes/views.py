@@ -1,21 +1,39 @@
+"""Make, read and end QR codes, and show their pictures."""
+
+import hashlib
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import api, clock
+from core import api, clock, http
+from core.api import get_or_head_only
 from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from payments.models import PaymentStatus
+from qrcodes import images, services
 from qrcodes import openapi as docs
-from qrcodes import services
-from qrcodes.serializers import QR_CODE_REQUEST
+from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
+from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST
 from qrcodes.shapes import qr_code_object
 from webhooks import events
 from webhooks.delivery import wakeup
 
+PNG, SVG = "png", "svg"
+MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
+DRAW: dict[str, Callable[[str], bytes]] = {PNG: images.png, SVG: images.svg}
+# The picture of a code that can no longer be paid. A failed payment shows the same as an expired one.
+STATUS_WORDS = {
+    PaymentStatus.SUCCEEDED: "paid",
+    PaymentStatus.REFUNDED: "paid",
+    PaymentStatus.EXPIRED: "expired",
+    PaymentStatus.FAILED: "expired",
+}
+
 
 class QrCodeViewSet(MerchantViewSet):
-    """Make, read and end QR codes."""
-
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
@@ -28,7 +46,7 @@ class QrCodeViewSet(MerchantViewSet):
 
     @docs.retrieve
     def retrieve(self, request: Request, qr_code_id: str) -> ApiResponse:
-        qr_code = services.find(merchant=merchant_of(request), qr_code_id=qr_code_id)
+        qr_code = services.find(qr_code_id, merchant=merchant_of(request))
         return ApiResponse.of(qr_code_object(qr_code, clock.now()))
 
     @docs.expire
@@ -41,3 +59,58 @@ class QrCodeViewSet(MerchantViewSet):
             return ApiResponse.of(qr_code_object(qr_code, now))
 
         return work
+
+
+@docs.image
+@get_or_head_only
+def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """PNG or SVG; 410 with the picture of a word once the code can no longer be paid.
+
+    No key is needed, because the picture goes into an <img>. It shows no personal data, and nobody can guess
+    the id.
+    """
+    try:
+        return _picture(request, qr_code_id)
+    except (QrCodeNotFound, QrCodeGone, InvalidFormat) as error:
+        return api.error_response(error, request)
+
+
+def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """Draw the picture, or answer 304 to a browser that has it and asks again.
+
+    A 410 is never a 304, so that caches do not keep the picture of a paid code.
+    """
+    image_format, qr_code = _image_format(request), services.find(qr_code_id)
+    status = qr_code.payment.status_at(clock.now())
+    is_pending = status == PaymentStatus.PENDING
+    if not is_pending and _wants_json(request):
+        raise QrCodeGone(status=status)
+    text, media_type = qr_code.qr_data if is_pending else STATUS_WORDS[status], MEDIA_TYPES[image_format]
+    etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept", "X-Robots-Tag": "noindex"}
+    if not is_pending:
+        picture = images.status_image(text, image_format)
+        return HttpResponse(picture, status=410, content_type=media_type, headers=headers)
+    if etag in request.headers.get("If-None-Match", ""):
+        return HttpResponseNotModified(headers=headers)
+    return HttpResponse(DRAW[image_format](text), content_type=media_type, headers=headers)
+
+
+def _image_format(request: HttpRequest) -> str:
+    asked = request.GET.get("format")
+    if asked is None:
+        return SVG if _asks_for_svg(request) else PNG
+    if asked not in IMAGE_FORMATS:
+        raise InvalidFormat(param="format")
+    return asked
+
+
+def _asks_for_svg(request: HttpRequest) -> bool:
+    """Whether `Accept` names SVG but not PNG. Browsers name SVG among others for every <img>."""
+    accept = request.headers.get("Accept", "").lower()
+    media_types = {each.partition(";")[0].strip() for each in accept.split(",")}
+    return MEDIA_TYPES[SVG] in media_types and media_types.isdisjoint({MEDIA_TYPES[PNG], "image/*", "*/*"})
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return request.headers.get("Accept", "").partition(";")[0].strip().lower() == http.JSON

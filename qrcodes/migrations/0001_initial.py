@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Before its time, as core.request_context has it; empty where the clock ended it.",
+                        help_text="Who expired it early, as core.request_context has it. Empty if it expired by itself.",
                         max_length=160,
                     ),
                 ),

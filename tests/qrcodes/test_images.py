@@ -1,4 +1,4 @@
-"""What a phone sees: pictures read back by a decoder that is not ours."""
+"""Pictures of QR codes, read back by an independent decoder."""
 
 import io
 import random
@@ -21,8 +21,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 RUN = re.compile(r"M(\d+) (\d+)h(\d+)v1h-(\d+)z")
 
 
-def some_payloads(count: int) -> list[str]:
-    """Codes of our own from the shortest to the longest, the same ones in every run."""
+def sample_payloads(count: int) -> list[str]:
+    """Payloads from the shortest to the longest, the same in every run."""
     draw = random.Random(SEED)
     return [bill(draw, 1 + number % 20) for number in range(count)]
 
@@ -43,7 +43,7 @@ def bill(draw: random.Random, size: int) -> str:
 
 
 def scanned(image: Image.Image) -> list[str]:
-    """QR symbols only: now and then rows of one pass for a short ITF barcode, which has no checksum."""
+    """Read QR symbols only, because some rows of a symbol look like a short ITF barcode."""
     only = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
     return [code.text for code in zxingcpp.read_barcodes(image, formats=only)]
 
@@ -66,7 +66,7 @@ def rasterised(svg: bytes) -> Image.Image:
             (0, 0, int(square.attrib["width"]) * 10 - 1, int(square.attrib["height"]) * 10 - 1), 255
         )
     for path in root.iter(f"{SVG}path"):
-        assert not RUN.sub("", path.attrib["d"]), "a path of whole runs only"
+        assert not RUN.sub("", path.attrib["d"]), "the path has complete runs only"
         for run in RUN.finditer(path.attrib["d"]):
             x, y, right, back = (int(number) for number in run.groups())
             assert right == back
@@ -75,34 +75,34 @@ def rasterised(svg: bytes) -> Image.Image:
 
 
 @pytest.mark.slow
-def test_every_png_is_read_back_to_the_character() -> None:
-    for number, payload in enumerate(some_payloads(300)):
+def test_png_is_decoded_to_its_payload() -> None:
+    for number, payload in enumerate(sample_payloads(300)):
         assert scanned(opened(images.png(payload))) == [payload], f"seed {SEED}, payload {number}"
 
 
 @pytest.mark.slow
-def test_every_svg_is_read_back_to_the_character() -> None:
-    for number, payload in enumerate(some_payloads(100)):
+def test_svg_is_decoded_to_its_payload() -> None:
+    for number, payload in enumerate(sample_payloads(100)):
         assert scanned(rasterised(images.svg(payload))) == [payload], f"seed {SEED}, payload {number}"
 
 
 @pytest.mark.parametrize("size", [1, 100, 512])
-def test_text_of_any_length_a_payload_can_have_is_read_back(size: int) -> None:
+def test_payload_of_any_length_is_decoded(size: int) -> None:
     text = "a" * size
     assert scanned(opened(images.png(text))) == [text]
 
 
 @pytest.mark.slow
-def test_a_png_is_black_and_white_and_wide_enough_for_print() -> None:
-    for payload in some_payloads(40):
+def test_png_is_black_and_white_and_at_least_512_pixels_wide() -> None:
+    for payload in sample_payloads(40):
         image = opened(images.png(payload))
         assert image.mode == "1"
         assert image.width == image.height >= 512
 
 
 @pytest.mark.slow
-def test_a_symbol_stands_in_four_modules_of_white() -> None:
-    for payload in some_payloads(40):
+def test_symbol_has_quiet_zone_of_four_modules() -> None:
+    for payload in sample_payloads(40):
         image = opened(images.png(payload)).convert("L")
         left, top, right, bottom = image.point(lambda level: 255 - level).getbbox() or (0, 0, 0, 0)
         module = finder_width(image, left, top) / 7
@@ -111,20 +111,20 @@ def test_a_symbol_stands_in_four_modules_of_white() -> None:
 
 
 def finder_width(image: Image.Image, left: int, top: int) -> int:
-    """The dark run that starts a symbol is its finder pattern, seven modules wide."""
+    """The width of the finder pattern at the corner of a symbol, seven modules."""
     x = left
     while image.getpixel((x, top)) == 0:
         x += 1
     return x - left
 
 
-def test_a_symbol_corrects_errors_at_level_m() -> None:
-    (code,) = zxingcpp.read_barcodes(opened(images.png(some_payloads(1)[0])))
+def test_symbol_has_error_correction_level_m() -> None:
+    (code,) = zxingcpp.read_barcodes(opened(images.png(sample_payloads(1)[0])))
     assert code.ec_level == "M"
 
 
-def test_damaged_qr_code_can_be_read() -> None:
-    payload = some_payloads(1)[0]
+def test_damaged_symbol_is_decoded() -> None:
+    payload = sample_payloads(1)[0]
     image = opened(images.png(payload)).convert("L")
     middle = image.width // 2
     ImageDraw.Draw(image).rectangle((middle - 40, middle - 40, middle + 40, middle + 40), 255)
@@ -132,31 +132,31 @@ def test_damaged_qr_code_can_be_read() -> None:
 
 
 def test_the_same_payload_gives_the_same_bytes() -> None:
-    payload = some_payloads(1)[0]
+    payload = sample_payloads(1)[0]
     assert images.png(payload) == images.png(payload)
     assert images.svg(payload) == images.svg(payload)
 
 
-@pytest.mark.parametrize("word", ["PAID", "EXPIRED", "REFUNDED", "FAILED"])
+@pytest.mark.parametrize("word", ["paid", "expired"])
 @pytest.mark.slow
 def test_status_image_contains_no_qr_symbol(word: str) -> None:
-    image = opened(images.status_png(word))
+    image = opened(images.status_image(word, "png"))
     assert image.width == image.height >= 512
     for size in (image.size, (270, 270)):
-        assert not zxingcpp.read_barcodes(image.convert("L").resize(size)), "neither a symbol nor a barcode"
+        assert not zxingcpp.read_barcodes(image.convert("L").resize(size)), "no symbol and no barcode"
 
 
-@pytest.mark.parametrize("word", ["PAID", "EXPIRED", "ABCDEFGHIJ", "KLMNOPQRST", "UVWXYZ"])
+@pytest.mark.parametrize("word", ["paid", "expired"])
 @pytest.mark.slow
 def test_status_image_is_equal_in_png_and_svg(word: str) -> None:
-    png = opened(images.status_png(word)).convert("L")
-    svg = stroked(images.status_svg(word)).resize(png.size)
+    png = opened(images.status_image(word, "png")).convert("L")
+    svg = stroked(images.status_image(word, "svg")).resize(png.size)
     apart = ImageChops.difference(png, svg).point(lambda shade: shade > 80)
-    assert apart.getbbox() is None, "beyond shades at the edges of strokes"
+    assert apart.getbbox() is None, "only shades at the edges of lines may differ"
 
 
 def stroked(svg: bytes) -> Image.Image:
-    """Paint a notice's strokes with round pens, eight times as large to keep fractions of a pixel."""
+    """Paint the lines of a status image with round pens, eight times as large for fractions of a pixel."""
     root = ElementTree.fromstring(svg)
     paper, pens = root.find(f"{SVG}rect"), root.find(f"{SVG}g")
     assert paper is not None
@@ -179,21 +179,14 @@ def stroke(draw: ImageDraw.ImageDraw, points: list[tuple[float, ...]], pen: floa
 
 
 def test_status_image_has_an_accessible_label() -> None:
-    root = ElementTree.fromstring(images.status_svg("PAID"))
+    root = ElementTree.fromstring(images.status_image("paid", "svg"))
     assert root.attrib["aria-label"] == "PAID"
     assert [element.text for element in root.iter(f"{SVG}title")] == ["PAID"]
     assert not list(root.iter(f"{SVG}text")), "text would need a font"
 
 
-@pytest.mark.parametrize("word", ["", "paid", "PAID!", "<b>", "PAID\n", "A" * 11, "ÉTEINT"])
-def test_status_image_of_an_invalid_word_is_refused(word: str) -> None:
-    for draw in (images.status_png, images.status_svg):
-        with pytest.raises(ValueError, match="one word"):
-            draw(word)
-
-
-@pytest.mark.parametrize("png", [images.png("A"), images.status_png("PAID")])
-def test_a_png_is_its_header_data_and_end_and_nothing_more(png: bytes) -> None:
+@pytest.mark.parametrize("png", [images.png("A"), images.status_image("paid", "png")])
+def test_png_has_only_header_data_and_end(png: bytes) -> None:
     names, at = [], 8
     while at < len(png):
         size, name = struct.unpack_from(">I4s", png, at)
