@@ -29,10 +29,7 @@ class QrCodeRequest(serializers.Serializer[Any]):
     )
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
-        min_value=1,
-        max_value=MAX_EXPIRY,
-        default=DEFAULT_EXPIRY,
-        help_text="Minutes until it expires.",
+        min_value=1, max_value=MAX_EXPIRY, default=DEFAULT_EXPIRY, help_text="Minutes until it expires."
     )
     metadata = fields.Metadata(
         required=False, help_text="Any JSON object. It is part of responses and webhooks."

@@ -73,10 +73,9 @@ def _check_webhook_limit(merchant: Merchant) -> None:
 
 
 def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
-    """Raises WebhookNotFound."""
-    found: Endpoint | None = None
-    if ids.looks_right(webhook_id, "wh_"):
-        found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id).first()
+    """Find an endpoint of the merchant with its health. Raises WebhookNotFound."""
+    endpoints = Endpoint.objects.of(merchant).select_related("health")
+    found = endpoints.filter(pk=webhook_id).first() if ids.looks_right(webhook_id, "wh_") else None
     if found is None:
         raise WebhookNotFound(id=webhook_id)
     return found
@@ -167,11 +166,7 @@ def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
 
 @transaction.atomic
 def disable(
-    *,
-    endpoint_id: str,
-    reason: DisabledReason,
-    now: datetime,
-    attempt_started_at: datetime | None = None,
+    *, endpoint_id: str, reason: DisabledReason, now: datetime, attempt_started_at: datetime | None = None
 ) -> None:
     """Disable an endpoint and hold its deliveries.
 
@@ -209,12 +204,7 @@ def skip_pause(*, endpoint_id: str, now: datetime) -> None:
 
 def _change_url(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
     change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
-    EndpointAction.record(
-        endpoint.id,
-        EndpointActionType.URL_CHANGED,
-        now=now,
-        detail=change,
-    )
+    EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
     endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
     _reset_health(endpoint, now)
     # Another party may own the new URL.
@@ -229,12 +219,7 @@ def _verified_at(ping_status: int | None, now: datetime) -> datetime | None:
 def _change_events(endpoint: Endpoint, events: list[str], now: datetime) -> None:
     if events != endpoint.events:
         before = "before: " + ", ".join(endpoint.events)
-        EndpointAction.record(
-            endpoint.id,
-            EndpointActionType.EVENTS_CHANGED,
-            now=now,
-            detail=before,
-        )
+        EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=before)
         endpoint.events = events
 
 

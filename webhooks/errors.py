@@ -50,6 +50,5 @@ InvalidSince = invalid_field("since", "since is a date or an instant with its of
 InvalidStatus = invalid_field("status", "status is active or disabled.")
 InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
 InvalidSecret = invalid_field(
-    "secret",
-    "secret has 16 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes.",
+    "secret", "secret has 16 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes."
 )

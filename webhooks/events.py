@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import orjson
 from django.db.models import Model
 
 from core import ids, request_context, rows
+from core.clock import iso
 from merchants.models import Merchant
-from webhooks import shapes
 from webhooks.delivery import wakeup
 from webhooks.errors import EventNotFound
-from webhooks.models import Delivery, Event, EventType
+from webhooks.models import PING, Delivery, Endpoint, Event, EventType
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish: `data` is the `data` of the notification."""
+    """An event to publish. `data` is the `data` of its message."""
 
     merchant_id: str
     type: str
@@ -26,30 +27,22 @@ class NewEvent:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Subscriber:
-    endpoint_id: str
-    types: Sequence[str]
-
-
 def find(*, merchant: Merchant, event_id: str) -> Event:
-    """Raises EventNotFound."""
-    found: Event | None = None
+    """Find an event of the merchant. Raises EventNotFound."""
     if ids.looks_right(event_id, "evt_"):
         found = rows.fetch(Event, id=event_id, merchant_id=merchant.id)
-    if found is None:
-        raise EventNotFound(id=event_id)
-    return found
+        if found is not None:
+            return found
+    raise EventNotFound(id=event_id)
 
 
 def prepare(new_event: NewEvent) -> list[Model]:
-    """The event and a delivery for each endpoint that subscribes to it, in the order of insertion.
+    """Build the event, then a delivery for each endpoint that subscribes to it, with one query.
 
-    Costs one query. The caller inserts the rows and wakes the workers after the commit.
+    The caller inserts the rows in this order and wakes the workers after the commit. Raises ValueError for an
+    unknown event type.
     """
-    return _event_and_deliveries(
-        new_event, _subscribers([new_event.merchant_id]).get(new_event.merchant_id, [])
-    )
+    return _event_and_deliveries(new_event, _subscriptions([new_event.merchant_id]))
 
 
 def publish(new_event: NewEvent) -> None:
@@ -59,18 +52,15 @@ def publish(new_event: NewEvent) -> None:
 
 def publish_many(new_events: Sequence[NewEvent]) -> None:
     """Publish events in the caller's transaction: one with two statements, many with three."""
-    subscribers = _subscribers({new_event.merchant_id for new_event in new_events})
-    prepared = [
-        row
-        for each in new_events
-        for row in _event_and_deliveries(each, subscribers.get(each.merchant_id, []))
-    ]
+    subscriptions = _subscriptions({new_event.merchant_id for new_event in new_events})
+    prepared = [row for each in new_events for row in _event_and_deliveries(each, subscriptions)]
     if len(new_events) == 1:
         rows.insert_together(prepared)
     else:
         rows.copy_in([row for row in prepared if isinstance(row, Event)])
         rows.copy_in([row for row in prepared if isinstance(row, Delivery)])
-    _wake_for(prepared)
+    if has_deliveries(prepared):
+        wakeup.wake_on_commit()
 
 
 def has_deliveries(prepared: Iterable[Model]) -> bool:
@@ -78,54 +68,69 @@ def has_deliveries(prepared: Iterable[Model]) -> bool:
     return any(isinstance(row, Delivery) for row in prepared)
 
 
-def _wake_for(prepared: Iterable[Model]) -> None:
-    if has_deliveries(prepared):
-        wakeup.wake_on_commit()
+def build(new_event: NewEvent) -> Event:
+    """Build an event. Its body is serialised once, here: every attempt sends and signs these bytes."""
+    event_id, event_type = ids.new("evt_", new_event.created_at), str(new_event.type)
+    context = request_context.current()
+    message = {
+        "event": event_type,
+        "event_id": event_id,
+        "data": new_event.data,
+        "timestamp": iso(new_event.created_at),
+    }
+    return Event(
+        id=event_id,
+        merchant_id=new_event.merchant_id,
+        type=event_type,
+        subject_id=new_event.subject_id,
+        body=orjson.dumps(message),
+        actor=context.actor,
+        request_id=context.request_id,
+        created_at=new_event.created_at,
+    )
 
 
-def _subscribers(merchant_ids: Iterable[str]) -> dict[str, list[_Subscriber]]:
-    found: dict[str, list[_Subscriber]] = {}
-    known = rows.run(
+def build_ping(endpoint: Endpoint, now: datetime) -> Event:
+    """Build the event that probes and tests an endpoint."""
+    return build(NewEvent(endpoint.merchant_id, PING, endpoint.id, {"webhook_id": endpoint.id}, now))
+
+
+# For each merchant: its endpoints with the event types that they subscribe to.
+Subscriptions = dict[str, list[tuple[str, Sequence[str]]]]
+
+
+def _subscriptions(merchant_ids: Iterable[str]) -> Subscriptions:
+    found: Subscriptions = {}
+    endpoints = rows.run(
         "SELECT merchant_id, id, events FROM webhooks_endpoint"
         " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
         [list(merchant_ids)],
     )
-    for merchant_id, *subscriber in known.fetchall():
-        found.setdefault(merchant_id, []).append(_Subscriber(*subscriber))
+    for merchant_id, endpoint_id, types in endpoints.fetchall():
+        found.setdefault(merchant_id, []).append((endpoint_id, types))
     return found
 
 
-def _event_and_deliveries(new_event: NewEvent, subscribers: Iterable[_Subscriber]) -> list[Model]:
-    event = _event(new_event)
-    interested = (subscriber for subscriber in subscribers if event.type in subscriber.types)
-    return [event, *(_delivery(event, subscriber) for subscriber in interested)]
+def _event_and_deliveries(new_event: NewEvent, subscriptions: Subscriptions) -> list[Model]:
+    EventType(new_event.type)  # raises ValueError for an unknown type
+    event = build(new_event)
+    return [
+        event,
+        *(
+            _delivery(event, endpoint_id)
+            for endpoint_id, types in subscriptions.get(new_event.merchant_id, [])
+            if event.type in types
+        ),
+    ]
 
 
-def _event(new_event: NewEvent) -> Event:
-    event_type, event_id, at = (
-        EventType(new_event.type),
-        ids.new("evt_", new_event.created_at),
-        new_event.created_at,
-    )
-    cause = request_context.current()
-    return Event(
-        id=event_id,
-        merchant_id=new_event.merchant_id,
-        type=event_type.value,
-        subject_id=new_event.subject_id,
-        body=shapes.event_body(type=event_type.value, event_id=event_id, data=new_event.data, at=at),
-        actor=cause.actor,
-        request_id=cause.request_id,
-        created_at=at,
-    )
-
-
-def _delivery(event: Event, subscriber: _Subscriber) -> Delivery:
-    # Pending even where the endpoint is disabled: it may be enabled in this moment, and workers hold it else.
+def _delivery(event: Event, endpoint_id: str) -> Delivery:
+    # Pending also for a disabled endpoint, which somebody may enable at this moment. Otherwise a worker holds
+    # it.
     return Delivery(
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
-        endpoint_id=subscriber.endpoint_id,
+        endpoint_id=endpoint_id,
         due_at=event.created_at,
         created_at=event.created_at,
     )

@@ -29,7 +29,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.filter(merchant=merchant, deleted_at=None)
 
     def lock(self, endpoint_id: str) -> "Endpoint":
-        """The row under its lock: everybody locks it before its health and its deliveries."""
+        """Lock the row. It is locked before the health and the deliveries of the endpoint."""
         return self.select_for_update(no_key=True).get(pk=endpoint_id)
 
     def inactive(self) -> "EndpointQuerySet":
@@ -38,7 +38,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
 
 class Endpoint(models.Model):
-    """A URL that a merchant registered. The secret is sealed; `previous_secret` also signs for a day."""
+    """A URL that a merchant registered. Secrets are encrypted. The previous one also signs for 24 hours."""
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -72,7 +72,7 @@ class Endpoint(models.Model):
         return vault.open_sealed(self.secret_sealed, context=self.id)
 
     def signing_secrets(self, now: datetime) -> list[str]:
-        """Those that sign at `now`, the newest first."""
+        """Return the secrets that sign at `now`, the newest first."""
         until = self.previous_secret_until
         if self.previous_secret_sealed is None or until is None or until <= now:
             return [self.secret]
@@ -91,10 +91,11 @@ class VerificationStatus(models.TextChoices):
 
 
 class EndpointHealth(models.Model):
-    """How an endpoint answers lately; `webhooks.delivery.circuit_breaker` changes it.
+    """How an endpoint answered lately. `webhooks.delivery.circuit_breaker` updates it.
 
-    Unverified until its URL answers a signed request with 2xx: nobody proved yet that it wants our messages.
-    Paused from `paused_at` on; from `paused_until` on it is tried with one delivery at a time.
+    An endpoint is unverified until its URL answers a signed request with 2xx, which proves that its owner
+    wants our messages. It is paused from `paused_at` on. From `paused_until` on it gets one delivery at a
+    time.
     """
 
     endpoint = models.OneToOneField(
@@ -110,9 +111,9 @@ class EndpointHealth(models.Model):
     paused_until = models.DateTimeField(null=True)
     pause_seconds = models.FloatField(default=0)
     latency_ms = models.IntegerField(null=True, help_text="A moving average.")
-    reset_at = models.DateTimeField(null=True, help_text="Attempts that began before do not count.")
+    reset_at = models.DateTimeField(null=True, help_text="Attempts that started before do not count.")
     verified_at = models.DateTimeField(
-        null=True, help_text="When its present URL first answered a signed request with 2xx."
+        null=True, help_text="When the current URL first answered a signed request with 2xx."
     )
     attempted_at = models.DateTimeField(null=True, help_text="When the last attempt ended.")
 
@@ -147,11 +148,11 @@ class EndpointActionType(models.TextChoices):
     SECRET_ROTATED = "secret_rotated"  # noqa: S105
     DISABLED = "disabled"
     ENABLED = "enabled"
-    PAUSED = "paused"  # a prolonged pause is recorded once
-    PAUSE_SKIPPED = "pause_skipped"  # staff did not wait for the end of a pause
+    PAUSED = "paused"  # recorded once for several pauses in a row
+    PAUSE_SKIPPED = "pause_skipped"  # by staff
     RESUMED = "resumed"
     REPLAYED = "replayed"
-    VERIFIED = "verified"  # a delivery was the first request that its URL answered with 2xx
+    VERIFIED = "verified"  # its URL answered a delivery with 2xx for the first time
     DELETED = "deleted"
 
 
@@ -160,7 +161,9 @@ class EndpointAction(models.Model):
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="actions", db_index=False)
     type = models.CharField(max_length=14, choices=EndpointActionType.choices)
-    detail = models.TextField(blank=True, default="", help_text="Why, or what was before. Never a secret.")
+    detail = models.TextField(
+        blank=True, default="", help_text="The reason, or the value before. Never a secret."
+    )
     actor = models.CharField(
         max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
     )
@@ -168,7 +171,7 @@ class EndpointAction(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        triggers = [triggers.append_only("the history of an endpoint is never changed")]
+        triggers = [triggers.append_only("endpoint actions are never changed")]
         verbose_name = "endpoint action"
         indexes = [models.Index(fields=["endpoint", "-id"], name="endpoint_action_newest_first")]
 
@@ -222,14 +225,16 @@ class EventQuerySet(models.QuerySet["Event"]):
 
 
 class Event(models.Model):
-    """Something happened. `body` is serialised once, here; every attempt sends these bytes."""
+    """An event as merchants receive it. Every attempt sends the bytes of `body`."""
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     type = models.CharField(max_length=40)
-    subject_id = PublicId(help_text="The payment, refund or withdrawal it is about.")
+    subject_id = PublicId(help_text="The payment, refund or withdrawal.")
     body = models.BinaryField()
-    actor = models.CharField(max_length=160, blank=True, default="", help_text="Who caused it.")
+    actor = models.CharField(
+        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+    )
     request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
@@ -247,19 +252,19 @@ class Event(models.Model):
 
 class DeliveryState(models.TextChoices):
     PENDING = "pending"  # waits for due_at
-    LEASED = "leased"  # a worker has it until lease_until
+    LEASED = "leased"  # a worker owns it until lease_until
     SUCCEEDED = "succeeded"
-    FAILED = "failed"  # out of attempts, or refused for good
-    HELD = "held"  # its endpoint is disabled; kept for replay
+    FAILED = "failed"  # after the last attempt, or its URL is blocked, or its endpoint is deleted
+    HELD = "held"  # its endpoint is disabled; a replay sends it
 
 
 class DeliveryTrigger(models.TextChoices):
-    AUTO = "auto"  # an event happened: the schedule tries again
-    MANUAL = "manual"  # requested by a merchant or staff: one attempt
+    AUTO = "auto"  # by an event, with the retry schedule
+    MANUAL = "manual"  # requested by a merchant, with one attempt
 
 
 class Delivery(models.Model):
-    """One event for one endpoint. A claim counts an attempt, so that a deadly payload cannot loop."""
+    """One event for one endpoint. Each claim counts an attempt, so a delivery that kills workers ends too."""
 
     id = PublicIdKey()
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
@@ -320,7 +325,7 @@ class Delivery(models.Model):
 
 
 class DeliveryAttempt(models.Model):
-    """One post and what came back. `error` is a class such as `timeout`, never an exception's text."""
+    """One post and its result. `error` is a class such as `timeout`, never the text of an exception."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempt_set")
     number = models.SmallIntegerField()
@@ -332,7 +337,7 @@ class DeliveryAttempt(models.Model):
     peer = models.CharField(max_length=45, blank=True, default="")
     excerpt = models.TextField(blank=True, default="")
     request_id = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="Of the task that posted it."
+        max_length=64, blank=True, default="", db_default="", help_text="Id of the task that posted it."
     )
 
     def __str__(self) -> str:
@@ -341,11 +346,11 @@ class DeliveryAttempt(models.Model):
 
 class CounterType(models.TextChoices):
     ATTEMPT = "attempt"  # `outcome` is succeeded or the attempt's error
-    WAKEUP = "wakeup"  # wakeups that did not reach Redis
+    WAKEUP = "wakeup"  # wake-ups that did not reach Redis
 
 
 class DeliveryCounter(models.Model):
-    """How often an outcome occurred in total. Written by `webhooks.delivery.metrics`.
+    """How often an outcome occurred in total. `webhooks.delivery.metrics` writes it.
 
     `bucket_ms` is one of `metrics.BUCKETS_MS`, or 0 without a duration.
     """

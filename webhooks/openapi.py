@@ -82,8 +82,7 @@ list_ = Operation(
     description="Newest first.",
     query=PageQuery,
     response=Body(
-        WebhookList,
-        {"webhooks": [WEBHOOK | {"health": _PAUSED}], "total": 1, "limit": 20, "offset": 0},
+        WebhookList, {"webhooks": [WEBHOOK | {"health": _PAUSED}], "total": 1, "limit": 20, "offset": 0}
     ),
 )
 retrieve = Operation(

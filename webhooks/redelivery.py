@@ -11,7 +11,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from core import ids, request_context
 from core.errors import ApiError
 from merchants.models import Merchant
-from webhooks import endpoints, shapes
+from webhooks import endpoints, events
 from webhooks.delivery import wakeup
 from webhooks.errors import (
     DeliveryNotFound,
@@ -20,7 +20,6 @@ from webhooks.errors import (
     WebhookNotTestable,
 )
 from webhooks.models import (
-    PING,
     Delivery,
     DeliveryState,
     Endpoint,
@@ -36,7 +35,7 @@ UNFINISHED_STATES = [DeliveryState.PENDING, DeliveryState.LEASED]
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """How many events a replay sends, and whether more are left for another one."""
+    """How many events a replay sends, and whether another replay has more."""
 
     replayed: int
     has_more: bool
@@ -44,27 +43,16 @@ class ReplayResult:
 
 @transaction.atomic
 def test(*, merchant: Merchant, webhook_id: str, now: datetime) -> Delivery:
-    """Send a `webhook.ping` the way every message goes. Raises WebhookNotFound, WebhookNotTestable."""
+    """Send a `webhook.ping` as a manual delivery. Raises WebhookNotFound, WebhookNotTestable."""
     endpoint = _active(merchant, webhook_id, WebhookNotTestable)
-    event_id = ids.new("evt_", now)
-    body = shapes.event_body(type=PING, event_id=event_id, data={"webhook_id": endpoint.id}, at=now)
-    cause = request_context.current()
-    event = Event.objects.create(
-        id=event_id,
-        merchant=merchant,
-        type=PING,
-        subject_id=endpoint.id,
-        body=body,
-        actor=cause.actor,
-        request_id=cause.request_id,
-        created_at=now,
-    )
+    event = events.build_ping(endpoint, now)
+    event.save(force_insert=True)
     return _create_manual_delivery(event, endpoint, now)
 
 
 @transaction.atomic
 def redeliver(*, merchant: Merchant, webhook_id: str, delivery_id: str, now: datetime) -> Delivery:
-    """One more attempt under the same event id, as a delivery of its own: the schedule stays as it is.
+    """Send an event again with the same event id. The scheduled delivery does not change.
 
     Raises WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable.
     """
@@ -77,10 +65,10 @@ def redeliver(*, merchant: Merchant, webhook_id: str, delivery_id: str, now: dat
 
 @transaction.atomic
 def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetime) -> ReplayResult:
-    """Send what happened from `since` on and was never taken, each with a schedule from its beginning.
+    """Send all events since `since` that the endpoint missed, each with a new retry schedule.
 
-    That is what failed or was held, and events of the endpoint's types that it was never to be told of.
-    The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
+    Missed are failed and held deliveries, and events of its types without a delivery. One call sends the
+    oldest 10,000. Raises WebhookNotFound, WebhookNotReplayable.
     """
     endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
     missed = list(_missed(endpoint, since)[: MAX_REPLAYED + 1])
@@ -89,18 +77,14 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     known_ids = set(known.values_list("event_id", flat=True))
     _restart(known, now)
     _create_deliveries(endpoint, (event_id for event_id in chosen if event_id not in known_ids), now)
-    return _record_replay(
-        endpoint,
-        ReplayResult(len(chosen), has_more=len(missed) > len(chosen)),
-        now,
-    )
+    return _record_replay(endpoint, ReplayResult(len(chosen), has_more=len(missed) > len(chosen)), now)
 
 
 @transaction.atomic
 def replay_held(*, endpoint_id: str, now: datetime) -> ReplayResult:
-    """Send what was held while an endpoint was disabled, each with a schedule from its beginning.
+    """Send the deliveries that were held while the endpoint was disabled, each with a new retry schedule.
 
-    The oldest come first, ten thousand at once. Raises WebhookNotFound, WebhookNotReplayable.
+    One call sends the oldest 10,000. Raises WebhookNotFound, WebhookNotReplayable.
     """
     endpoint = _active(Endpoint.objects.get(pk=endpoint_id).merchant, endpoint_id, WebhookNotReplayable)
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
@@ -116,18 +100,15 @@ def _restart(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
 
 
 def _requested(now: datetime) -> dict[str, Any]:
-    """Who requested the delivery, and when."""
-    cause = request_context.current()
-    return {"requested_at": now, "actor": cause.actor, "request_id": cause.request_id}
+    """The fields that record who requested the delivery, and when."""
+    context = request_context.current()
+    return {"requested_at": now, "actor": context.actor, "request_id": context.request_id}
 
 
 def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> ReplayResult:
     if replay.replayed:
         EndpointAction.record(
-            endpoint.id,
-            EndpointActionType.REPLAYED,
-            now=now,
-            detail=f"events: {replay.replayed}",
+            endpoint.id, EndpointActionType.REPLAYED, now=now, detail=f"events: {replay.replayed}"
         )
         wakeup.wake_on_commit()
     return replay
@@ -141,17 +122,15 @@ def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> End
 
 
 def _find(endpoint: Endpoint, delivery_id: str) -> Delivery:
-    found: Delivery | None = None
-    if ids.looks_right(delivery_id, "dlv_"):
-        deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
-        found = deliveries.filter(pk=delivery_id).first()
+    deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
+    found = deliveries.filter(pk=delivery_id).first() if ids.looks_right(delivery_id, "dlv_") else None
     if found is None:
         raise DeliveryNotFound(id=delivery_id)
     return found
 
 
 def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:
-    """The caller holds the endpoint's lock, so that no two get one number."""
+    """The caller holds the lock of the endpoint, so that each delivery gets its own number."""
     earlier = Delivery.objects.filter(event=event, endpoint=endpoint).aggregate(last=Max("manual_number"))
     delivery = _new_delivery(event.id, endpoint, now)
     delivery.event, delivery.manual_number = event, (earlier["last"] or 0) + 1
@@ -163,14 +142,14 @@ def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> 
 def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, str]":
     deliveries = Delivery.objects.filter(event=OuterRef("pk"), endpoint=endpoint)
     waiting = Q(manual_number=0, state__in=UNFINISHED_STATES)
-    events = Event.objects.filter(
+    missed = Event.objects.filter(
         ~Exists(deliveries.filter(waiting | Q(state=DeliveryState.SUCCEEDED))),
         Exists(deliveries.filter(manual_number=0)) | Q(type__in=endpoint.events),
         merchant=endpoint.merchant_id,
         created_at__gte=since,
     )
-    missed: QuerySet[Event, str] = events.order_by("created_at", "id").values_list("pk", flat=True)
-    return missed
+    missed_ids: QuerySet[Event, str] = missed.order_by("created_at", "id").values_list("pk", flat=True)
+    return missed_ids
 
 
 def _create_deliveries(endpoint: Endpoint, event_ids: Iterable[str], now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Send a message to an endpoint, signed with its secrets. Never call it inside a transaction."""
+"""Send a message to an endpoint, signed with its secrets. Never call this inside a transaction."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ def send(
     now: datetime,
     timeouts: client.Timeouts,
 ) -> client.PostResult:
-    """Post `body` as it is, with a signature of this attempt. Faults of URL and network never raise."""
+    """Post `body` with a signature of this attempt. Never raises for URL or network."""
     signed = signing.headers(
         secrets=endpoint.signing_secrets(now),
         message_id=message_id,
@@ -40,7 +40,7 @@ def send(
 
 
 def url_policy(mode: str) -> UrlPolicy:
-    """The rules for a merchant of this mode. Inner networks and http are for test merchants only."""
+    """The URL rules of a merchant mode. Only test merchants may use internal networks and http."""
     ports = frozenset(settings.WEBHOOK_PORTS)
     if mode == Mode.LIVE:
         return UrlPolicy(ports=ports)

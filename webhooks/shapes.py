@@ -1,6 +1,5 @@
-"""What merchants see of a webhook, as plain data."""
+"""Webhooks, deliveries and events as merchants see them."""
 
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -12,7 +11,7 @@ MAX_RESPONSE_LENGTH = 500
 
 
 def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
-    """The webhook object. It never holds the secret."""
+    """The webhook object. It never contains the secret."""
     health = getattr(endpoint, "health", None) or EndpointHealth()
     return {
         "webhook_id": endpoint.id,
@@ -37,7 +36,7 @@ def _health(health: EndpointHealth) -> dict[str, Any]:
 
 
 def delivery_object(delivery: Delivery) -> dict[str, Any]:
-    """A delivery with its attempts, the oldest first. A worker's hold on it is nobody's business."""
+    """A delivery with its attempts, the oldest first. A leased delivery is shown as pending."""
     is_waiting = delivery.state in {DeliveryState.PENDING, DeliveryState.LEASED}
     return {
         "delivery_id": delivery.id,
@@ -68,8 +67,3 @@ def event_object(event: Event) -> dict[str, Any]:
     """The event as it was sent."""
     body: dict[str, Any] = orjson.loads(bytes(event.body))
     return body
-
-
-def event_body(*, type: str, event_id: str, data: dict[str, Any], at: datetime) -> bytes:
-    """The body of a notification, made once: every attempt sends and signs these bytes."""
-    return orjson.dumps({"event": type, "event_id": event_id, "data": data, "timestamp": iso(at)})

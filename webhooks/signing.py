@@ -16,16 +16,19 @@ SECRET_BYTES = range(24, 65)
 
 
 class BadSecret(ValueError):
-    """The text cannot key a signature."""
+    """The text cannot be the secret of a signature."""
 
 
 def new_secret() -> str:
-    """A fresh secret in the form that verification libraries take."""
+    """Make a random secret in the form of the Standard Webhooks libraries."""
     return PREFIX + base64.b64encode(randomness.token_bytes(NEW_SECRET_BYTES)).decode()
 
 
 def key_bytes(secret: str) -> bytes:
-    """The HMAC key of a secret: the decoded bytes of `whsec_...`, else the UTF-8 bytes. Raises BadSecret."""
+    """Return the HMAC key: the decoded bytes after `whsec_`, or the UTF-8 bytes of other text.
+
+    Raises BadSecret.
+    """
     if not secret:
         raise BadSecret("A secret may not be empty.")
     if secret.startswith(PREFIX):
@@ -37,10 +40,10 @@ def key_bytes(secret: str) -> bytes:
 
 
 def sign(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """The `webhook-signature` value: one `v1,<base64>` per secret, in their order.
+    """Return the `webhook-signature` header: one `v1,<base64>` per secret, in their order.
 
-    `timestamp` is that of the attempt, in whole seconds. Raises ValueError without a secret or when
-    the id holds a dot, which would let two messages share one signed text.
+    `timestamp` is the time of the attempt in seconds. Raises ValueError without a secret, and for an id with
+    a dot, because two messages could then have the same signed text.
     """
     if not secrets:
         raise BadSecret("A message must be signed with at least one secret.")
@@ -51,7 +54,7 @@ def sign(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes
 
 
 def headers(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers of a signed message."""
+    """Return the three headers of a signed message."""
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
@@ -64,7 +67,7 @@ def _signature(key: bytes, content: bytes) -> str:
 
 
 def _decode_base64(text: str) -> bytes:
-    # Lenient decoding would turn a typing error into a short or empty key, and anyone could forge.
+    # Lenient decoding could turn a typing error into a short or empty key, with which anybody can forge.
     try:
         key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -111,11 +111,7 @@ def then_floods(answer: bytes, flood: bytes) -> Script:
 
 @contextlib.contextmanager
 def listening(
-    script: Script,
-    *,
-    address: str = "127.0.0.1",
-    tls: ssl.SSLContext | None = None,
-    reads: bool = True,
+    script: Script, *, address: str = "127.0.0.1", tls: ssl.SSLContext | None = None, reads: bool = True
 ) -> Iterator[Receiver]:
     """A receiver for the time of the block; with `reads` off the script runs before any request is read."""
     closing = threading.Event()

@@ -174,9 +174,7 @@ def test_look_up_waits_for_a_free_place_of_its_merchant(monkeypatch: pytest.Monk
 # --- kept connections
 
 
-def test_pooled_connections_of_one_merchant_do_not_push_out_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pooled_connections_of_one_merchant_do_not_push_out_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_pool, "MAX_IDLE_PER_MERCHANT", 2)
     monkeypatch.setattr(connection_pool, "MAX_IDLE", 4)
     client.IDLE_CONNECTIONS.clear()

@@ -82,12 +82,7 @@ def resets(line: ReceiverConnection) -> None:
 
 
 @pytest.mark.parametrize(
-    "script",
-    [
-        lambda line: line.hang_up(),
-        resets,
-        then_closes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-    ],
+    "script", [lambda line: line.hang_up(), resets, then_closes(b"HTTP/1.1 400 Bad Request\r\n\r\n")]
 )
 def test_failed_tls_handshake_has_its_own_error(script: Script, tls: ssl.SSLContext) -> None:
     with listening(script, reads=False) as receiver:

@@ -167,19 +167,10 @@ def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
     )
     if health.verified_at is None and result.post_result.error == "":
         health.verified_at = result.ended_at
-        EndpointAction.record(
-            _endpoint_id(result),
-            EndpointActionType.VERIFIED,
-            now=result.ended_at,
-        )
+        EndpointAction.record(_endpoint_id(result), EndpointActionType.VERIFIED, now=result.ended_at)
     if action_type is not None:
         reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
-        EndpointAction.record(
-            _endpoint_id(result),
-            action_type,
-            now=result.ended_at,
-            detail=reason,
-        )
+        EndpointAction.record(_endpoint_id(result), action_type, now=result.ended_at, detail=reason)
 
 
 def _endpoint_id(result: DeliveryResult) -> str:

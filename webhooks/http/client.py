@@ -124,12 +124,7 @@ def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
 
 
 def _route(
-    url: str,
-    policy: UrlPolicy,
-    timeouts: Timeouts,
-    resolver: Resolver,
-    tls: ssl.SSLContext,
-    merchant_id: str,
+    url: str, policy: UrlPolicy, timeouts: Timeouts, resolver: Resolver, tls: ssl.SSLContext, merchant_id: str
 ) -> Route:
     answer_by = Deadline.after(timeouts.total)
     lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)

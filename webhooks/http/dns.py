@@ -42,10 +42,7 @@ def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: De
     with ExitStack() as held:
         held.enter_context(
             _slots.hold(
-                merchant_id,
-                total=MAX_LOOKUPS,
-                share=MAX_LOOKUPS_PER_MERCHANT,
-                wait_seconds=until.left(),
+                merchant_id, total=MAX_LOOKUPS, share=MAX_LOOKUPS_PER_MERCHANT, wait_seconds=until.left()
             )
         )
         future: Future[list[str]] = Future()

@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Of the task that posted it.",
+                        help_text="Id of the task that posted it.",
                         max_length=64,
                     ),
                 ),
@@ -241,7 +241,7 @@ class Migration(migrations.Migration):
                 (
                     "detail",
                     models.TextField(
-                        blank=True, default="", help_text="Why, or what was before. Never a secret."
+                        blank=True, default="", help_text="The reason, or the value before. Never a secret."
                     ),
                 ),
                 (
@@ -283,15 +283,15 @@ class Migration(migrations.Migration):
                 (
                     "subject_id",
                     core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The payment, refund or withdrawal it is about.",
-                        max_length=31,
+                        db_collation="C", help_text="The payment, refund or withdrawal.", max_length=31
                     ),
                 ),
                 ("body", models.BinaryField()),
                 (
                     "actor",
-                    models.CharField(blank=True, default="", help_text="Who caused it.", max_length=160),
+                    models.CharField(
+                        blank=True, default="", help_text="As core.request_context has it.", max_length=160
+                    ),
                 ),
                 ("request_id", models.CharField(blank=True, default="", max_length=64)),
                 ("created_at", models.DateTimeField()),
@@ -341,12 +341,12 @@ class Migration(migrations.Migration):
                 ("latency_ms", models.IntegerField(help_text="A moving average.", null=True)),
                 (
                     "reset_at",
-                    models.DateTimeField(help_text="Attempts that began before do not count.", null=True),
+                    models.DateTimeField(help_text="Attempts that started before do not count.", null=True),
                 ),
                 (
                     "verified_at",
                     models.DateTimeField(
-                        help_text="When its present URL first answered a signed request with 2xx.", null=True
+                        help_text="When the current URL first answered a signed request with 2xx.", null=True
                     ),
                 ),
                 ("attempted_at", models.DateTimeField(help_text="When the last attempt ended.", null=True)),
@@ -392,8 +392,8 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="append_only",
                 sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'the history of an endpoint is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="f18aaab8f24a19623b16ee90414218d2ad913e0b",
+                    func="RAISE EXCEPTION 'endpoint actions are never changed' USING ERRCODE = 'insufficient_privilege';",
+                    hash="0a170e2e5eedbdd6ec598c45609341e5e363024b",
                     level="STATEMENT",
                     operation="UPDATE OR DELETE OR TRUNCATE",
                     pgid="pgtrigger_append_only_a86ca",

@@ -217,7 +217,7 @@ def claiming(width: int, height: int) -> bytes:
         (b"not a picture", "or it is broken"),
         (b"GIF89a" + bytes(50), "or it is broken"),
         (images.png("A")[:200], "or it is broken"),
-        (images.status_png("PAID"), "no QR code on this picture"),
+        (images.status_image("paid", "png"), "no QR code on this picture"),
         (claiming(5001, 5000), "too many pixels"),
         (claiming(60_000, 60_000), "too many pixels"),
         (images.png("hello"), "not the mini-QR of a Thai slip"),
