@@ -56,7 +56,7 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
     result = sending.send(
         endpoint,
         message_id=ping.id,
-        body=ping.body,
+        body=bytes(ping.body),
         merchant_mode=endpoint.merchant.mode,
         now=now,
         timeouts=TIMEOUTS,

@@ -1,4 +1,4 @@
-"""An endpoint that fails is left alone for a while, and nothing it should be told is used up meanwhile."""
+"""A failing endpoint is paused, which uses no attempts, and disabled after five days."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,16 +23,12 @@ FAILED = replace(OK, status=500, error="http_5xx")
 SECOND = timedelta(seconds=1)
 
 
-def after(
-    *errors: str, health: EndpointHealth | None = None, at: datetime = NOW, pace: float = 1
-) -> EndpointHealth:
-    """The health after attempts that ended so, one a millisecond."""
+def after(*errors: str, health: EndpointHealth | None = None, at: datetime = NOW) -> EndpointHealth:
+    """The health after attempts with these errors, one each millisecond."""
     health = health or EndpointHealth()
     for number, error in enumerate(errors):
         when = at + number * SECOND / 1000
-        circuit_breaker.record_attempt(
-            health, error=error, duration_ms=100, started_at=when, now=when, pace=pace
-        )
+        circuit_breaker.record_attempt(health, error=error, duration_ms=100, started_at=when, now=when)
     return health
 
 
@@ -82,7 +78,7 @@ def test_attempt_in_flight_at_pause_does_not_change_pause() -> None:
     began = NOW - SECOND
     for error in ("dns", ""):
         circuit_breaker.record_attempt(
-            health, error=error, duration_ms=100, started_at=began, now=NOW + SECOND, pace=1
+            health, error=error, duration_ms=100, started_at=began, now=NOW + SECOND
         )
     assert (health.paused_until, health.pause_seconds) == (until, 30)
 
@@ -94,8 +90,9 @@ def test_success_ends_pause_and_resets_failures() -> None:
     assert (health.consecutive_failures, health.failing_since) == (1, NOW + 31.001 * SECOND)
 
 
-def test_pace_divides_pauses() -> None:
-    assert after(*["dns"] * 10, pace=100).paused_until == NOW + 9 * SECOND / 1000 + 0.3 * SECOND
+def test_speedup_divides_pauses(settings: Settings) -> None:
+    settings.SPEEDUP = 100
+    assert after(*["dns"] * 10).paused_until == NOW + 9 * SECOND / 1000 + 0.3 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -117,9 +114,7 @@ def test_one_success_in_five_days_prevents_disabling() -> None:
 def test_latency_is_a_moving_average() -> None:
     health = EndpointHealth()
     for duration_ms in (100, 500, 500):
-        circuit_breaker.record_attempt(
-            health, error="", duration_ms=duration_ms, started_at=NOW, now=NOW, pace=1
-        )
+        circuit_breaker.record_attempt(health, error="", duration_ms=duration_ms, started_at=NOW, now=NOW)
     assert health.latency_ms == 275
 
 

@@ -91,7 +91,7 @@ def test_every_attempt_sends_the_same_bytes_under_the_same_id(shop: Shop, receiv
     assert only_delivery().state == "succeeded"
 
 
-def test_pace_divides_retry_delays(shop: Shop, receiver: Receiver, settings: Settings) -> None:
+def test_speedup_divides_retry_delays(shop: Shop, receiver: Receiver, settings: Settings) -> None:
     settings.SPEEDUP = 100
     receiver.on("/hook", Reply(status=500))
     make_endpoint(shop, receiver.url())

@@ -32,7 +32,7 @@ HEALTH_FIELDS = [field.attname for field in EndpointHealth._meta.concrete_fields
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """One post that ended."""
+    """The result of one post."""
 
     lease: Lease
     post_result: client.PostResult
@@ -40,12 +40,16 @@ class DeliveryResult:
     ended_at: datetime
     request_id: str = ""
 
+    @property
+    def endpoint_id(self) -> str:
+        return str(self.lease.endpoint.id)
+
 
 def record(results: Sequence[DeliveryResult]) -> set[str]:
-    """Record the results in one commit. Return the deliveries whose lease was still valid.
+    """Record results in one commit. Return the ids of the deliveries whose lease is still valid.
 
-    Of the others only the attempt is kept: somebody else has them. Disables endpoints that are gone, or have
-    failed for too long.
+    Without a valid lease only the attempt is recorded, because another worker owns the delivery. Disables
+    endpoints that answered 410 or failed for five days.
     """
     with transaction.atomic():
         recorded_ids = _update_deliveries(results)
@@ -58,17 +62,17 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
 
 
 def _disable(result: DeliveryResult, reason: DisabledReason) -> None:
-    """In a commit of its own: everybody locks an endpoint before its health."""
+    """Disable the endpoint in a commit of its own, because an endpoint is locked before its health."""
     try:
         endpoints.disable(
-            endpoint_id=_endpoint_id(result),
+            endpoint_id=result.endpoint_id,
             reason=reason,
             now=result.ended_at,
             attempt_started_at=result.started_at,
         )
     except DatabaseError as error:
-        # All else is recorded; the next attempt that fails finds the same reason.
-        log.warning("endpoint %s was not disabled: %s", _endpoint_id(result), type(error).__name__)
+        # The results are recorded, and the next failed attempt has the same reason.
+        log.warning("Endpoint %s was not disabled: %s", result.endpoint_id, type(error).__name__)
 
 
 def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
@@ -89,7 +93,7 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
 
 
 def _new_delivery_state(result: DeliveryResult) -> tuple[Any, ...]:
-    """The delivery, its lease, its new state, when it is due again and when it finished."""
+    """The id and lease of the delivery, its new state, when it is due again and when it finished."""
     state, due_at = _next_state(result)
     is_final = state in {DeliveryState.SUCCEEDED, DeliveryState.FAILED}
     lease = result.lease
@@ -102,9 +106,7 @@ def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]
         return DeliveryState.SUCCEEDED, None
     if lease.trigger == DeliveryTrigger.MANUAL:
         return DeliveryState.FAILED, None
-    wait = retry_schedule.retry_delay(
-        lease.attempt, pace=settings.SPEEDUP, retry_after=post_result.retry_after, now=result.ended_at
-    )
+    wait = retry_schedule.retry_delay(lease.attempt, retry_after=post_result.retry_after, now=result.ended_at)
     if wait is None or post_result.error == "blocked":
         return DeliveryState.FAILED, None
     return DeliveryState.PENDING, result.ended_at + timedelta(seconds=wait)
@@ -127,29 +129,22 @@ def _attempt(result: DeliveryResult) -> DeliveryAttempt:
 
 
 def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResult, DisabledReason]]:
-    """Returns whom to disable, each with the attempt that says so."""
-    endpoint_ids = sorted({_endpoint_id(each) for each in results})
-    known = (
-        EndpointHealth.objects.select_for_update(no_key=True)
-        .filter(pk__in=endpoint_ids)
-        .order_by("pk")
-        .in_bulk()
-    )
-    healths = {
-        endpoint_id: known.get(endpoint_id, EndpointHealth(endpoint_id=endpoint_id))
-        for endpoint_id in endpoint_ids
-    }
+    """Update the health of all endpoints. Return the results that require to disable an endpoint."""
+    endpoint_ids = sorted({each.endpoint_id for each in results})
+    rows_to_lock = EndpointHealth.objects.select_for_update(no_key=True).filter(pk__in=endpoint_ids)
+    known = rows_to_lock.order_by("pk").in_bulk()
+    healths = {each: known.get(each, EndpointHealth(endpoint_id=each)) for each in endpoint_ids}
     reasons: dict[str, tuple[DeliveryResult, DisabledReason]] = {}
     for each in results:
-        health = healths[_endpoint_id(each)]
+        health = healths[each.endpoint_id]
         health.attempted_at = each.ended_at
         if circuit_breaker.predates_reset(health, each.started_at):
             continue
         _apply_to_health(health, each)
         if each.post_result.status == HTTP_GONE:
-            reasons[_endpoint_id(each)] = (each, DisabledReason.GONE)
+            reasons[each.endpoint_id] = (each, DisabledReason.GONE)
         elif circuit_breaker.should_disable(health, each.ended_at):
-            reasons.setdefault(_endpoint_id(each), (each, DisabledReason.FAILING))
+            reasons.setdefault(each.endpoint_id, (each, DisabledReason.FAILING))
     EndpointHealth.objects.bulk_create(
         healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
     )
@@ -163,30 +158,24 @@ def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
         duration_ms=result.post_result.duration_ms,
         started_at=result.started_at,
         now=result.ended_at,
-        pace=settings.SPEEDUP,
     )
     if health.verified_at is None and result.post_result.error == "":
         health.verified_at = result.ended_at
-        EndpointAction.record(_endpoint_id(result), EndpointActionType.VERIFIED, now=result.ended_at)
+        EndpointAction.record(result.endpoint_id, EndpointActionType.VERIFIED, now=result.ended_at)
     if action_type is not None:
         reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
-        EndpointAction.record(_endpoint_id(result), action_type, now=result.ended_at, detail=reason)
-
-
-def _endpoint_id(result: DeliveryResult) -> str:
-    endpoint_id: str = result.lease.endpoint.id
-    return endpoint_id
+        EndpointAction.record(result.endpoint_id, action_type, now=result.ended_at, detail=reason)
 
 
 DELETE_BATCH = 1000
-# What is left waits for the next run, so that no other sweep waits for this one.
+# The rest waits for the next run, so that this run does not delay other tasks.
 DELETE_SECONDS = 10.0
 
 
 def delete_old_attempts(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
-    """Delete attempts older than WEBHOOK_ATTEMPT_RETENTION_DAYS, the oldest first; returns how many.
+    """Delete attempts older than WEBHOOK_ATTEMPT_RETENTION_DAYS, the oldest first. Return how many.
 
-    Ends when nothing is left or the time is up, after one batch at least. May run twice at once.
+    Deletes at least one batch, and more until `seconds` have passed. Several runs may work at once.
     """
     before, until = now - timedelta(days=settings.WEBHOOK_ATTEMPT_RETENTION_DAYS), time.monotonic() + seconds
     deleted_count = 0
@@ -199,7 +188,7 @@ def delete_old_attempts(*, now: datetime, batch: int = DELETE_BATCH, seconds: fl
 
 @transaction.atomic
 def _delete_batch(before: datetime, batch: int) -> int:
-    """One short commit. What another run is deleting is passed over, not waited for."""
+    """Delete one batch in a short commit. Skip rows that another run has locked."""
     old = DeliveryAttempt.objects.filter(started_at__lt=before).order_by("started_at")
     pks = list(old.select_for_update(skip_locked=True).values_list("pk", flat=True)[:batch])
     deleted, _ = DeliveryAttempt.objects.filter(pk__in=pks).delete()

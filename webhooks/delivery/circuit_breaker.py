@@ -1,29 +1,31 @@
-"""Circuit breaker of an endpoint: pause after failures, disable after 5 days. Pauses use up no attempts."""
+"""Circuit breaker of an endpoint: pause after failures, disable after 5 days. Pauses use no attempts."""
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
 from webhooks.models import EndpointActionType, EndpointHealth
 
-# An endpoint is paused after so many failures in a row,
+# An endpoint is paused after so many failures in a row.
 MAX_CONSECUTIVE_FAILURES = 10
-# or after this share of at least so many attempts within one window.
+# It is also paused if this share of at least 10 attempts within one window failed.
 WINDOW = timedelta(minutes=5)
 MIN_WINDOW_ATTEMPTS = 10
 MAX_FAILURE_RATE = 0.7
-# Seconds; each pause is twice the one before.
+# Each pause is twice as long as the last one.
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 15 * 60.0
 # An endpoint without a success for this time, in at least MAX_CONSECUTIVE_FAILURES attempts, is disabled.
 DISABLE_AFTER = timedelta(days=5)
-# The share of the newest attempt in the average of latencies.
+# The weight of the newest attempt in the moving average.
 LATENCY_WEIGHT = 0.25
 
 
 def record_attempt(
-    health: EndpointHealth, *, error: str, duration_ms: int, started_at: datetime, now: datetime, pace: float
+    health: EndpointHealth, *, error: str, duration_ms: int, started_at: datetime, now: datetime
 ) -> EndpointActionType | None:
-    """Update `health` with an attempt from `started_at` to `now`. `pace` divides pauses.
+    """Update `health` with an attempt from `started_at` to `now`.
 
-    An attempt from before a pause does not change the pause. Returns PAUSED or RESUMED if the attempt
+    An attempt that started before a pause does not change the pause. Return PAUSED or RESUMED if the attempt
     started or ended a pause.
     """
     was_paused = health.paused_at is not None
@@ -31,7 +33,7 @@ def record_attempt(
     if error == "":
         _record_success(health, started_at)
     else:
-        _record_failure(health, error, started_at, now, pace)
+        _record_failure(health, error, started_at, now)
     is_paused = health.paused_at is not None
     if is_paused == was_paused:
         return None
@@ -39,7 +41,7 @@ def record_attempt(
 
 
 def pause_reason(health: EndpointHealth) -> str:
-    """Why the newest attempt started a pause, as text for staff."""
+    """Return for staff why the newest attempt started a pause."""
     if health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
         return f"{health.consecutive_failures} failures in a row, last: {health.last_error}"
     share, minutes = f"{health.window_failures} of {health.window_attempts} attempts", WINDOW.seconds // 60
@@ -78,17 +80,15 @@ def _record_success(health: EndpointHealth, started_at: datetime) -> None:
         health.window_started_at = None
 
 
-def _record_failure(
-    health: EndpointHealth, error: str, started_at: datetime, now: datetime, pace: float
-) -> None:
+def _record_failure(health: EndpointHealth, error: str, started_at: datetime, now: datetime) -> None:
     health.consecutive_failures += 1
     health.failing_since = health.failing_since or started_at
     health.last_error = error
     if health.paused_until is None:
         if _should_pause(health):
-            _pause(health, FIRST_PAUSE_SECONDS, now, pace)
+            _pause(health, FIRST_PAUSE_SECONDS, now)
     elif started_at >= health.paused_until:
-        _pause(health, min(2 * health.pause_seconds, MAX_PAUSE_SECONDS), now, pace)
+        _pause(health, min(2 * health.pause_seconds, MAX_PAUSE_SECONDS), now)
 
 
 def _should_pause(health: EndpointHealth) -> bool:
@@ -99,7 +99,7 @@ def _should_pause(health: EndpointHealth) -> bool:
     return is_mostly_failing or health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
 
 
-def _pause(health: EndpointHealth, seconds: float, now: datetime, pace: float) -> None:
+def _pause(health: EndpointHealth, seconds: float, now: datetime) -> None:
     health.paused_at = health.paused_at or now
     health.pause_seconds = seconds
-    health.paused_until = now + timedelta(seconds=seconds / pace)
+    health.paused_until = now + timedelta(seconds=seconds / settings.SPEEDUP)

@@ -20,10 +20,10 @@ WAITING_ENDPOINTS = """
 
 
 def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_room: str) -> str:
-    """Due deliveries of the endpoints of one quota: manual ones first, then the longest due.
+    """Select due deliveries of the endpoints of one quota: manual ones first, then by the time they are due.
 
-    An endpoint gets its posts number `after` + 1 to `room` here, those that are in flight included. One
-    merchant gets `merchant_room` posts here over all its endpoints.
+    Of the posts of an endpoint, in flight or new, numbers `after` + 1 to `room` belong to this quota. A
+    merchant gets `merchant_room` posts in this quota.
     """
 
     def due(number: str, room: str) -> str:
@@ -54,19 +54,20 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
     """  # noqa: S608
 
 
-# `waiting` hops from endpoint to endpoint along an index, so a long backlog costs nothing. A paused endpoint
-# has no room but for manual deliveries; when its pause has ended, before its first attempt, and while it is
-# unverified, it is tried with one delivery. An unverified one also rests after each attempt, whoever asks for
-# the next. What an endpoint has room for beyond the share of everybody is a quota of its own.
-#
-# A merchant has room for so many posts over all its endpoints; `busy` tells what this process has under way
-# for each. Those with the fewest come first, so that many endpoints of one merchant take nobody's turn.
-# `numbered` counts what one merchant gets from all quotas together.
-#
-# Each row tells where the window ended, also if none was taken. `taken` goes by the id, one after the other,
-# whatever the statistics say: a plan from a time when little waited would rather walk all that waits, by its
-# index (which knows no such comparison of the state) or by the table (which a lock in a subquery of its own
-# rules out).
+# Steps of the statement:
+# - `known`: the waiting endpoints and their room, the number of posts that they may have in flight. A paused
+#   endpoint has room for manual deliveries only. It has room for one after its pause, before its first post
+# and
+#   while it is unverified. An unverified endpoint also waits 15 s after each attempt.
+# - `busy`: how many posts each merchant has in flight in this process.
+# - `merchants`: the room of each merchant over all its endpoints. Merchants with the fewest posts come first.
+# - `slow`, `normal`, `extra`: candidates of each quota. `extra` holds the posts above the share of every
+# endpoint.
+# - `numbered`: numbers the candidates of a merchant over all quotas, so that they stay within its room.
+# - `taken`: locks them by id, one by one. The subquery, and the comparison that no index knows, keep the
+# planner
+#   from reading all pending deliveries when its statistics are old.
+# The result has a row also if nothing was taken, because it tells where the window ended.
 CLAIM = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, known AS (
         SELECT e.id, e.merchant_id, h.latency_ms IS NULL AS is_new,

@@ -1,7 +1,7 @@
 """Deliver events: claim due deliveries, post them from many threads, record the results.
 
-One thread of a process claims and records, in batches and with the process's only database connection for it;
-the others only wait for receivers. So a slow receiver costs a thread, never a connection or a lock.
+One thread of a process claims and records in batches, over one database connection. The other threads only
+post. So a slow receiver costs a thread, but no connection and no lock.
 """
 
 import logging
@@ -36,14 +36,14 @@ Clock = Callable[[], datetime]
 
 
 class Dispatcher:
-    """The engine of one process. Any number of processes run one each, side by side."""
+    """The dispatcher of one process. Any number of processes may each run one."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="post")
         self._claimer = RoundRobinClaimer()
         self._run_lock = threading.Lock()
-        # A post ended, or somebody asked to look again (None).
+        # A post that ended, or None to look for due deliveries again.
         self._signals: SimpleQueue[tuple[Lease, DeliveryResult | None] | None] = SimpleQueue()
         self._in_flight: dict[UUID, Lease] = {}
         self._unrecorded: list[DeliveryResult] = []
@@ -51,9 +51,9 @@ class Dispatcher:
         self._next_wakeup = 0.0
 
     def drain(self, now: Clock) -> int:
-        """Deliver until nothing is due or under way; returns the number of posts that were begun.
+        """Deliver until nothing is due or in flight. Return the number of started posts.
 
-        While one thread is at it, another that calls this only tells it to look again.
+        If another thread already runs this, only tell it to look again.
         """
         started = 0
         self._signals.put(None)
@@ -65,7 +65,7 @@ class Dispatcher:
         return started
 
     def stop(self) -> None:
-        """Begin no more posts; whoever drains goes on until those under way have ended."""
+        """Start no more posts. A running `drain` waits for the posts in flight."""
         self._is_stopping = True
         self._signals.put(None)
 
@@ -85,8 +85,8 @@ class Dispatcher:
         free = self._threads - len(self._in_flight)
         if self._is_stopping or free == 0:
             return []
-        # A quarter of the threads is left for what is neither slow nor extra, whatever begins to hang. One
-        # merchant, with any number of endpoints, gets a third of them, and a quarter of the slow quota.
+        # Slow and extra posts leave a quarter of the threads to others. One merchant gets a third of all
+        # threads and a quarter of the slow quota, with any number of endpoints.
         limits = ClaimLimits(
             posts=free,
             slow=self._remaining(Quota.SLOW, max(1, self._threads // 2)),
@@ -107,9 +107,9 @@ class Dispatcher:
     def _start(self, lease: Lease, now: Clock) -> None:
         self._in_flight[lease.lease_id] = lease
         try:
-            # With the origin of the task that begins it.
+            # In the request context of the task that starts the post.
             self._pool.submit(copy_context().run, self._post, lease, now)
-        except RuntimeError:  # no thread is to be had: its lease will run out
+        except RuntimeError:  # no thread is free: the lease expires
             del self._in_flight[lease.lease_id]
             raise
 
@@ -118,13 +118,15 @@ class Dispatcher:
         try:
             result = _post_delivery(lease, now)
         except Exception as error:
-            # Its lease will run out, which is written down; the others must not suffer.
-            log.error("delivery %s failed by an internal error: %s", lease.delivery_id, type(error).__name__)
+            # The lease expires, and the attempt is recorded then. Other deliveries go on.
+            log.error(
+                "Delivery %s failed with an internal error: %s", lease.delivery_id, type(error).__name__
+            )
         finally:
             self._signals.put((lease, result))
 
     def _wait_for_results(self) -> None:
-        """Wait for a result, then 5 ms for others."""
+        """Wait for a result, then 5 ms for more results."""
         signal, until = self._signals.get(), time.monotonic() + RESULT_BATCH_SECONDS
         with suppress(Empty):
             while signal is not None:
@@ -143,16 +145,16 @@ class Dispatcher:
             try:
                 attempt_log.record(results)
             except (OperationalError, InterfaceError):
-                self._unrecorded = results  # the database is away: the next call tries again
+                self._unrecorded = results  # the database is down: the next call tries again
                 raise
             except DatabaseError as error:
                 self._record_each(results, error)
 
     def _record_each(self, results: list[DeliveryResult], error: DatabaseError) -> None:
-        """One of them cannot be written: its lease will run out, and the others are kept."""
+        """Record results one by one, because one of them cannot be stored. Its lease expires."""
         if len(results) == 1:
             log.error(
-                "the result of delivery %s was not recorded: %s",
+                "The result of delivery %s was not recorded: %s",
                 results[0].lease.delivery_id,
                 type(error).__name__,
             )
@@ -187,10 +189,10 @@ def _dispatcher() -> Dispatcher:
 
 
 def drain(*, now: Clock = clock.now) -> int:
-    """Deliver what is due, by this process's dispatcher."""
+    """Deliver what is due with the dispatcher of this process."""
     return _dispatcher().drain(now)
 
 
 def stop() -> None:
-    """Let this process end soon: no more posts are begun."""
+    """Start no more posts in this process."""
     _dispatcher().stop()

@@ -1,4 +1,4 @@
-"""PostgreSQL as the queue: who works on which delivery, and until when."""
+"""PostgreSQL as the queue: workers claim due deliveries under leases, and expired leases are reclaimed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,38 +18,38 @@ from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, DeliveryTrigger, Endpoint
 
-# So many posts to one endpoint at a time: however slow it is, it cannot take every thread. One that answers
-# within QUICK_MS, and did not fail just now, gets more, or the way there and back would limit its rate.
+# Posts to one endpoint at a time, so that a slow endpoint cannot take all threads. An endpoint that answers
+# within QUICK_MS and did not fail last gets more, because the network's round trip would limit its rate.
 MAX_IN_FLIGHT, MAX_IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
-# Endpoints that take longer than this, or were never asked, share only a part of a worker's threads.
+# Slower endpoints, and endpoints without a post so far, share a part of the threads of a worker.
 SLOW_MS = 1000
-# An endpoint that never answered 2xx gets one attempt in this time, so that our posts flood nobody.
+# An unverified endpoint gets one attempt in this time, so that our posts flood nobody.
 UNVERIFIED_INTERVAL_SECONDS = 15.0
-# So many endpoints are looked at by one statement, which bounds what it costs.
+# One statement looks at so many endpoints, which bounds its cost.
 ENDPOINTS_PER_CLAIM = 256
-# What a worker may need beside the post itself before somebody else takes over.
+# What a worker may need in addition to the post itself.
 LEASE_MARGIN_SECONDS = 15.0
 RECLAIM_BATCH = 500
-# The error of an attempt whose worker did not come back.
+# The error of an attempt whose lease expired.
 WORKER_LOST = "worker_lost"
-# Any constant: it names the lock under which claims take turns.
+# Any constant. Claims take turns under this advisory lock.
 CLAIM_LOCK_ID = 0x7468_7172_6462
 
 
 class Quota(StrEnum):
-    """Which limit of a worker a delivery counts against."""
+    """The limit of a worker that a delivery counts against."""
 
-    SLOW = "slow"  # its endpoint is slow, or was never asked
-    NORMAL = "normal"  # within the share that every endpoint has
-    EXTRA = "extra"  # beyond it, because the endpoint is quick
+    SLOW = "slow"  # the endpoint is slow, or got no post so far
+    NORMAL = "normal"  # within the 4 posts of every endpoint
+    EXTRA = "extra"  # above the 4 posts, because the endpoint is quick
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """How many posts a claim may add: in all, per quota, and per merchant.
+    """How many posts a claim may add: in total, per quota and per merchant.
 
-    `slow` and `extra` are the limits of these quotas. `in_flight` counts against the limits of its merchants.
+    Posts in flight count against the limits of their merchants.
     """
 
     posts: int
@@ -62,7 +62,7 @@ class ClaimLimits:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A delivery in one worker's hands, with all that is needed to post it."""
+    """A delivery that one worker owns, with everything that it needs to post it."""
 
     delivery_id: str
     lease_id: UUID
@@ -76,23 +76,22 @@ class Lease:
 
 
 def lease_seconds() -> float:
-    """How long a lease lasts: always longer than a post."""
+    """The length of a lease, which is always longer than a post."""
     return float(settings.WEBHOOK_TIMEOUT_SECONDS) + LEASE_MARGIN_SECONDS
 
 
 class RoundRobinClaimer:
-    """Claims go round all endpoints that wait, a window at a time, each from where the last one ended."""
+    """Claims deliveries of 256 waiting endpoints at a time. Each claim starts where the last one ended."""
 
     def __init__(self) -> None:
         self._after = ""
 
     def claim(self, *, now: datetime, limits: ClaimLimits) -> list[Lease]:
-        """Take deliveries that are due, within the limits.
+        """Claim due deliveries within the limits, in a commit of its own. Each claim counts an attempt.
 
-        In a commit of its own; an attempt is spent by it. No endpoint and no merchant gets more than its
-        share in flight. Merchants with few posts under way come first, and no order among the endpoints of
-        one is favoured. None found does not prove that nothing waits: what another worker holds at this
-        moment is passed over.
+        No endpoint and no merchant gets more than its share. Merchants with the fewest posts in flight come
+        first, and their endpoints come in random order. The claim skips rows that another worker has locked,
+        so an empty result does not prove that nothing is due.
         """
         start, has_wrapped = self._after, self._after == ""
         while True:
@@ -105,8 +104,10 @@ class RoundRobinClaimer:
 
 
 def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[list[Lease], str]:
-    """What was taken, and the last endpoint looked at; "" once the end is reached."""
-    values: dict[str, Any] = _values(limits) | {
+    """Return the claimed deliveries, and the last endpoint of the window or "" at the end."""
+    posts = Counter(lease.endpoint.merchant_id for lease in limits.in_flight)
+    slow = Counter(lease.endpoint.merchant_id for lease in limits.in_flight if lease.quota is Quota.SLOW)
+    values = {
         "after": after,
         "now": now,
         "unverified_before": now - timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS / settings.SPEEDUP),
@@ -116,20 +117,6 @@ def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[li
         "quick_share": MAX_IN_FLIGHT_QUICK,
         "quick_ms": QUICK_MS,
         "slow_ms": SLOW_MS,
-    }
-    with transaction.atomic(), connection.cursor() as cursor:
-        # A statement sees what was committed before it began: without turns two claims would both count
-        # too few in flight. Claims take a few milliseconds.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK_ID])
-        cursor.execute(CLAIM, values)
-        found = cursor.fetchall()
-    return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
-
-
-def _values(limits: ClaimLimits) -> dict[str, Any]:
-    posts = Counter(lease.endpoint.merchant_id for lease in limits.in_flight)
-    slow = Counter(lease.endpoint.merchant_id for lease in limits.in_flight if lease.quota is Quota.SLOW)
-    return {
         "normal_limit": limits.posts,
         "slow_limit": limits.slow,
         "extra_limit": limits.extra,
@@ -139,15 +126,23 @@ def _values(limits: ClaimLimits) -> dict[str, Any]:
         "busy_posts": list(posts.values()),
         "busy_slow_posts": [slow[merchant_id] for merchant_id in posts],
     }
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Two claims at once would not see each other's posts in flight. A claim takes a few milliseconds.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK_ID])
+        cursor.execute(CLAIM, values)
+        found = cursor.fetchall()
+    return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
 
 
 def reclaim_expired(*, now: datetime) -> int:
-    """Make deliveries due again whose worker did not come back in time; returns how many.
+    """Make deliveries with an expired lease due again. Return how many.
 
-    The attempt stays spent and is written down as `worker_lost`.
+    The attempt counts and is recorded as `worker_lost`.
     """
     with transaction.atomic():
-        lost = list(_expired_leases()[:RECLAIM_BATCH])
+        # By the clock of the database, as when the lease began.
+        expired = Delivery.objects.filter(state=DeliveryState.LEASED, lease_until__lte=Now())
+        lost = list(expired.select_for_update(skip_locked=True, no_key=True)[:RECLAIM_BATCH])
         attempts = DeliveryAttempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
         for delivery in lost:
             _release(delivery, now)
@@ -156,20 +151,13 @@ def reclaim_expired(*, now: datetime) -> int:
     return len(lost)
 
 
-def _expired_leases() -> Any:
-    # The database's clock, as when the lease was given.
-    leased = Delivery.objects.filter(state=DeliveryState.LEASED, lease_until__lte=Now())
-    return leased.select_for_update(skip_locked=True, no_key=True)
-
-
 def _lost_attempt(delivery: Delivery) -> DeliveryAttempt:
-    assert delivery.lease_until is not None, "the database lets no lease be without an end"
-    started_at = delivery.lease_until - timedelta(seconds=lease_seconds())
+    assert delivery.lease_until is not None, "a check constraint ensures it"
     return DeliveryAttempt(
         delivery=delivery,
         number=delivery.attempt_count,
         trigger=delivery.trigger,
-        started_at=started_at,
+        started_at=delivery.lease_until - timedelta(seconds=lease_seconds()),
         error=WORKER_LOST,
     )
 
@@ -183,16 +171,6 @@ def _release(delivery: Delivery, now: datetime) -> None:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, *endpoint = row
-    endpoint_row = rows.instance(Endpoint, endpoint)
-    return Lease(
-        delivery_id,
-        lease_id,
-        attempt,
-        DeliveryTrigger(trigger),
-        event_id,
-        body,
-        mode,
-        Quota(quota),
-        endpoint_row,
-    )
+    delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, *columns = row
+    endpoint, trigger, quota = rows.instance(Endpoint, columns), DeliveryTrigger(trigger), Quota(quota)
+    return Lease(delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, endpoint)

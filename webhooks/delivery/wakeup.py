@@ -1,4 +1,4 @@
-"""Wake the delivery workers. A lost wakeup costs one second, because beat wakes them too."""
+"""Wake the delivery workers. A lost wake-up costs one second, because beat also wakes them."""
 
 import logging
 import threading
@@ -16,16 +16,16 @@ from webhooks.delivery import metrics
 log = logging.getLogger("webhooks.delivery.wakeup")
 TASK = "webhooks.drain"
 QUEUE = "webhooks"
-# At most one message in this time. Requests in between are sent together at its end.
+# At most one message in this time, for all wake-ups in between.
 MIN_INTERVAL_SECONDS = 0.01
-# Messages do not pile up while no worker runs.
+# So messages do not pile up while no worker runs.
 MESSAGE_EXPIRES_SECONDS = 5
 
 
 class WakeupSender:
-    """Send wakeups from a thread of its own, so that callers never wait for Redis.
+    """Sends wake-ups from a thread of its own, so that callers never wait for Redis.
 
-    The thread calls `on_failure` for each failed send, at most once a second.
+    The thread calls `on_failure` for each failed message, at most once a second.
     """
 
     def __init__(self, broker_url: str, on_failure: Callable[[], None] = lambda: None) -> None:
@@ -39,9 +39,9 @@ class WakeupSender:
         self._producer: Any = None
 
     def wake(self) -> None:
-        """Send the task soon. Takes microseconds and never raises."""
+        """Wake a worker soon. Takes microseconds and never raises."""
         self._requested.set()
-        # A forked process has this object, but not its thread.
+        # A forked process has this object without its thread.
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
@@ -68,7 +68,7 @@ class WakeupSender:
         except Exception as error:
             self.failures += 1
             self._producer = None
-            log.warning("The wakeup of the workers failed: %s", type(error).__name__)
+            log.warning("The wake-up of the workers failed: %s", type(error).__name__)
             self._on_failure()
             raise
 
