@@ -1,4 +1,4 @@
-"""What staff see of webhooks, and what they can do about an endpoint."""
+"""Console pages of webhooks, and the actions of staff on endpoints."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -28,12 +28,12 @@ from webhooks.models import (
 )
 
 MAX_SHOWN = 20
-# Failures are looked for among so many of an endpoint's newest deliveries, or the page would read them all.
+# The page searches so many of the newest deliveries for failures and does not read the others.
 MAX_SEARCHED = 200
 
 
 def describe_health(health: EndpointHealth | None, now: datetime) -> str:
-    """How an endpoint does, for a person; times are of the console's time zone."""
+    """Describe the health of an endpoint for staff, with times in the time zone of the console."""
     if health is None or health.verified_at is None:
         return "unverified, " + _recent_health(health, now)
     return _recent_health(health, now)

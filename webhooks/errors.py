@@ -33,7 +33,7 @@ class DeliveryNotRedeliverable(Invalid):
 
 
 class InvalidUrl(Invalid):
-    """One message for every cause: telling blocked from unreachable would make this a port scanner."""
+    """Blocked and unreachable URLs get the same message, or the check would work as a port scanner."""
 
     status = 422
     code = "invalid_url"

@@ -1,4 +1,4 @@
-"""The operations on webhooks, as the OpenAPI document tells them."""
+"""The operations on webhooks in the OpenAPI document."""
 
 from typing import Any
 
@@ -62,8 +62,8 @@ create = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Configure a webhook",
-    description="The URL is asked once, by a signed `webhook.ping`, before it is accepted; any HTTP answer "
-    "will do. The secret is never part of the object.",
+    description="The URL gets one signed `webhook.ping` and must answer with any HTTP status. The secret is "
+    "never part of the object.",
     body=Body(WebhookRequest, _GIVEN),
     response=Body(WebhookObject, WEBHOOK),
     errors=(TooManyWebhooks,),
@@ -90,8 +90,8 @@ retrieve = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a webhook",
-    description="A webhook that fails many times in a row is paused for a while: `health` says until when "
-    "and why. One that failed for days, or answered 410, is `disabled`: `disabled_reason` says which.",
+    description="A webhook that fails many times in a row is paused; `health` says until when and why. A "
+    "webhook that failed for five days, or answered 410, is `disabled`; `disabled_reason` says which.",
     response=Body(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
 )
@@ -100,8 +100,8 @@ change = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Change a webhook",
-    description="What is not named stays. A new URL is asked as at creation. While it is `disabled` its "
-    "events are held; enabling it again sends nothing by itself: ask for a replay.",
+    description="Omitted fields do not change. A new URL is checked as at creation. Events of a `disabled` "
+    "webhook are held. Enabling it sends nothing; a replay does.",
     body=Body(WebhookChangeRequest, {"status": "disabled"}),
     response=Body(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
     errors=(WebhookNotFound,),
@@ -111,7 +111,7 @@ destroy = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Delete a webhook",
-    description="Nothing more is sent to it.",
+    description="It gets no more events.",
     errors=(WebhookNotFound,),
 )
 secret = Operation(
@@ -119,7 +119,7 @@ secret = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Reveal the secret of a webhook",
-    description="The one place that shows it.",
+    description="No other operation shows it.",
     response=Body(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
     errors=(WebhookNotFound,),
 )
@@ -128,8 +128,8 @@ rotate_secret = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Renew the secret of a webhook",
-    description="For 24 hours messages carry two signatures, one by the secret before. Given the secret that "
-    "signs already, nothing changes. The answer does not show the secret.",
+    description="For 24 hours messages have two signatures, one with the previous secret. The current secret "
+    "changes nothing. The response does not contain the secret.",
     body=Body(SecretRequest, {}),
     response=Body(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
@@ -180,7 +180,7 @@ list_events = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.PAYMENTS_READ,
     summary="List events",
-    description="Everything that happened, newest first, whether anybody was told or not.",
+    description="All events, newest first, also those without a delivery.",
     query=EventQuery,
     response=Body(EventList, {"events": [EVENT], **_PAGE}),
 )
@@ -189,7 +189,7 @@ get_event = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve an event",
-    description="Byte for byte the body of its message.",
+    description="Exactly the body of its message.",
     response=Body(EventObject, EVENT),
     errors=(EventNotFound,),
 )
@@ -208,8 +208,8 @@ test = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Test a webhook",
-    description="Sends a signed `webhook.ping` the way every message goes, once. How it went is found among "
-    "the deliveries.",
+    description="Sends a signed `webhook.ping` as a delivery with one attempt. The list of deliveries shows "
+    "the result.",
     response=Body(DeliveryObject, MANUAL_DELIVERY | {"event": PING}),
     errors=(WebhookNotFound, WebhookNotTestable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
@@ -218,9 +218,9 @@ redeliver = Operation(
     name="redeliver_webhook_delivery",
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
-    summary="Deliver an event once more",
-    description="One more attempt under the same event id, as a delivery of its own. What the schedule does "
-    "with the first one stays as it is.",
+    summary="Redeliver an event",
+    description="Creates a delivery with one attempt and the same event id. The first delivery does not "
+    "change.",
     response=Body(DeliveryObject, MANUAL_DELIVERY),
     errors=(WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
@@ -229,11 +229,10 @@ replay = Operation(
     name="replay_webhook",
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
-    summary="Send again what was missed",
-    description="Every event from `since` on that the webhook has not taken: what failed, what was held "
-    "while it was disabled, and events of its types that it was never to be told of. Each starts its "
-    "schedule anew. What still waits for its next attempt keeps its own. The oldest come first, 10,000 at "
-    "once.",
+    summary="Replay missed events",
+    description="Sends all events since `since` that the webhook missed: failed deliveries, events that were "
+    "held while it was disabled, and older events of its types without a delivery. Each gets a new retry "
+    "schedule. Deliveries that wait for an attempt do not change. One request sends the oldest 10,000.",
     body=Body(ReplayRequest, {"since": "2026-11-20T17:00:00Z"}),
     response=Body(ReplayResultObject, {"replayed": 42, "has_more": False}),
     errors=(WebhookNotFound, WebhookNotReplayable),

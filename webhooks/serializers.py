@@ -27,7 +27,7 @@ MAX_EVENTS = 100
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH, "pattern": "^https://"})
 class Url(fields.Text):
-    """Judged by `webhooks.http.url_check`, not here: every fault of it is one and the same refusal."""
+    """`webhooks.http.url_check` checks it, so that all errors of a URL give the same response."""
 
 
 def _events(**options: Any) -> serializers.ListField:
@@ -35,7 +35,7 @@ def _events(**options: Any) -> serializers.ListField:
         child=fields.Choice(list(EventType)),
         min_length=1,
         max_length=MAX_EVENTS,
-        help_text="What to send; a type that is named twice counts once.",
+        help_text="Types of events to send. A type that is listed twice counts once.",
         **options,
     )
 
@@ -45,13 +45,13 @@ def _secret() -> fields.Text:
         min_length=MIN_SECRET_LENGTH,
         max_length=MAX_SECRET_LENGTH,
         required=False,
-        help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or 16 characters or more. Made "
-        "when omitted.",
+        help_text="Signs messages: whsec_ and base64 of 24 to 64 bytes, or at least 16 characters. "
+        "Generated if omitted.",
     )
 
 
 class WebhookRequest(serializers.Serializer[Any]):
-    """What a merchant registers."""
+    """A webhook to register."""
 
     url = Url(help_text="A public https address that answers POST.")
     events = _events()
@@ -59,31 +59,33 @@ class WebhookRequest(serializers.Serializer[Any]):
 
 
 class WebhookChangeRequest(serializers.Serializer[Any]):
-    """What is to be changed; the rest stays."""
+    """Fields to change. Omitted fields do not change."""
 
     url = Url(required=False, help_text="A public https address that answers POST.")
     events = _events(required=False)
     status = fields.Choice(
-        EndpointStatus.values, required=False, help_text="Whether it is sent anything; disabled holds events."
+        EndpointStatus.values,
+        required=False,
+        help_text="A disabled webhook gets nothing; its events are held.",
     )
 
 
 class SecretRequest(serializers.Serializer[Any]):
-    """The secret to sign with from now on."""
+    """The new secret."""
 
     secret = _secret()
 
 
 class HealthObject(serializers.Serializer[Any]):
-    """How a webhook answers lately."""
+    """How a webhook answered lately."""
 
     state = serializers.ChoiceField(
-        HealthState.values, help_text="paused: left alone until paused_until, and no attempts are used up."
+        HealthState.values, help_text="paused: gets nothing until paused_until, and uses no attempts."
     )
     consecutive_failures = serializers.IntegerField(min_value=0)
     failing_since = response_fields.instant(allow_null=True)
     paused_until = response_fields.instant(
-        allow_null=True, help_text="From then on one delivery at a time tries; a success ends the pause."
+        allow_null=True, help_text="From then on it gets one delivery at a time. A success ends the pause."
     )
     last_error = serializers.CharField(
         max_length=20, allow_null=True, help_text="Such as timeout, dns, tls_cert or http_5xx."
@@ -100,12 +102,12 @@ class WebhookObject(serializers.Serializer[Any]):
     disabled_reason = serializers.ChoiceField(
         DisabledReason.values,
         allow_null=True,
-        help_text="gone: it answered 410; failing: for days; merchant or staff: somebody asked for it.",
+        help_text="gone: it answered 410. failing: for five days. merchant or staff: who disabled it.",
     )
     verification = serializers.ChoiceField(
         VerificationStatus.values,
-        help_text="unverified: the URL has not yet answered a signed request with 2xx. It gets one attempt "
-        "at a time and four a minute; the rest waits. A 2xx to a ping, a test or an event verifies it.",
+        help_text="unverified: the URL has not answered a signed request with 2xx so far. It gets one "
+        "attempt at a time and four a minute; others wait. A 2xx to a ping, test or event verifies it.",
     )
     health = HealthObject()
     created_at = response_fields.instant()
@@ -134,7 +136,7 @@ SECRET_REQUEST = SecretRequest()
 
 
 EVENT_TYPES = [*EventType, PING]
-# A worker's hold on a delivery is not shown: it still waits.
+# A leased delivery is shown as pending.
 DELIVERY_STATES = [state.value for state in DeliveryState if state is not DeliveryState.LEASED]
 
 
@@ -159,7 +161,7 @@ class DeliveryQuery(PageQuery):
 
 
 class ReplayRequest(serializers.Serializer[Any]):
-    """From when on an endpoint is to be told again."""
+    """The time from which events are replayed."""
 
     since = fields.QueryInstant(help_text="Events from this date (UTC) or instant on.")
 
@@ -182,13 +184,13 @@ class EventList(response_fields.Page):
 
 
 class DeliveryAttemptObject(serializers.Serializer[Any]):
-    """One post and what came back."""
+    """One HTTP request and its result."""
 
     number = serializers.IntegerField(min_value=1, help_text="A replay counts from 1 again.")
     started_at = response_fields.instant()
     duration_ms = serializers.IntegerField(min_value=0, allow_null=True)
     http_status = serializers.IntegerField(
-        min_value=100, max_value=999, allow_null=True, help_text="Null where no answer came."
+        min_value=100, max_value=999, allow_null=True, help_text="Null without a response."
     )
     error = serializers.CharField(
         max_length=20,
@@ -196,7 +198,7 @@ class DeliveryAttemptObject(serializers.Serializer[Any]):
         help_text="Such as timeout, dns, tls_cert or http_5xx; null for a 2xx.",
     )
     response = serializers.CharField(
-        max_length=MAX_RESPONSE_LENGTH, allow_blank=True, help_text="The beginning of the answer."
+        max_length=MAX_RESPONSE_LENGTH, allow_blank=True, help_text="The beginning of the response."
     )
 
 
@@ -205,12 +207,14 @@ class DeliveryObject(serializers.Serializer[Any]):
     webhook_id = response_fields.public_id("wh_")
     event_id = response_fields.public_id("evt_")
     event = serializers.ChoiceField(EVENT_TYPES)
-    state = serializers.ChoiceField(DELIVERY_STATES, help_text="held: kept while the webhook is disabled.")
+    state = serializers.ChoiceField(
+        DELIVERY_STATES, help_text="held: waits for a replay, because the webhook was disabled."
+    )
     trigger = serializers.ChoiceField(
-        DeliveryTrigger.values, help_text="manual: asked for by test or redeliver; one attempt."
+        DeliveryTrigger.values, help_text="manual: by test or redeliver, with one attempt."
     )
     created_at = response_fields.instant()
-    next_attempt_at = response_fields.instant(allow_null=True, help_text="Null where no attempt follows.")
+    next_attempt_at = response_fields.instant(allow_null=True, help_text="Null if no attempt follows.")
     finished_at = response_fields.instant(allow_null=True)
     attempts = DeliveryAttemptObject(many=True)
 
@@ -222,10 +226,10 @@ class DeliveryList(response_fields.Page):
 
 
 class ReplayResultObject(serializers.Serializer[Any]):
-    """What a replay sends."""
+    """The result of a replay."""
 
     replayed = serializers.IntegerField(min_value=0, max_value=MAX_REPLAYED, help_text="Events.")
-    has_more = serializers.BooleanField(help_text="Ask again for the rest.")
+    has_more = serializers.BooleanField(help_text="Another replay sends the rest.")
 
 
 REPLAY_REQUEST = ReplayRequest()

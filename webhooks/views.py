@@ -24,8 +24,6 @@ PAGE_QUERY = paging.PageQuery()
 
 
 class WebhookViewSet(MerchantViewSet):
-    """Register, read, change and delete webhooks."""
-
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
@@ -74,7 +72,7 @@ class WebhookViewSet(MerchantViewSet):
         values, merchant, now = api.read_body(SECRET_REQUEST, request), merchant_of(request), clock.now()
 
         def work() -> ApiResponse:
-            # The object, without the secret: this answer is stored for repeats.
+            # Without the secret, because the response is stored for repeated requests.
             endpoint = endpoints.rotate_secret(merchant=merchant, webhook_id=webhook_id, now=now, **values)
             return ApiResponse.of(webhook_object(endpoint))
 
@@ -86,8 +84,6 @@ ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 
 
 class EventViewSet(MerchantViewSet):
-    """What happened, as it was sent."""
-
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(EVENT_QUERY, request)
@@ -103,8 +99,6 @@ class EventViewSet(MerchantViewSet):
 
 
 class DeliveryViewSet(MerchantViewSet):
-    """Deliveries of a webhook: list, test, redeliver, replay."""
-
     @docs.list_deliveries
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
         query = api.read_query(DELIVERY_QUERY, request)

@@ -107,7 +107,7 @@ def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[li
     """Return the claimed deliveries, and the last endpoint of the window or "" at the end."""
     posts = Counter(lease.endpoint.merchant_id for lease in limits.in_flight)
     slow = Counter(lease.endpoint.merchant_id for lease in limits.in_flight if lease.quota is Quota.SLOW)
-    values = {
+    values: dict[str, Any] = {
         "after": after,
         "now": now,
         "unverified_before": now - timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS / settings.SPEEDUP),
