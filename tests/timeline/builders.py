@@ -1,4 +1,4 @@
-"""Rows around a payment that other ways than the merchant's API write."""
+"""Reading a timeline, and making rows that the merchant's API does not make."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ def timeline_page(shop: Shop, payment_id: str, query: str = "") -> dict[str, Any
 
 
 def entries(shop: Shop, payment_id: str) -> list[dict[str, Any]]:
-    """All of them, the oldest first."""
+    """Return all entries, the oldest first."""
     found = timeline_page(shop, payment_id, "?limit=100")
     assert len(found["timeline"]) == found["total"]
     return list(reversed(found["timeline"]))
@@ -35,31 +35,38 @@ def only_entry(shop: Shop, payment_id: str, type: str) -> dict[str, Any]:
     return found
 
 
-def bank_inquiry(payment_id: str, output: str, **fields: Any) -> InquiryAnswer:
-    """The bank was asked."""
-    response: InquiryAnswer = InquiryAnswer.objects.create(
-        payment_id=payment_id, outcome=output, duration_ms=87, **{"answered_at": clock.now()} | fields
-    )
-    return response
+def last_entries(shop: Shop, payment_id: str, count: int) -> list[tuple[str, str | None, str | None]]:
+    """Return type, actor and request id of the last entries."""
+    shown = entries(shop, payment_id)[-count:]
+    return [(entry["type"], entry["actor"], entry["request_id"]) for entry in shown]
+
+
+def key_of(shop: Shop) -> str:
+    """Return the actor of requests with the shop's key."""
+    return f"key:{shop.merchant.keys.get().public_id}"
+
+
+def bank_inquiry(payment_id: str, outcome: str, **fields: Any) -> None:
+    fields = {"answered_at": clock.now()} | fields
+    InquiryAnswer.objects.create(payment_id=payment_id, outcome=outcome, duration_ms=87, **fields)
 
 
 def resolve(
-    about: BankTransaction | BankNotification, deed: str, *, by: str = CLERK, payment_id: str | None = None
-) -> Resolution:
-    action: Resolution = Resolution.objects.create(
-        subject_id=about.pk, type=deed, actor=by, note=WHY, payment_id=payment_id, created_at=clock.now()
+    subject: BankTransaction | BankNotification, type: str, *, by: str = CLERK, payment_id: str | None = None
+) -> None:
+    Resolution.objects.create(
+        subject_id=subject.pk, type=type, actor=by, note=WHY, payment_id=payment_id, created_at=clock.now()
     )
-    return action
 
 
 def report_by_statement(code: dict[str, Any]) -> None:
-    """A file of the bank names the money that paid for the code."""
+    """Import a statement that reports the money of the QR code's payment."""
     paid_at = BankTransaction.objects.get(payment_id=code["payment_id"], match_result="applied").paid_at
     assert import_file(bot_file(credit_line(code, paid_at))).is_clean
 
 
 def add_attempts(payment_id: str, times: int) -> None:
-    """So many attempts more of the payment's only delivery, each of which failed."""
+    """Add failed attempts of the payment's only delivery."""
     delivery = Delivery.objects.get(event__subject_id=payment_id)
     at: datetime = clock.now()
     DeliveryAttempt.objects.bulk_create(

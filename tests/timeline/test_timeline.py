@@ -1,4 +1,4 @@
-"""A merchant reads all that happened to a payment: complete, in order, and of nobody else."""
+"""A merchant reads the timeline of a payment: complete, in order, and without other merchants' data."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -26,6 +26,7 @@ from tests.timeline.builders import (
     add_attempts,
     bank_inquiry,
     entries,
+    key_of,
     only_entry,
     report_by_statement,
     resolve,
@@ -55,10 +56,6 @@ def code(shop: Shop, bank: SandboxBankClient) -> dict[str, Any]:
 def paid(code: dict[str, Any]) -> str:
     """Its payment."""
     return str(code["payment_id"])
-
-
-def key_of(shop: Shop) -> str:
-    return f"key:{shop.merchant.keys.get().public_id}"
 
 
 @pytest.mark.usefixtures("loopback")

@@ -1,22 +1,37 @@
-"""What banks say and are asked, in the timeline: by which request, and who brought it in."""
+"""Reports of banks, statements, and inquiries to banks and acquirers in the timeline."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
+from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
 from django.test import Client
 
+from banks import ChargeResult
+from banks.sandbox_cards import SandboxAcquirer
 from config.celery import app
+from core import clock
+from payments import cards
+from payments import tasks as payment_tasks
+from payments.models import CardCharge, ChargeAnswer
+from reconciliation import tasks as reconciliation_tasks
+from reconciliation.exceptions import contradictions
 from reconciliation.models import BankTransaction, Statement
-from reconciliation.tasks import inquire_due
 from tests.conftest import SandboxBankClient, Shop
+from tests.context import acting_as
+from tests.payments.card_builders import PATH, request
+from tests.payments.conftest import acquirer, till
+from tests.payments.test_card_crashes import pay_and_die
 from tests.reconciliation.inquiries.builders import Answering
 from tests.reconciliation.inquiries.conftest import served_by as answered_by
 from tests.reconciliation.statements.statement_files import bot_file, credit_line
-from tests.timeline.builders import only_entry
+from tests.timeline.builders import entries, key_of, only_entry, types
 from tests.timeline.test_timeline_page import read
+from transfers.models import TransferContradiction
 
 __all__ = ["answered_by"]
 IMPORT = "/admin/reconciliation/statement/import/"
@@ -65,8 +80,115 @@ def test_inquiry_entry_has_request_id_of_task(
     answered_by()
     payment_id = shop.qr_code()["payment_id"]
     clock.shift(6)
-    task_id = app.tasks[inquire_due.name].apply(throw=True).id
+    task_id = app.tasks[reconciliation_tasks.inquire_due.name].apply(throw=True).id
     shown = only_entry(shop, payment_id, "bank.inquiry")
     assert (shown["actor"], shown["request_id"]) == ("clock", task_id)
     assert shown["details"]["said"] == "nothing"
     assert task_id in admin_client.get("/admin/reconciliation/inquiryanswer/").content.decode()
+
+
+pytestmark = pytest.mark.slow
+__all__ = ["acquirer", "till"]
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_the_acquirer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SandboxAcquirer, "seconds", 0.0)
+
+
+def run_inquiry_task() -> str:
+    """Run the task that asks the acquirer about all open charges. Return its id."""
+    CardCharge.objects.filter(completed_at__isnull=True).update(due_at=Now())
+    return str(app.tasks[payment_tasks.inquire_due.name].apply(throw=True).id)
+
+
+def pending(till: Shop, *, reached: bool) -> str:
+    """A payment whose process died, before or after its acquirer was asked for the charge."""
+    pay_and_die(till, "request_charge", after=reached)
+    return str(CardCharge.objects.get().payment_id)
+
+
+def test_card_inquiry_entries_have_task_and_outcome(till: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment_id = pending(till, reached=False)
+    first = run_inquiry_task()
+    monkeypatch.setattr(cards, "MISSING_AFTER", timedelta(0))
+    second = run_inquiry_task()
+    shown = [each for each in entries(till, payment_id) if each["type"] == "acquirer.inquiry"]
+    assert [(each["actor"], each["request_id"]) for each in shown] == [("clock", first), ("clock", second)]
+    assert {(each["details"]["acquirer"], each["details"]["said"]) for each in shown} == {
+        ("sandbox", "missing")
+    }
+    assert types(till, payment_id) == [
+        "payment.pending",
+        "acquirer.inquiry",
+        "acquirer.inquiry",
+        "payment.failed",
+    ]
+
+
+def test_card_payment_completed_by_inquiry_keeps_its_actor(
+    till: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment_id = pending(till, reached=True)
+    task_id = run_inquiry_task()
+    shown = [(each["type"], each["actor"]) for each in entries(till, payment_id)]
+    assert shown == [
+        ("payment.pending", key_of(till)),
+        ("acquirer.inquiry", "clock"),
+        ("payment.succeeded", "clock"),
+    ]
+    first, question, end = entries(till, payment_id)
+    assert first["request_id"] == CardCharge.objects.get().request_id != ""
+    assert question["request_id"] == end["request_id"] == task_id
+    assert question["details"]["said"] == "succeeded"
+    assert task_id in read(admin_client, payment_id)
+    assert task_id in admin_client.get("/admin/payments/chargeanswer/").content.decode()
+
+
+def test_charge_answered_at_once_has_no_inquiry_entry(till: Shop) -> None:
+    payment_id = till.post(PATH, request()).json()["payment_id"]
+    assert types(till, payment_id) == ["payment.pending", "payment.succeeded"]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "UPDATE payments_chargeanswer SET outcome = 'pending'",
+        "DELETE FROM payments_chargeanswer",
+        "TRUNCATE payments_chargeanswer",
+        "UPDATE payments_cardcharge SET actor = 'key:somebody'",
+    ],
+)
+def test_charge_answers_and_actor_are_append_only(till: Shop, attack: str) -> None:
+    pending(till, reached=True)
+    run_inquiry_task()
+    assert ChargeAnswer.objects.count() == 1
+    with pytest.raises(DatabaseError) as refusal, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attack)
+    assert "never change" in str(refusal.value)
+
+
+def test_timeline_shows_charge_of_wrong_amount(till: Shop) -> None:
+    payment_id = pending(till, reached=False)
+    with transaction.atomic():
+        cards.complete(
+            payment_id, ChargeResult("succeeded", "chrg_1", amount=15_000, currency="THB"), now=clock.now()
+        )
+    shown = only_entry(till, payment_id, "bank.contradiction")
+    assert shown["summary"] == "1,500.00 THB were asked for, and sandbox charged another amount or currency."
+    assert (shown["details"]["answer_amount"], shown["details"]["answer_currency"]) == (15_000, "THB")
+    found = TransferContradiction.objects.get()
+    now = clock.now() + timedelta(seconds=1)
+    with acting_as("staff:malee"):
+        contradictions.mark_failed(found.id, note="refund rfnd_1", now=now)
+    assert types(till, payment_id)[-3:] == ["bank.contradiction", "staff.booked_failed", "payment.failed"]
+
+
+@pytest.mark.parametrize(
+    ("token", "last"), [("tok_test_visa", "payment.succeeded"), ("tok_test_declined", "payment.failed")]
+)
+def test_card_payment_entry_has_actor(till: Shop, token: str, last: str) -> None:
+    response = till.post(PATH, request(token), **{"X-Request-Id": "till-3.0042"}).json()
+    payment_id = response.get("payment_id") or response["error"]["payment_id"]
+    shown = [(each["type"], each["actor"], each["request_id"]) for each in entries(till, payment_id)]
+    assert shown == [(each, key_of(till), "till-3.0042") for each in ("payment.pending", last)]

@@ -1,4 +1,4 @@
-"""Money that did not fit, in the timeline of the payment that it named: what was done, what came of it."""
+"""Decisions about money that did not fit in the timeline, and the results of returns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +13,8 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.cast import decide
+from tests.reconciliation.console import staff_client
+from tests.reconciliation.slips.test_slip_check import check, mini_qr, slip_id, told
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, timeline_page, types
 from transfers import services as transfers
 
@@ -20,17 +22,6 @@ pytestmark = pytest.mark.slow
 
 Serving = Callable[..., Any]
 BY = {"actor": CLERK, "note": WHY}
-
-
-@pytest.fixture
-def paid_twice(shop: Shop, bank: SandboxBankClient, clock: Any) -> str:
-    """A payment that was paid twice; a second has passed since."""
-    code = shop.qr_code()
-    bank.notify(code)
-    clock.shift(1)
-    bank.notify(code)
-    clock.shift(1)
-    return str(code["payment_id"])
 
 
 def waiting(match_result: str) -> str:
@@ -100,3 +91,30 @@ def test_late_money_policy_is_actor_of_acceptance(shop: Shop, bank: SandboxBankC
         "payment.succeeded",
     ]
     assert only_entry(shop, code["payment_id"], "policy.accepted")["actor"] == "policy:late_money"
+
+
+def test_slip_check_entry_has_actor(shop: Shop, bank: SandboxBankClient) -> None:
+    code, slip = shop.qr_code(), slip_id()
+    check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=code["payment_id"])
+    early = only_entry(shop, code["payment_id"], "staff.slip_checked")
+    assert early["summary"] == "Staff checked a slip for this payment that no bank has reported."
+    movement = told(shop, bank, slip, code=code)
+    check(staff_client("nok", "view_banktransaction"), mini_qr(slip))
+    known = entries(shop, code["payment_id"])[-1]
+    assert (known["type"], known["actor"]) == ("staff.slip_checked", "staff")
+    assert known["summary"] == "Staff checked a slip of this payment's money."
+    assert known["details"] == {"receipt_id": movement.pk}
+
+
+def test_slip_of_other_merchants_money_shows_no_details(
+    shop: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
+    other, ours, slip = other_shop.qr_code(), shop.qr_code(), slip_id()
+    told(other_shop, bank, slip, code=other)
+    check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=ours["payment_id"])
+    entry = only_entry(shop, ours["payment_id"], "staff.slip_checked")
+    assert (entry["summary"], entry["details"]) == (
+        "Staff checked a slip for this payment that belongs to other money.",
+        {},
+    )
+    assert ours["payment_id"] not in str(entries(other_shop, other["payment_id"]))

@@ -1,4 +1,4 @@
-"""Staff read all that happened to a payment on its page, with names and reasons."""
+"""The timeline on the payment's page in the console, and the plans of its statements."""
 
 import re
 from collections.abc import Callable
@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
+from django.core.exceptions import EmptyResultSet
 from django.test import Client
 from django.urls import reverse
 
 from banks import TransferResult
 from core import clock
+from payments.models import Payment
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
+from tests.console.query_plans import unbounded
 from tests.reconciliation.exceptions.test_complete_orders_in_console import act, told_ago
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.timeline.builders import (
@@ -26,9 +29,10 @@ from tests.timeline.builders import (
     resolve,
 )
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
+from timeline import pages
+from timeline.entries import EntrySource, PaymentContext
 
 pytestmark = pytest.mark.slow
-
 SCRIPT = "<script>alert(1)</script>"
 
 
@@ -138,3 +142,23 @@ def test_timeline_needs_view_payment_permission(client: Client, paid: str) -> No
 
 def test_unknown_payment_redirects_to_index(admin_client: Client) -> None:
     assert admin_client.get(address("pay_x")).status_code == 302
+
+
+RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("rcp", "ref", "rtn"))
+# An index of the messages that wait for a person: they are few, so it may be read whole.
+WAITING = frozenset({"notification_open_exceptions"})
+
+
+@pytest.mark.parametrize("kind", pages.SOURCES, ids=lambda kind: kind.__module__ + "." + kind.__name__)
+@pytest.mark.slow
+def test_each_timeline_source_uses_an_index(
+    shop: Shop, kind: Callable[[PaymentContext], EntrySource]
+) -> None:
+    payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
+    payment.created_at = payment.expires_at = clock.now()
+    subject = PaymentContext(payment, [RECEIPT], [REFUND], [RETURN], clock.now())
+    try:
+        sql, params = kind(subject).rows.order_by().query.sql_with_params()
+    except EmptyResultSet:  # it asks the database nothing
+        return
+    assert unbounded(sql, small=WAITING, params=params) == []

@@ -1,4 +1,4 @@
-"""Whom the merchant's webhooks were told, in a payment's timeline: also on request, also what is kept."""
+"""Webhook deliveries in the timeline: attempts, redeliveries, replays, held and dropped deliveries."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from config.celery import app
 from core import clock as our_clock
 from core import request_context
 from tests.conftest import SandboxBankClient, Shop
-from tests.timeline.builders import entries, only_entry, types
+from tests.timeline.builders import entries, key_of, last_entries, only_entry, types
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.api_calls import list_deliveries, redeliver, replay, webhook_path
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
@@ -36,20 +36,11 @@ def paid(shop: Shop, bank: SandboxBankClient) -> str:
 
 
 def drain(clock: Any) -> str:
-    """What is due is posted; returns the id of the task that did it."""
+    """Post due deliveries and return the id of the task."""
     clock.shift(1)
     task_id = str(app.tasks[tasks.drain.name].apply(throw=True).id)
     clock.shift(1)
     return task_id
-
-
-def key_of(shop: Shop) -> str:
-    return f"key:{shop.merchant.keys.get().public_id}"
-
-
-def last(shop: Shop, payment_id: str, count: int) -> list[tuple[str, str | None, str | None]]:
-    shown = entries(shop, payment_id)[-count:]
-    return [(entry["type"], entry["actor"], entry["request_id"]) for entry in shown]
 
 
 def test_resend_entry_has_actor_and_request_id(
@@ -60,7 +51,7 @@ def test_resend_entry_has_actor_and_request_id(
     (shown,) = list_deliveries(shop, endpoint)
     request_body = redeliver(shop, endpoint, shown["delivery_id"], **TILL).json()
     drain(clock)
-    assert last(shop, payment_id, 3) == [
+    assert last_entries(shop, payment_id, 3) == [
         ("webhook.attempt", "clock", task_id),
         ("webhook.resend", key_of(shop), "till-3.0042"),
         ("webhook.attempt", key_of(shop), "till-3.0042"),
@@ -87,7 +78,7 @@ def test_replay_entry_has_actor_and_attempts_have_clock(
     shop.patch(webhook_path(endpoint), {"status": "active"})
     assert replay(shop, endpoint, our_clock.now() - timedelta(hours=1), **TILL).json()["replayed"] == 1
     second = drain(clock)
-    assert last(shop, payment_id, 3) == [
+    assert last_entries(shop, payment_id, 3) == [
         ("webhook.attempt", "clock", first),
         ("webhook.resend", key_of(shop), "till-3.0042"),
         ("webhook.attempt", "clock", second),
@@ -100,7 +91,7 @@ def test_replay_of_event_before_webhook_has_actor(
     payment_id = paid(shop, bank)
     clock.shift(1)
     replay(shop, make_endpoint(shop, receiver.url()), our_clock.now() - timedelta(hours=1), **TILL)
-    assert last(shop, payment_id, 1) == [("webhook.resend", key_of(shop), "till-3.0042")]
+    assert last_entries(shop, payment_id, 1) == [("webhook.resend", key_of(shop), "till-3.0042")]
 
 
 def test_replay_by_staff_has_staff_as_actor(
@@ -111,7 +102,9 @@ def test_replay_by_staff_has_staff_as_actor(
         clock.shift(1)
         request_body = {"action": action, "_selected_action": [endpoint.id]}
         response = admin_client.post(reverse("admin:webhooks_endpoint_changelist"), request_body)
-    assert last(shop, payment_id, 1) == [("webhook.resend", "staff", response.headers["X-Request-Id"])]
+    assert last_entries(shop, payment_id, 1) == [
+        ("webhook.resend", "staff", response.headers["X-Request-Id"])
+    ]
     page = admin_client.get(reverse("admin:payments_payment_change", args=[payment_id])).content.decode()
     assert "webhook.resend" in page and "staff:admin" in page
 

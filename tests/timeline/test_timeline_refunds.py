@@ -1,4 +1,4 @@
-"""Orders to send money, in the timeline: who gave them, each telling and question, what the bank says."""
+"""Refunds, returns and their transfers in the timeline."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,38 +19,68 @@ from reconciliation.tasks import run_returns
 from refunds.tasks import run_due
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
-from tests.reconciliation.cast import decide
+from tests.payments.conftest import acquirer, till
+from tests.reconciliation.cast import Till, decide
 from tests.reconciliation.exceptions.test_order_notifications import told as word_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
-from tests.timeline.builders import CLERK, WHY, entries, only_entry, resolve, types
+from tests.timeline.builders import CLERK, WHY, entries, key_of, last_entries, only_entry, resolve, types
 from transfers import services as transfers
 from transfers.models import TransferContradiction, TransferEvent
 
 pytestmark = pytest.mark.slow
+__all__ = ["acquirer", "till"]
+
+
+def test_payment_refunded_entry_comes_with_last_refund(
+    shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Callable[..., Any]
+) -> None:
+    served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("succeeded", "b-2")])
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    for satang in (50_000, 100_000):
+        assert "payment.refunded" not in types(shop, paid)
+        clock.shift(60)
+        last = counter.refund(paid, amount=satang)
+        send_due_refunds()
+    shown = only_entry(shop, paid, "payment.refunded")
+    assert shown["details"] == {"refund_id": last["refund_id"]}
+    assert shown["summary"] == "Fully refunded: 1,500.00 THB."
+    assert types(shop, paid)[-2:] == ["refund.completed", "payment.refunded"]
+
+
+def test_reversal_refunds_payment_with_bank_as_actor(shop: Shop, bank: SandboxBankClient) -> None:
+    at_till = Till(shop, bank)
+    credit = at_till.sold()
+    at_till.takes_back(credit)
+    assert only_entry(shop, str(credit.payment_id), "payment.refunded")["actor"] == "bank:sandbox"
+
+
+def test_refund_with_account_has_no_destination_entry(shop: Shop, bank: SandboxBankClient) -> None:
+    counter = RefundShop(shop, bank)
+    paid = counter.paid()
+    counter.refund(paid)
+    assert "refund.addressed" not in types(shop, paid)
+
+
+def test_return_overtaken_by_reversal_is_canceled(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
+    at_till = Till(shop, bank)
+    movement = at_till.late()
+    decide("send_back", movement)
+    clock.shift(60)
+    at_till.takes_back(movement)
+    payment_id = str(movement.payment_id)
+    assert types(shop, payment_id)[-2:] == ["bank.notice", "return.canceled"]
+    assert only_entry(shop, payment_id, "return.canceled")["actor"] == "bank:sandbox"
+
 
 Serving = Callable[..., Any]
 BY = {"actor": CLERK, "note": WHY}
-
-
-@pytest.fixture
-def paid_twice(clock: Any, shop: Shop, bank: SandboxBankClient) -> str:
-    """A payment that was paid twice."""
-    code = shop.qr_code()
-    bank.notify(code)
-    bank.notify(code)
-    return str(code["payment_id"])
 
 
 def run(task: Any, clock: Any, *, after: int = 60) -> str:
     """The task, so many seconds later; returns its id."""
     clock.shift(after)
     return str(app.tasks[task.name].apply(throw=True).id)
-
-
-def tail(shop: Shop, payment_id: str, count: int) -> list[tuple[str, str, str]]:
-    """The last entries: type, actor, request."""
-    shown = entries(shop, payment_id)[-count:]
-    return [(each["type"], each["actor"], each["request_id"]) for each in shown]
 
 
 def test_refund_submissions_and_inquiries_have_task_ids(
@@ -64,7 +94,7 @@ def test_refund_submissions_and_inquiries_have_task_ids(
     paid = counter.paid()
     counter.refund(paid, amount=50_000)
     tasks = [run(run_due, clock, after=3600) for _ in range(4)]
-    assert tail(shop, paid, 6) == [
+    assert last_entries(shop, paid, 6) == [
         ("refund.told", "clock", tasks[0]),
         ("refund.unreached", "clock", tasks[0]),
         ("refund.told", "clock", tasks[1]),
@@ -85,7 +115,7 @@ def test_return_submission_and_inquiry_have_task_ids(
     )
     decide("send_back", BankTransaction.objects.get(match_result="duplicate").pk, **BY)
     tasks = [run(run_returns, clock, after=3600) for _ in range(2)]
-    assert tail(shop, paid_twice, 3) == [
+    assert last_entries(shop, paid_twice, 3) == [
         ("return.told", "clock", tasks[0]),
         ("return.inquiry", "clock", tasks[1]),
         ("return.failed", "clock", tasks[1]),
@@ -111,7 +141,7 @@ def test_returned_refund_has_bank_as_actor(
     clock.shift(60)
     response = bank.post(word_of(refund_id, "returned"))
     request_id = response.headers["X-Request-Id"]
-    assert tail(shop, paid, 2) == [
+    assert last_entries(shop, paid, 2) == [
         ("bank.notice", "bank:sandbox", request_id),
         ("refund.returned", "bank:sandbox", request_id),
     ]
@@ -125,10 +155,10 @@ def test_refund_destination_entry_has_actor(shop: Shop, bank: SandboxBankClient,
     counter = RefundShop(shop, bank)
     paid = counter.paid(payer=NOBODY)
     refund = counter.refund(paid)
+    assert types(shop, paid)[-1] == "refund.created"
     clock.shift(60)
-    response = counter.act(refund, "destination", PAYEE)
-    key = f"key:{shop.merchant.keys.get().public_id}"
-    assert tail(shop, paid, 1) == [("refund.addressed", key, response.headers["X-Request-Id"])]
+    request_id = counter.act(refund, "destination", PAYEE).headers["X-Request-Id"]
+    assert last_entries(shop, paid, 1) == [("refund.addressed", key_of(shop), request_id)]
 
 
 def test_transfer_page_shows_each_event(
