@@ -26,7 +26,7 @@ from tests.conftest import Shop
 from tests.reconciliation.cast import WHY, Till, decide, parsed
 from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.refunds.builders import send_due_refunds
-from tests.refunds.test_database_rules import NOT_ALLOWED, sqlstate
+from tests.sqlstates import NOT_ALLOWED, sqlstate
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
 from transfers import services as transfers

@@ -15,7 +15,7 @@ from tests.audit import differences
 from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, reversal_of, suspense
 from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
-from tests.refunds.test_database_rules import sqlstate
+from tests.sqlstates import sqlstate
 from tests.timeline.builders import types
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]

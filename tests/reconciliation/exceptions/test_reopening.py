@@ -25,7 +25,7 @@ from tests.reconciliation.exceptions.test_write_offs import (
     Serving,
     losses,
 )
-from tests.refunds.test_database_rules import sqlstate
+from tests.sqlstates import sqlstate
 from tests.timeline.builders import types
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]

@@ -22,7 +22,7 @@ from reconciliation.notifications import intake
 from tests.reconciliation.cast import Till, carry_back, decide, parsed, return_of
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import send_due_refunds
-from tests.refunds.test_database_rules import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
+from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
 from tests.transfers.builders import Bank
 
 pytestmark = pytest.mark.django_db

@@ -33,7 +33,7 @@ from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, succe
 from tests.reconciliation.cast import Till, decide, now_of, parsed, suspense
 from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
-from tests.refunds.test_database_rules import sqlstate
+from tests.sqlstates import sqlstate
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]

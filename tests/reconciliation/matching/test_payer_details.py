@@ -22,7 +22,7 @@ from tests.reconciliation.statements.statement_files import (
     credit_line,
     import_file,
 )
-from tests.refunds.test_database_rules import NOT_ALLOWED, sqlstate
+from tests.sqlstates import NOT_ALLOWED, sqlstate
 from transfers.models import Transfer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]

@@ -1,0 +1,39 @@
+"""How the database refuses a statement, by SQLSTATE. An unknown column or a typing error is another state."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DatabaseError, connection, transaction
+
+NOT_NULL_VIOLATION, FOREIGN_KEY_VIOLATION = "23502", "23503"
+UNIQUE_VIOLATION, CHECK_VIOLATION = "23505", "23514"
+NOT_ALLOWED = "42501"  # insufficient_privilege: nobody may ever do it
+
+
+def sqlstate_of(refusal: BaseException) -> str:
+    return str(getattr(refusal.__cause__, "sqlstate", None))
+
+
+def run(sql: str, *values: Any) -> None:
+    """Run a statement in a savepoint, with all constraints checked at once."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(sql, values)
+
+
+def sqlstate(sql: str, *values: Any) -> str | None:
+    """Return the SQLSTATE with which the database refuses a statement; None if it accepts it."""
+    try:
+        run(sql, *values)
+    except DatabaseError as error:
+        return sqlstate_of(error)
+    return None
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    """Undo what the block changes in the database."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
