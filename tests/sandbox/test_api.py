@@ -1,63 +1,121 @@
+"""The API of the sandbox bank: who may use it, and orders to pay."""
+
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import time_machine
+from django.test import Client
 
 from core import clock, thaiqr
-from sandbox.models import SandboxCallback, SandboxPayment
+from sandbox.models import SandboxCallback, SandboxOrder, SandboxPayment
 from tests.conftest import Shop, open_shop
-from tests.sandbox.conftest import payload
+from tests.sandbox.conftest import BILLER, REFERENCE, error_of, payload, send_signed, sign
 
-Paying = Callable[..., dict[str, Any]]
-URL = "/sandbox/v1/payments"
+URL, STATEMENT_URL, PAGE_URL = "/sandbox/v1/payments", "/sandbox/v1/statements/2026-11-21", "/sandbox/bank"
+PHONE = "00020101021129370016A0000006770101110113006681234567853037645802TH6304823E"
+YEARS_AWAY = "2199-01-01T00:00:00Z"
+ORDER = json.dumps(
+    {
+        "reference": "wd_1",
+        "type": "payout",
+        "amount": "1500.00",
+        "currency": "THB",
+        "bank_code": "014",
+        "account": "4051234567",
+        "account_name": "MALEE SRISUK",
+    }
+).encode()
+WINDOW = {"since": "2026-11-20T00:00:00Z", "until": "2026-11-23T00:00:00Z"}
+CODE = {"biller_id": BILLER, "reference1": REFERENCE}
+SIGNED_REQUESTS = {
+    "order": ("POST", "/sandbox/bank/v1/orders", ORDER),
+    "order inquiry": ("GET", "/sandbox/bank/v1/orders/wd_1", b""),
+    "transactions": ("GET", f"/sandbox/bank/v1/transactions?{urlencode(CODE | WINDOW)}", b""),
+    "slip": ("GET", "/sandbox/bank/v1/slips?sending_bank=014&reference=A1", b""),
+    "statement": ("GET", f"/sandbox/bank/statement?biller_id={BILLER}&date=2026-11-21", b""),
+}
+INVALID_SIGNATURES: dict[str, Callable[[str, str, bytes], str]] = {
+    "none": lambda method, path, body: " ",
+    "malformed": lambda method, path, body: "sesame",
+    "another body": lambda method, path, body: sign(method, path, body + b"{}"),
+    "another method": lambda method, path, body: sign("PUT", path, body),
+    "another path": lambda method, path, body: sign(method, f"{path}0", body),
+    "another secret": lambda method, path, body: sign(method, path, body, secret="guessed"),
+    "too old": lambda method, path, body: sign(method, path, body, seconds=-301),
+    "too new": lambda method, path, body: sign(method, path, body, seconds=301),
+}
 
 
-def test_payment_order_returns_bank_transaction_id(shop: Shop, payment_order: Paying) -> None:
-    response = shop.post(URL, payment_order())
+def order(**fields: Any) -> dict[str, Any]:
+    """The body of an order to pay."""
+    return {"qr_data": payload()} | fields
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", SIGNED_REQUESTS)
+@pytest.mark.parametrize("fault", INVALID_SIGNATURES)
+def test_bank_api_refuses_invalid_signature(name: str, fault: str) -> None:
+    request = SIGNED_REQUESTS[name]
+    with time_machine.travel(clock.now(), tick=False):
+        response = send_signed(*request, signature=INVALID_SIGNATURES[fault](*request))
+    assert error_of(response) == (401, "invalid_order_signature", None)
+    assert not SandboxOrder.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", SIGNED_REQUESTS)
+def test_bank_api_is_404_without_sandbox_bank(name: str, settings: Any) -> None:
+    request = SIGNED_REQUESTS[name]
+    signature = sign(*request)
+    settings.SANDBOX_BANK_SECRET = ""
+    assert error_of(send_signed(*request, signature=signature)) == (404, "not_found", None)
+
+
+def test_merchant_api_and_page_are_404_without_sandbox_bank(shop: Shop, settings: Any) -> None:
+    settings.SANDBOX_BANK_SECRET = ""
+    for response in (shop.post(URL, order()), shop.get(STATEMENT_URL)):
+        assert error_of(response) == (404, "not_found", None)
+    assert shop.http.get(PAGE_URL).status_code == shop.http.post(PAGE_URL).status_code == 404
+
+
+def test_live_key_is_refused(db: None) -> None:
+    live = open_shop("Real Shop", mode="live")
+    for response in (live.post(URL, order()), live.get(STATEMENT_URL)):
+        assert error_of(response) == (403, "test_mode_only", None)
+    assert not SandboxPayment.objects.exists()
+
+
+def test_merchant_api_requires_key(db: None, client: Client) -> None:
+    assert client.post(URL, order(), content_type="application/json").status_code == 401
+    assert client.get(STATEMENT_URL).status_code == 401
+
+
+def test_payment_order_returns_bank_transaction_id(shop: Shop) -> None:
+    response = shop.post(URL, order())
     payment = SandboxPayment.objects.get()
     assert response.status_code == 200
     assert response.json() == {"bank_transaction_id": payment.id, "scenario": "paid", "accepted": True}
 
 
-def test_paid_at_and_report_at_are_accepted(shop: Shop, payment_order: Paying) -> None:
+def test_paid_at_and_report_at_are_accepted(shop: Shop) -> None:
     with time_machine.travel(datetime(2026, 11, 21, 3, 0, tzinfo=UTC)):
-        shop.post(URL, payment_order(paid_at=clock.iso(clock.now()), report_at="2026-11-21T10:00:00+07:00"))
-    call = SandboxCallback.objects.get()
-    assert clock.iso(call.due_at) == "2026-11-21T03:00:00.000Z"
+        shop.post(URL, order(paid_at=clock.iso(clock.now()), report_at="2026-11-21T10:00:00+07:00"))
+    assert clock.iso(SandboxCallback.objects.get().due_at) == "2026-11-21T03:00:00.000Z"
 
 
-def test_a_code_of_the_service_can_be_paid(shop: Shop) -> None:
-    qr_code = shop.qr_code()
-    shop.post(URL, {"qr_data": qr_code["qr_data"]})
+def test_code_of_the_service_can_be_paid(shop: Shop) -> None:
+    shop.post(URL, {"qr_data": shop.qr_code()["qr_data"]})
     assert SandboxPayment.objects.get().biller_id == shop.merchant.biller_id
 
 
-def test_the_same_key_pays_once(shop: Shop, payment_order: Paying) -> None:
-    first, second = (shop.post(URL, payment_order(), key="order-1") for _ in range(2))
+def test_repeated_idempotency_key_pays_once(shop: Shop) -> None:
+    first, second = (shop.post(URL, order(), key="order-1") for _ in range(2))
     assert first.json() == second.json()
     assert SandboxPayment.objects.count() == SandboxCallback.objects.count() == 1
-
-
-def test_a_live_key_is_refused(db: None, payment_order: Paying) -> None:
-    response = open_shop("Real Shop", mode="live").post(URL, payment_order())
-    assert (response.status_code, response.json()["error"]["code"]) == (403, "test_mode_only")
-    assert not SandboxPayment.objects.exists()
-
-
-def test_a_key_is_needed(shop: Shop, payment_order: Paying) -> None:
-    assert shop.http.post(URL, payment_order(), content_type="application/json").status_code == 401
-
-
-def test_a_deployment_without_the_bank_has_no_such_path(
-    shop: Shop, payment_order: Paying, settings: Any
-) -> None:
-    settings.SANDBOX_BANK_SECRET = ""
-    assert shop.post(URL, payment_order()).status_code == 404
-
-
-PHONE = "00020101021129370016A0000006770101110113006681234567853037645802TH6304823E"
 
 
 @pytest.mark.parametrize(
@@ -74,19 +132,16 @@ PHONE = "00020101021129370016A0000006770101110113006681234567853037645802TH63048
     ],
 )
 def test_qr_data_without_bill_payment_and_amount_is_refused(shop: Shop, qr_data: Any) -> None:
-    error = shop.post(URL, {"qr_data": qr_data}).json()["error"]
-    assert (error["code"], error["param"], error["type"]) == (
-        "invalid_qr_data",
-        "qr_data",
-        "validation_error",
-    )
+    response = shop.post(URL, {"qr_data": qr_data})
+    assert error_of(response) == (400, "invalid_qr_data", "qr_data")
+    assert response.json()["error"]["type"] == "validation_error"
 
 
-def test_a_missing_code_is_refused(shop: Shop) -> None:
+def test_missing_qr_data_is_refused(shop: Shop) -> None:
     assert shop.post(URL, {}).json()["error"]["code"] == "invalid_qr_data"
 
 
-def test_control_characters_are_refused_even_under_a_right_checksum(shop: Shop) -> None:
+def test_control_characters_are_refused_even_with_valid_checksum(shop: Shop) -> None:
     tags: list[thaiqr.Tag] = [
         (tag, tuple((part, text.replace("ABC", "A\x07C")) for part, text in value))
         if isinstance(value, tuple)
@@ -94,9 +149,6 @@ def test_control_characters_are_refused_even_under_a_right_checksum(shop: Shop) 
         for tag, value in thaiqr.parse(payload(reference1="ABC")).tags
     ]
     assert shop.post(URL, {"qr_data": thaiqr.build(tags)}).json()["error"]["code"] == "invalid_qr_data"
-
-
-YEARS_AWAY = "2199-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -112,11 +164,6 @@ YEARS_AWAY = "2199-01-01T00:00:00Z"
         ("report_at", "9999-12-31T23:59:59-07:00"),
     ],
 )
-def test_a_malformed_field_is_refused_by_its_name(
-    shop: Shop, payment_order: Paying, field: str, value: Any
-) -> None:
-    response = shop.post(URL, payment_order(**{field: value}))
-    assert response.status_code == 400
-    assert response.json()["error"]["code"] == f"invalid_{field}"
-    assert response.json()["error"]["param"] == field
+def test_malformed_field_is_named(shop: Shop, field: str, value: Any) -> None:
+    assert error_of(shop.post(URL, order(**{field: value}))) == (400, f"invalid_{field}", field)
     assert not SandboxPayment.objects.exists()

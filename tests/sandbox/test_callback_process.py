@@ -1,4 +1,4 @@
-"""The process itself, over a real database and a real door."""
+"""`manage.py sandbox_bank` as a process, with a real database and a real receiver."""
 
 import os
 import signal
@@ -6,15 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from django.db import connection
 
 from core import clock
-from sandbox import orders, services
+from sandbox import orders
 from sandbox.models import CallbackState, SandboxCallback
-from tests.sandbox.conftest import DOOR, payload
+from tests.sandbox.conftest import NOTIFICATION_PATH, pay
 from tests.stack import ROOT, wait_until
 from tests.webhook_receiver import Receiver, Reply
 
@@ -23,10 +22,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 @contextmanager
 def sandbox_bank(service: Receiver) -> Iterator["subprocess.Popen[bytes]"]:
-    """`manage.py sandbox_bank` on this test's database and door, as soon as it is at work."""
+    """The process on this test's database, as soon as it has started."""
     test_database = os.environ["DATABASE_URL"].rpartition("/")[0] + "/" + connection.settings_dict["NAME"]
     environ = {**os.environ, "DATABASE_URL": test_database, "BASE_URL": service.base_url}
-    # The checks ask for a database that keeps what it is told; that of the tests is quick instead.
+    # Skip the checks, because the database of the tests is fast and not durable.
     command = [sys.executable, "manage.py", "sandbox_bank", "--skip-checks"]
     process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=subprocess.PIPE)
     try:
@@ -38,11 +37,6 @@ def sandbox_bank(service: Receiver) -> Iterator["subprocess.Popen[bytes]"]:
         process.communicate()
 
 
-def pay(scenario: str = "paid", **code: Any) -> None:
-    now = clock.now()
-    services.execute(services.plan(qr_data=payload(**code), scenario=scenario, now=now), now=now)
-
-
 def all_are_delivered() -> bool:
     return not SandboxCallback.objects.exclude(state=CallbackState.DELIVERED).exists()
 
@@ -51,7 +45,7 @@ def test_callback_worker_sends_callbacks_and_stops_on_signal(service_endpoint: R
     with sandbox_bank(service_endpoint) as process:
         pay("callback_repeated")
         service_endpoint.wait_for(lambda requests: len(requests) == 3)
-        bodies = {request.body for request in service_endpoint.to(DOOR)}
+        bodies = {request.body for request in service_endpoint.to(NOTIFICATION_PATH)}
         assert len(bodies) == 1
         wait_until(all_are_delivered, 60)
         process.send_signal(signal.SIGTERM)
@@ -59,16 +53,20 @@ def test_callback_worker_sends_callbacks_and_stops_on_signal(service_endpoint: R
 
 
 def test_returned_order_sends_callback(service_endpoint: Receiver) -> None:
-    request_body = orders.OrderRequest("wd_1", "payout", 150_000, "014", "4051230004", "MALEE SRISUK")
+    order = orders.OrderRequest("wd_1", "payout", 150_000, "014", "4051230004", "MALEE SRISUK")
     with sandbox_bank(service_endpoint):
-        orders.accept(request_body, now=clock.now())
-        (shown,) = service_endpoint.wait_for(lambda requests: len(requests) == 1)
-        assert (shown.path, shown.json["reference"], shown.json["status"]) == (DOOR, "wd_1", "returned")
+        orders.accept(order, now=clock.now())
+        (request,) = service_endpoint.wait_for(lambda requests: len(requests) == 1)
+        assert (request.path, request.json["reference"], request.json["status"]) == (
+            NOTIFICATION_PATH,
+            "wd_1",
+            "returned",
+        )
         wait_until(all_are_delivered, 60)
 
 
 def test_slow_receiver_does_not_delay_other_callbacks(service_endpoint: Receiver) -> None:
-    service_endpoint.on(DOOR, Reply(hangs=True), Reply())
+    service_endpoint.on(NOTIFICATION_PATH, Reply(hangs=True), Reply())
     with sandbox_bank(service_endpoint):
         pay()
         service_endpoint.wait_for(lambda requests: len(requests) == 1)

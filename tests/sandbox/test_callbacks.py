@@ -1,33 +1,28 @@
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from banks import get
 from core import clock
-from sandbox import callbacks, services
+from sandbox import callbacks
 from sandbox.models import CallbackState, SandboxCallback
-from tests.sandbox.conftest import DOOR
+from tests.concurrency import run_concurrently
+from tests.sandbox.conftest import NOTIFICATION_PATH, pay
 from tests.webhook_receiver import Receiver, Reply
-
-Paying = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def callback(db: None, payment_order: Paying) -> SandboxCallback:
-    now = clock.now()
-    order = services.plan(**payment_order(scenario="paid", now=now, report_at=now - timedelta(minutes=1)))
-    made: SandboxCallback = services.execute(order, now=now).callbacks.get()
-    return made
+def callback(db: None) -> SandboxCallback:
+    payment = pay(report_at=clock.now() - timedelta(minutes=1))
+    callback: SandboxCallback = payment.callbacks.get()
+    return callback
 
 
 def test_callback_is_signed_as_adapter_expects(callback: SandboxCallback, service_endpoint: Receiver) -> None:
     assert callbacks.run_once() == 1
-    (request,) = service_endpoint.to(DOOR)
+    (request,) = service_endpoint.to(NOTIFICATION_PATH)
     headers = {"Sandbox-Bank-Signature": request.headers["sandbox-bank-signature"]}
     get("sandbox").verify(headers=headers, body=request.body, now=clock.now())
     assert request.body.decode() == callback.body
@@ -40,10 +35,8 @@ def test_delivered_callback_is_not_sent_again(callback: SandboxCallback, service
 
 
 @pytest.mark.django_db
-def test_callback_before_due_time_is_not_sent(payment_order: Paying, service_endpoint: Receiver) -> None:
-    now = clock.now()
-    order = services.plan(**payment_order(scenario="paid", now=now, report_at=now + timedelta(minutes=1)))
-    services.execute(order, now=now)
+def test_callback_before_due_time_is_not_sent(service_endpoint: Receiver) -> None:
+    pay(report_at=clock.now() + timedelta(minutes=1))
     assert callbacks.run_once() == 0
 
 
@@ -51,7 +44,7 @@ def test_callback_before_due_time_is_not_sent(payment_order: Paying, service_end
 def test_failed_callback_is_retried_after_a_second(
     callback: SandboxCallback, service_endpoint: Receiver, status: int
 ) -> None:
-    service_endpoint.on(DOOR, Reply(status=status, headers={"Location": "/elsewhere"}))
+    service_endpoint.on(NOTIFICATION_PATH, Reply(status=status, headers={"Location": "/elsewhere"}))
     before = timezone.now()
     callbacks.run_once()
     assert len(service_endpoint.requests) == 1
@@ -75,12 +68,12 @@ def test_silent_receiver_times_out(
     callback: SandboxCallback, service_endpoint: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "READ_SECONDS", 0.05)
-    service_endpoint.on(DOOR, Reply(hangs=True))
+    service_endpoint.on(NOTIFICATION_PATH, Reply(hangs=True))
     assert callbacks.send(callback).error == "ReadTimeout"
 
 
 def test_endless_response_body_is_not_read(callback: SandboxCallback, service_endpoint: Receiver) -> None:
-    service_endpoint.on(DOOR, Reply(headers={"Content-Length": "1000000"}))
+    service_endpoint.on(NOTIFICATION_PATH, Reply(headers={"Content-Length": "1000000"}))
     assert callbacks.send(callback).is_delivered
 
 
@@ -95,36 +88,28 @@ def test_retry_delays_grow_and_end_after_a_day(callback: SandboxCallback) -> Non
 
 
 def test_callback_of_dead_sender_is_due_after_lease(callback: SandboxCallback) -> None:
-    (lost,) = callbacks.claim(10)
+    (first,) = callbacks.claim(10)
     assert callbacks.claim(10) == []
     SandboxCallback.objects.update(due_at=clock.now() - timedelta(seconds=1))
     (found,) = callbacks.claim(10)
-    assert (found.pk, found.attempts) == (lost.pk, 2)
-    callbacks.record_result(callbacks.CallbackResult(lost, 500), now=clock.now())
+    assert (found.pk, found.attempts) == (first.pk, 2)
+    callbacks.record_result(callbacks.CallbackResult(first, 500), now=clock.now())
     callback.refresh_from_db()
     assert callback.last_status is None
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_concurrent_claims_never_share_a_callback(payment_order: Paying) -> None:
-    now = clock.now()
+def test_concurrent_claims_never_share_a_callback() -> None:
     for _ in range(20):
-        services.execute(services.plan(**payment_order(scenario="callback_repeated", now=now)), now=now)
-    SandboxCallback.objects.update(due_at=now - timedelta(seconds=1))
+        pay("callback_repeated")
+    SandboxCallback.objects.update(due_at=clock.now() - timedelta(seconds=1))
     claimed: list[int] = []
-    start = threading.Barrier(4)
 
     def claim_all() -> None:
-        start.wait()
-        while calls := callbacks.claim(3):
-            claimed.extend(call.pk for call in calls)
-        connection.close()
+        while batch := callbacks.claim(3):
+            claimed.extend(callback.pk for callback in batch)
 
-    senders = [threading.Thread(target=claim_all) for _ in range(4)]
-    for sender in senders:
-        sender.start()
-    for sender in senders:
-        sender.join()
+    run_concurrently(*[claim_all] * 4)
     assert len(claimed) == len(set(claimed)) <= 60
     assert not SandboxCallback.objects.due().exists()

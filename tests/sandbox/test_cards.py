@@ -1,4 +1,4 @@
-"""The sandbox bank as an acquirer: its door, its test cards, its refunds."""
+"""The sandbox bank as an acquirer: its server, test cards and refunds."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Whoever has no key cannot fill the list of exceptions by the sandbox bank's page."""
+"""Limits of the sandbox bank's page, so that payers without a key cannot fill the list of exceptions."""
 
 from typing import Any
 
@@ -14,15 +14,19 @@ from sandbox.errors import InvalidQrData
 from sandbox.models import SandboxPayment
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
-from tests.sandbox.conftest import payload
+from tests.sandbox.conftest import BILLER, payload
 
 pytestmark = pytest.mark.django_db
 URL = "/sandbox/bank"
-BILLER_ID = "010555000000001"
 
 
-def known() -> str:
-    return payload(reference1=references.new_checked(BILLER_ID, settings.SANDBOX_BANK_SECRET))
+def checked_reference() -> str:
+    return references.new_checked(BILLER, settings.SANDBOX_BANK_SECRET)
+
+
+def knchecked_reference() -> str:
+    """A code that the service made for a test merchant."""
+    return payload(reference1=checked_reference())
 
 
 def pay(client: Client, qr_data: str, **options: Any) -> int:
@@ -38,26 +42,22 @@ def changed(reference: str) -> str:
     return reference[:-1] + ("A" if reference[-1] != "A" else "B")
 
 
-def own() -> str:
-    return references.new_checked(BILLER_ID, settings.SANDBOX_BANK_SECRET)
-
-
 @pytest.mark.usefixtures("no_limit")
 @pytest.mark.parametrize(
-    "made_up",
+    "unknown",
     [
         {"reference1": references.new()},
         {"reference1": "A"},
-        {"reference1": changed(own())},
-        {"reference1": changed(own()[::-1])[::-1]},
-        {"reference1": own(), "biller_id": "010555000000002"},
-        {"reference1": references.new_checked(BILLER_ID, "another secret")},
+        {"reference1": changed(checked_reference())},
+        {"reference1": changed(checked_reference()[::-1])[::-1]},
+        {"reference1": checked_reference(), "biller_id": "010555000000002"},
+        {"reference1": references.new_checked(BILLER, "another secret")},
     ],
 )
 def test_code_that_the_service_did_not_make_is_refused_on_the_page(
-    client: Client, made_up: dict[str, Any]
+    client: Client, unknown: dict[str, Any]
 ) -> None:
-    qr_data = payload(**made_up)
+    qr_data = payload(**unknown)
     assert pay(client, qr_data) == client.get(URL, {"qr_data": qr_data}).status_code == 400
     assert not SandboxPayment.objects.exists()
 
@@ -73,10 +73,10 @@ def test_every_code_of_a_test_merchant_has_check_characters(shop: Shop) -> None:
 
 @pytest.mark.usefixtures("no_limit")
 def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
-    qr_data, limit = known(), services.MAX_PAYMENTS_WITHOUT_KEY
+    qr_data, limit = knchecked_reference(), services.MAX_PAYMENTS_WITHOUT_KEY
     assert [pay(client, qr_data) for _ in range(limit + 2)] == [302] * limit + [400] * 2
     assert SandboxPayment.objects.count() == limit
-    assert pay(client, known()) == 302
+    assert pay(client, knchecked_reference()) == 302
 
 
 @pytest.mark.usefixtures("no_limit")
@@ -84,7 +84,7 @@ def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["paid", "twice"])
 def test_concurrent_payments_on_the_page_do_not_exceed_the_limit_of_a_code(scenario: str) -> None:
-    qr_data, limit = known(), services.MAX_PAYMENTS_WITHOUT_KEY
+    qr_data, limit = knchecked_reference(), services.MAX_PAYMENTS_WITHOUT_KEY
 
     def pay_twice() -> list[int]:
         client = new_client()
@@ -98,7 +98,7 @@ def test_concurrent_payments_on_the_page_do_not_exceed_the_limit_of_a_code(scena
 
 
 def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) -> None:
-    qr_data, now = known(), clock.now()
+    qr_data, now = knchecked_reference(), clock.now()
     for _ in range(services.MAX_PAYMENTS_WITHOUT_KEY - 1):
         services.execute(services.plan(qr_data=qr_data, scenario="paid", now=now), now=now)
     with pytest.raises(InvalidQrData, match="10 times"):
@@ -109,25 +109,25 @@ def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) ->
 
 def test_page_limits_payments_by_address(client: Client) -> None:
     limit = views.PAGE_RATE.burst
-    assert [pay(client, known()) for _ in range(limit + 1)] == [302] * limit + [429]
-    response = client.post(URL, {"qr_data": known()})
+    assert [pay(client, knchecked_reference()) for _ in range(limit + 1)] == [302] * limit + [429]
+    response = client.post(URL, {"qr_data": knchecked_reference()})
     assert int(response["Retry-After"]) > 0
     assert 'role="alert"' in response.content.decode()
-    assert pay(client, known(), REMOTE_ADDR="198.51.100.7") == 302
+    assert pay(client, knchecked_reference(), REMOTE_ADDR="198.51.100.7") == 302
     assert SandboxPayment.objects.count() == limit + 1
 
 
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
     for _ in range(views.PAGE_RATE.burst):
         assert pay(client, "nonsense") == 400
-    assert [pay(client, qr_data) for qr_data in (known(), payload(), "nonsense")] == [429] * 3
+    assert [pay(client, qr_data) for qr_data in (knchecked_reference(), payload(), "nonsense")] == [429] * 3
 
 
 def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
     for number in range(views.PAGE_RATE.burst):
-        assert pay(client, known(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
-    assert pay(client, known(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
-    assert pay(client, known(), REMOTE_ADDR="2001:db8:0:1::1") == 302
+        assert pay(client, knchecked_reference(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
+    assert pay(client, knchecked_reference(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
+    assert pay(client, knchecked_reference(), REMOTE_ADDR="2001:db8:0:1::1") == 302
 
 
 def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: SandboxBankClient) -> None:
@@ -141,7 +141,7 @@ def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: Sandbox
 @pytest.mark.usefixtures("no_limit")
 @pytest.mark.slow
 def test_400_requests_without_a_key_leave_few_exceptions(shop: Shop, bank: SandboxBankClient) -> None:
-    """The attack: made-up codes, and one public code of a test merchant again and again."""
+    """An attack with invented codes, and with one public code of a test merchant many times."""
     client, qr_data = new_client(), shop.qr_code()["qr_data"]
     for _ in range(200):
         pay(client, payload(reference1=references.new()))

@@ -1,4 +1,4 @@
-"""The sandbox bank's statement files, byte for byte."""
+"""Statement files of the sandbox bank, byte for byte."""
 
 import csv
 import io
@@ -9,17 +9,13 @@ from urllib.parse import urlencode
 import pytest
 import time_machine
 
-from core import clock
 from reconciliation.statements import csv_format
-from sandbox import services, statements
+from sandbox import statements
 from sandbox.models import SandboxPayment
-from tests.conftest import Shop, new_client, open_shop
-from tests.sandbox.conftest import payload
-from tests.sandbox.test_orders import error_of, sign
+from tests.conftest import Shop
+from tests.sandbox.conftest import BILLER, error_of, pay, send_signed
 
 pytestmark = pytest.mark.django_db
-DOOR, OWN_DOOR = "/sandbox/bank/statement", "/sandbox/v1/statements"
-BILLER = "010555000000001"
 # 10:04:05.999 in Bangkok.
 NOW = datetime(2026, 11, 21, 3, 4, 5, 999_000, UTC)
 TODAY = {"biller_id": BILLER, "date": "2026-11-21"}
@@ -32,22 +28,16 @@ def frozen_time() -> Any:
         yield traveller
 
 
-def pay(scenario: str = "paid", paid_at: datetime = NOW, **code: Any) -> SandboxPayment:
-    now = clock.now()
-    order = services.plan(qr_data=payload(**code), scenario=scenario, now=now, paid_at=paid_at)
-    payment = services.execute(order, now=now)
+def pay_as_somchai(scenario: str = "paid", paid_at: datetime = NOW, **code: Any) -> SandboxPayment:
+    payment = pay(scenario, paid_at=paid_at, **code)
     SandboxPayment.objects.filter(reference1=payment.reference1).update(
         payer_name="สมชาย ใจดี", payer_bank_code="014"
     )
     return payment
 
 
-def get(path: str, signature: str | None = None) -> Any:
-    return new_client().get(path, headers={"Sandbox-Bank-Signature": signature or sign("GET", path, b"")})
-
-
 def fetch(**changes: str) -> Any:
-    return get(f"{DOOR}?{urlencode(TODAY | changes)}")
+    return send_signed("GET", f"/sandbox/bank/statement?{urlencode(TODAY | changes)}")
 
 
 def lines(**changes: str) -> list[str]:
@@ -87,8 +77,8 @@ def test_empty_statement_has_header_and_totals() -> None:
 
 
 def test_statement_lines_are_ordered_by_time(frozen_time: Any) -> None:
-    pay("reversed")
-    pay(paid_at=NOW - timedelta(hours=1), amount=125)
+    pay_as_somchai("reversed")
+    pay_as_somchai(paid_at=NOW - timedelta(hours=1), amount=125)
     frozen_time.shift(timedelta(seconds=3))
     assert lines() == [
         HEAD,
@@ -100,7 +90,7 @@ def test_statement_lines_are_ordered_by_time(frozen_time: Any) -> None:
 
 
 def test_statement_columns_are_at_documented_positions() -> None:
-    pay()
+    pay_as_somchai()
     head, line, sum_ = (text.encode("cp874") for text in lines())
     assert (head[0:1], head[1:7], head[7:10], head[10:20]) == (b"H", b"000001", b"998", b"5000000001")
     assert (head[20:60].strip(), head[60:68], head[68:76].strip()) == (
@@ -133,7 +123,7 @@ def test_statement_columns_are_at_documented_positions() -> None:
 
 
 def test_statement_lines_are_256_bytes() -> None:
-    payment = pay()
+    payment = pay_as_somchai()
     payment.payer_name = "ก้" * 70 + "💰"
     payment.reference3 = "A" * 26
     (entry,) = payment.entries.all()
@@ -145,7 +135,7 @@ def test_statement_lines_are_256_bytes() -> None:
 
 
 def test_statement_is_available_as_csv(frozen_time: Any) -> None:
-    pay("reversed")
+    pay_as_somchai("reversed")
     frozen_time.shift(timedelta(seconds=3))
     response = fetch(format="csv")
     rest = f"{BILLER},ABCDEFGHJ01234567890,SHOP7,T1,1500.00"
@@ -161,7 +151,7 @@ def test_statement_is_available_as_csv(frozen_time: Any) -> None:
 @pytest.mark.parametrize("sign_of_a_formula", ["=", "+", "-", "@", "\t", "\r", "\n"])
 @pytest.mark.parametrize("column", ["reference1", "reference2", "reference3", "payer_name"])
 def test_csv_statement_has_no_cell_that_a_spreadsheet_runs(sign_of_a_formula: str, column: str) -> None:
-    pay()
+    pay_as_somchai()
     text = f"{sign_of_a_formula}HYPERLINK(1)"
     SandboxPayment.objects.update(**{column: text})
     header, row = csv.reader(io.StringIO(fetch(format="csv").content.decode(), newline=""))
@@ -170,7 +160,7 @@ def test_csv_statement_has_no_cell_that_a_spreadsheet_runs(sign_of_a_formula: st
 
 
 def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
-    pay()
+    pay_as_somchai()
     SandboxPayment.objects.update(reference1="=1+1", reference2="'it")
     (line,) = fetch(format="csv").content.splitlines(keepends=True)[1:]
     header = ",".join(statements.COLUMNS).encode()
@@ -191,29 +181,29 @@ def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
     ],
 )
 def test_statement_includes_unreported_transactions(scenario: str, number: int) -> None:
-    pay(scenario)
+    pay_as_somchai(scenario)
     assert len(lines()) == number + 2
 
 
 def test_statement_day_is_in_bangkok_time(frozen_time: Any) -> None:
     midnight = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
     for seconds in (-0.001, 0, 86_399.999, 86_400):
-        pay(paid_at=midnight + timedelta(seconds=seconds))
+        pay_as_somchai(paid_at=midnight + timedelta(seconds=seconds))
     frozen_time.shift(timedelta(days=2))
     numbers = {day: len(lines(date=f"2026-11-{day}")) - 2 for day in (20, 21, 22, 23)}
     assert numbers == {20: 1, 21: 2, 22: 1, 23: 0}
 
 
 def test_future_payment_is_not_on_statement(frozen_time: Any) -> None:
-    pay("callback_lost", paid_at=NOW + timedelta(hours=1))
+    pay_as_somchai("callback_lost", paid_at=NOW + timedelta(hours=1))
     assert len(lines()) == 2
     frozen_time.shift(timedelta(hours=1))
     assert len(lines()) == 3
 
 
 def test_another_biller_has_its_own_statement() -> None:
-    pay()
-    pay(biller_id="010555000000002")
+    pay_as_somchai()
+    pay_as_somchai(biller_id="010555000000002")
     assert len(lines()) == len(lines(biller_id="010555000000002")) == 3
 
 
@@ -239,14 +229,8 @@ def test_malformed_statement_parameter_is_named(name: str, value: str) -> None:
     assert error_of(fetch(**{name: value})) == (400, "invalid_parameters", name)
 
 
-def test_statement_requires_signature() -> None:
-    path = f"{DOOR}?{urlencode(TODAY)}"
-    other = sign("GET", path.replace("21", "22"), b"")
-    assert error_of(get(path, other)) == (401, "invalid_order_signature", None)
-
-
 def own(shop: Shop, day: str = "2026-11-21", query: str = "") -> Any:
-    return shop.get(f"{OWN_DOOR}/{day}{query}")
+    return shop.get(f"/sandbox/v1/statements/{day}{query}")
 
 
 def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, other_shop: Shop) -> None:
@@ -268,16 +252,3 @@ def test_malformed_date_is_refused(shop: Shop, day: str) -> None:
 
 def test_an_unknown_format_is_refused(shop: Shop) -> None:
     assert error_of(own(shop, query="?format=pdf")) == (400, "invalid_parameters", "format")
-
-
-def test_a_live_key_gets_no_statement(db: None) -> None:
-    assert error_of(own(open_shop("Real Shop", mode="live"))) == (403, "test_mode_only", None)
-
-
-def test_a_key_is_needed(shop: Shop) -> None:
-    assert shop.http.get(f"{OWN_DOOR}/2026-11-21").status_code == 401
-
-
-def test_a_deployment_without_the_bank_has_no_statements(shop: Shop, settings: Any) -> None:
-    settings.SANDBOX_BANK_SECRET = ""
-    assert error_of(own(shop)) == error_of(fetch()) == (404, "not_found", None)
