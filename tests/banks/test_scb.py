@@ -63,37 +63,6 @@ def test_confirmation_is_parsed_into_satang_and_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "satang"),
-    [
-        ('"1500.00"', 150_000),
-        ('"1500"', 150_000),
-        ('"1500.5"', 150_050),
-        ("1500", 150_000),
-        ("1500.5", 150_050),
-        ("1500.00", 150_000),
-        ("0.29", 29),
-        ("1.15", 115),
-        ("1234567.89", 123_456_789),
-        ('"9007199254.99"', 900_719_925_499),
-        ("9999999999.99", 999_999_999_999),
-    ],
-)
-def test_amount_as_text_or_number_is_parsed_exactly(written: str, satang: int) -> None:
-    body = confirmation().replace(b'"1500.00"', written.encode())
-    assert SCB.parse_notification(body).amount == satang
-
-
-@pytest.mark.parametrize(
-    "written",
-    ["0", '"0.00"', "-1", '"-1.00"', "true", "null", '""', '"1,500.00"', "1500.005", "1e3", "NaN",
-     '"1500.005"', "1E-999999999", '"๑๕๐๐"', "01500", '" 1500"', "99999999999.99", '"+1"', "[1500]"],
-)  # fmt: skip
-def test_invalid_amount_is_unreadable(written: str) -> None:
-    with pytest.raises(UnreadableMessage):
-        SCB.parse_notification(confirmation().replace(b'"1500.00"', written.encode()))
-
-
-@pytest.mark.parametrize(
     ("shown", "instant"),
     [
         ("2026-11-21T11:30:58.664+07:00", datetime(2026, 11, 21, 4, 30, 58, 664_000, UTC)),
@@ -105,25 +74,24 @@ def test_times_with_offset_are_parsed(shown: str, instant: datetime) -> None:
     assert SCB.parse_notification(confirmation(transactionDateandTime=shown)).paid_at == instant
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("transactionId", None),
-        ("transactionId", ""),
-        ("transactionId", "x" * 65),
-        ("transactionId", 17),
-        ("payeeProxyId", None),
-        ("payeeProxyId", "010555000000001"),
-        ("billPaymentRef1", ""),
-        ("billPaymentRef1", "A" * 21),
-        ("billPaymentRef2", "A" * 21),
-        ("billPaymentRef3", ["PTF"]),
-        ("currencyCode", "840"),
-        ("transactionDateandTime", "2026-11-21T11:30:58"),
-        ("transactionDateandTime", "2026-13-21T11:30:58+07:00"),
-        ("transactionDateandTime", "0001-01-01T00:00:00+07:00"),
-        ("transactionDateandTime", "20261121 11:30:58"),
+MALFORMED_FIELDS: dict[str, list[Any]] = {
+    "transactionId": [None, "", "x" * 65, 17],
+    "payeeProxyId": [None, "010555000000001"],
+    "billPaymentRef1": ["", "A" * 21],
+    "billPaymentRef2": ["A" * 21],
+    "billPaymentRef3": [["PTF"]],
+    "currencyCode": ["840"],
+    "transactionDateandTime": [
+        "2026-11-21T11:30:58",
+        "2026-13-21T11:30:58+07:00",
+        "0001-01-01T00:00:00+07:00",
+        "20261121 11:30:58",
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
 def test_malformed_required_field_makes_message_unreadable(name: str, value: Any) -> None:
     with pytest.raises(UnreadableMessage):

@@ -141,25 +141,16 @@ def test_inquiry_returns_oldest_hundred() -> None:
     assert shown[0]["paid_at"] < shown[-1]["paid_at"] < "2026-11-21T10:00"
 
 
+MALFORMED_PARAMETERS: dict[str, list[Any]] = {
+    "biller_id": ["", "12345", "010555000000001\n", "๐" * 15],
+    "reference1": ["", "A" * 36, "A\x00", "ก"],
+    "since": ["", "2026-11-21", "2026-11-21T10:00:00", "0001-01-01T00:00:00+07:00", "2026-11-24T00:00:00Z"],
+    "until": ["tomorrow", "9999-12-31T23:59:59-07:00"],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("biller_id", ""),
-        ("biller_id", "12345"),
-        ("biller_id", "010555000000001\n"),
-        ("biller_id", "๐" * 15),
-        ("reference1", ""),
-        ("reference1", "A" * 36),
-        ("reference1", "A\x00"),
-        ("reference1", "ก"),
-        ("since", ""),
-        ("since", "2026-11-21"),
-        ("since", "2026-11-21T10:00:00"),
-        ("since", "0001-01-01T00:00:00+07:00"),
-        ("since", "2026-11-24T00:00:00Z"),
-        ("until", "tomorrow"),
-        ("until", "9999-12-31T23:59:59-07:00"),
-    ],
+    ("name", "value"), [(name, value) for name, values in MALFORMED_PARAMETERS.items() for value in values]
 )
 def test_malformed_inquiry_parameter_is_named(name: str, value: str) -> None:
     assert error_of(inquire(**{name: value})) == (400, "invalid_parameters", name)

@@ -157,27 +157,19 @@ def test_unknown_method_is_405_without_signature(method: str, path: str, allowed
     assert response["Allow"] == allowed
 
 
+MALFORMED_FIELDS: dict[str, list[Any]] = {
+    "reference": [None, "", "with space", "x" * 65],
+    "type": ["loan"],
+    "amount": ["0.00", "1500.0", 1500, "2000000.01", "-1.00"],
+    "currency": ["USD"],
+    "bank_code": ["14"],
+    "account": ["12-34567890", {"no": 1}],
+    "account_name": ["", "two\nlines", "ก" * 141],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("reference", None),
-        ("reference", ""),
-        ("reference", "with space"),
-        ("reference", "x" * 65),
-        ("type", "loan"),
-        ("amount", "0.00"),
-        ("amount", "1500.0"),
-        ("amount", 1500),
-        ("amount", "2000000.01"),
-        ("amount", "-1.00"),
-        ("currency", "USD"),
-        ("bank_code", "14"),
-        ("account", "12-34567890"),
-        ("account", {"no": 1}),
-        ("account_name", ""),
-        ("account_name", "two\nlines"),
-        ("account_name", "ก" * 141),
-    ],
+    ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
 def test_malformed_field_is_named(name: str, value: Any) -> None:
     assert error_of(order(**{name: value})) == (400, "invalid_order", name)

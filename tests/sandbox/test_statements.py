@@ -212,18 +212,15 @@ def test_first_and_last_date_have_statements(day: str) -> None:
     assert len(lines(date=day)) == 2
 
 
+MALFORMED_PARAMETERS: dict[str, list[Any]] = {
+    "biller_id": ["", "1"],
+    "date": ["", "20261121", "2026-02-30", "๒๐๒๖-11-21"],
+    "format": ["pdf", ""],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("biller_id", ""),
-        ("biller_id", "1"),
-        ("date", ""),
-        ("date", "20261121"),
-        ("date", "2026-02-30"),
-        ("date", "๒๐๒๖-11-21"),
-        ("format", "pdf"),
-        ("format", ""),
-    ],
+    ("name", "value"), [(name, value) for name, values in MALFORMED_PARAMETERS.items() for value in values]
 )
 def test_malformed_statement_parameter_is_named(name: str, value: str) -> None:
     assert error_of(fetch(**{name: value})) == (400, "invalid_parameters", name)
