@@ -1,4 +1,4 @@
-"""Asking for card payments, and looking at what they left behind."""
+"""Requests for card payments, and what they store."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,14 +37,14 @@ def rows_of(shop: Shop) -> list[tuple[str, str, int]]:
 
 
 def inquire(now: Callable[[], datetime] = clock.now) -> int:
-    """The sweep, as it will be when everything that waits is due."""
+    """Make the inquiries about all open charges."""
     CardCharge.objects.filter(completed_at__isnull=True).update(due_at=Now())
     return card_inquiries.inquire_due(now=now)
 
 
 @contextmanager
 def short_call_timeout() -> Iterator[None]:
-    """The answer of an acquirer that is slow on purpose never comes in time."""
+    """Calls of the token `tok_test_timeout` time out after 2 s."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("banks.sandbox_cards.READ_SECONDS", 2.0)
         patch.setattr("sandbox.acquirer_server.SILENCE_SECONDS", 60.0)

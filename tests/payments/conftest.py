@@ -17,6 +17,6 @@ def acquirer(transactional_db: None, settings: Settings) -> Iterator[AcquirerSer
 
 
 @pytest.fixture
-def till(acquirer: AcquirerServer) -> Shop:
+def card_shop(acquirer: AcquirerServer) -> Shop:
     """A shop that takes test cards."""
     return open_shop("Somtam House")

@@ -1,4 +1,4 @@
-"""A process that dies in the middle of a card payment, and requests that come at once: one charge, always."""
+"""Crashes during a card payment, and identical requests at the same time: one charge."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -26,11 +26,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("audit_is_clean")]
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """The process dies here."""
 
 
-def dying(step: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
-    """A step that does not begin, or whose end nobody sees."""
+def crash_at(step: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+    """Return the step so that the process dies before or after it."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if after:
@@ -40,74 +40,78 @@ def dying(step: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
     return run
 
 
-def pay_and_die(till: Shop, step: str, *, after: bool, token: str = "tok_test_visa") -> None:
+def pay_and_crash(card_shop: Shop, step: str, *, after: bool, token: str = "tok_test_visa") -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cards, step, dying(getattr(cards, step), after=after))
-        assert till.post(PATH, request(token), key="order-1").status_code == 500
+        patch.setattr(cards, step, crash_at(getattr(cards, step), after=after))
+        assert card_shop.post(PATH, request(token), key="order-1").status_code == 500
 
 
 @pytest.fixture(autouse=True)
-def known_as_dead_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def lease_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SandboxAcquirer, "seconds", 0.0)
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_before_the_first_commit_there_is_nothing_and_the_retry_pays(till: Shop, after: bool) -> None:
-    pay_and_die(till, "store", after=after)
+def test_crash_before_the_first_commit_stores_nothing_and_a_retry_pays(card_shop: Shop, after: bool) -> None:
+    pay_and_crash(card_shop, "store", after=after)
     assert not Payment.objects.exists()
-    assert till.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
+    assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
     assert SandboxCharge.objects.count() == 1
 
 
 @pytest.mark.parametrize(
     ("step", "after"), [("request_charge", True), ("complete", False), ("complete", True)]
 )
-def test_a_charge_whose_answer_was_lost_is_found_by_inquiry(till: Shop, step: str, after: bool) -> None:
-    pay_and_die(till, step, after=after)
-    pending = till.post(PATH, request(), key="order-1")
+def test_a_charge_whose_answer_was_lost_is_found_by_inquiry(card_shop: Shop, step: str, after: bool) -> None:
+    pay_and_crash(card_shop, step, after=after)
+    pending = card_shop.post(PATH, request(), key="order-1")
     assert (pending.status_code, pending.json()["status"]) == (200, "pending")
     assert pending.headers["Idempotent-Replayed"] == "true"
     assert inquire() == 1
-    paid = till.post(PATH, request(), key="order-1").json()
+    paid = card_shop.post(PATH, request(), key="order-1").json()
     assert (paid["status"], paid["payment_id"]) == ("succeeded", pending.json()["payment_id"])
-    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
     assert events() == ["payment.succeeded"]
     assert (Payment.objects.count(), SandboxCharge.objects.count()) == (1, 1)
 
 
-def test_a_decline_whose_answer_was_lost_is_found_by_inquiry(till: Shop) -> None:
-    pay_and_die(till, "complete", after=False, token="tok_test_declined")
+def test_a_decline_whose_answer_was_lost_is_found_by_inquiry(card_shop: Shop) -> None:
+    pay_and_crash(card_shop, "complete", after=False, token="tok_test_declined")
     inquire()
-    again = till.post(PATH, request("tok_test_declined"), key="order-1")
+    again = card_shop.post(PATH, request("tok_test_declined"), key="order-1")
     assert error_of(again) == (402, "card_declined", "payment_error")
     assert again.json()["error"]["payment_id"] == Payment.objects.get().id
-    assert rows_of(till) == [("failed", "failed", 150_000)]
+    assert rows_of(card_shop) == [("failed", "failed", 150_000)]
 
 
-def test_a_charge_that_was_never_asked_for_waits_and_then_fails(till: Shop) -> None:
-    """What an acquirer does not know yet may be on its way; after a while it never was."""
-    pay_and_die(till, "request_charge", after=False)
+def test_charge_never_requested_stays_pending_and_then_fails(card_shop: Shop) -> None:
+    """A request may still be on its way to the acquirer, but not after MISSING_AFTER."""
+    pay_and_crash(card_shop, "request_charge", after=False)
     assert inquire() == 1
-    assert till.post(PATH, request(), key="order-1").json()["status"] == "pending"
+    assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "pending"
     assert events() == ["payment.pending"]
     assert inquire(now=lambda: clock.now() + cards.MISSING_AFTER + timedelta(seconds=1)) == 1
-    assert error_of(till.post(PATH, request(), key="order-1")) == (402, "processing_error", "payment_error")
+    assert error_of(card_shop.post(PATH, request(), key="order-1")) == (
+        402,
+        "processing_error",
+        "payment_error",
+    )
     assert events() == ["payment.pending", "payment.failed"]
     assert not SandboxCharge.objects.exists()
 
 
-def test_a_process_that_stood_still_charges_nothing_when_it_wakes(
-    till: Shop, monkeypatch: pytest.MonkeyPatch
+def test_process_that_stood_still_requests_no_charge(
+    card_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "CHARGE_WITHIN", timedelta(seconds=-1))
-    assert till.post(PATH, request()).json()["status"] == "pending"
+    assert card_shop.post(PATH, request()).json()["status"] == "pending"
     assert not SandboxCharge.objects.exists()
 
 
-def test_a_charge_that_is_known_too_late_is_logged_for_staff(
-    till: Shop, caplog: pytest.LogCaptureFixture
+def test_charge_found_after_failure_is_logged_for_staff(
+    card_shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pay_and_die(till, "request_charge", after=False)
+    pay_and_crash(card_shop, "request_charge", after=False)
     inquire(now=lambda: clock.now() + cards.MISSING_AFTER + timedelta(seconds=1))
     payment = Payment.objects.get()
     with transaction.atomic():
@@ -116,8 +120,8 @@ def test_a_charge_that_is_known_too_late_is_logged_for_staff(
     assert payment.id in caplog.text
 
 
-def test_a_token_that_is_refused_after_the_merchant_was_told_of_a_payment_fails_it(till: Shop) -> None:
-    pay_and_die(till, "request_charge", after=False)
+def test_refused_token_fails_a_payment_that_the_merchant_knows(card_shop: Shop) -> None:
+    pay_and_crash(card_shop, "request_charge", after=False)
     inquire()
     with transaction.atomic():
         cards.complete(
@@ -125,18 +129,20 @@ def test_a_token_that_is_refused_after_the_merchant_was_told_of_a_payment_fails_
             ChargeResult("refused", failure_code="invalid_token_id"),
             now=clock.now(),
         )
-    again = till.post(PATH, request(), key="order-1")
+    again = card_shop.post(PATH, request(), key="order-1")
     assert error_of(again) == (402, "processing_error", "payment_error")
 
 
-def test_a_payment_that_was_just_taken_back_is_not_answered_for(till: Shop) -> None:
-    purchase = cards.draft(merchant=till.merchant, token_id="tok_test_used", amount=150_000, now=clock.now())
+def test_resume_of_a_deleted_payment_is_in_progress(card_shop: Shop) -> None:
+    purchase = cards.draft(
+        merchant=card_shop.merchant, token_id="tok_test_used", amount=150_000, now=clock.now()
+    )
     with pytest.raises(IdempotencyKeyInProgress):
         card_responses.job(purchase, clock.now).resume(purchase.payment.id)
 
 
-def test_waits_between_inquiries_grow_to_an_hour(till: Shop) -> None:
-    pay_and_die(till, "request_charge", after=False)
+def test_inquiry_delays_grow_to_an_hour(card_shop: Shop) -> None:
+    pay_and_crash(card_shop, "request_charge", after=False)
     waits = []
     for _ in range(8):
         now = clock.now()
@@ -145,19 +151,19 @@ def test_waits_between_inquiries_grow_to_an_hour(till: Shop) -> None:
     assert waits == [5, 10, 30, 60, 300, 3600, 3600, 3600]
 
 
-def test_concurrent_inquiries_complete_a_card_payment_once(till: Shop) -> None:
-    pay_and_die(till, "complete", after=False)
+def test_concurrent_inquiries_complete_a_card_payment_once(card_shop: Shop) -> None:
+    pay_and_crash(card_shop, "complete", after=False)
     CardCharge.objects.update(due_at=clock.now() - timedelta(seconds=1))
     assert sum(run_concurrently(*[lambda: inquire_due(now=clock.now)] * 5)) == 1
-    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_timeout", "tok_test_used"])
 def test_twenty_identical_requests_charge_once(
-    till: Shop, token: str, monkeypatch: pytest.MonkeyPatch
+    card_shop: Shop, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SandboxAcquirer, "seconds", 60.0)  # none of them is dead
-    shops = [Shop(till.merchant, till.secret_key, new_client()) for _ in range(20)]
+    shops = [Shop(card_shop.merchant, card_shop.secret_key, new_client()) for _ in range(20)]
     with short_call_timeout() if token == "tok_test_timeout" else nullcontext():
         answers = run_concurrently(
             *[partial(shop.post, PATH, request(token), key="order-1") for shop in shops]
@@ -182,13 +188,13 @@ def test_twenty_identical_requests_charge_once(
         "UPDATE payments_cardcharge SET state = 'paid'",
     ],
 )
-def test_the_database_refuses_to_forget_or_change_a_charge(till: Shop, attack: str) -> None:
-    till.post(PATH, request())
+def test_database_refuses_deletion_and_change_of_a_charge(card_shop: Shop, attack: str) -> None:
+    card_shop.post(PATH, request())
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(attack)
 
 
-def test_a_pending_payment_whose_charge_was_asked_for_cannot_be_deleted(till: Shop) -> None:
-    pay_and_die(till, "request_charge", after=True)
+def test_pending_payment_with_a_requested_charge_cannot_be_deleted(card_shop: Shop) -> None:
+    pay_and_crash(card_shop, "request_charge", after=True)
     with pytest.raises(DatabaseError, match=r"never deleted|is deleted"), transaction.atomic():
         Payment.objects.get().delete()

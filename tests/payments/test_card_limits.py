@@ -1,15 +1,20 @@
-"""Card payments that wait for their acquirer: how many at once, and for how long."""
+"""Limits of card payments: slots, deadlines, and the circuit breaker of a silent acquirer."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 from pytest_django import Settings
 
-from banks import parallel
+from banks import ChargeResult, parallel
+from core import clock
+from core.due_work import BATCH_SIZE
 from idempotency.models import IdempotencyKey
 from payments import cards
+from payments.card_inquiries import _work
 from payments.models import CardCharge, Payment
 from sandbox.acquirer_server import AcquirerServer
 from sandbox.models import SandboxCharge
@@ -19,6 +24,8 @@ from tests.conftest import Shop, open_shop
 from tests.payments.card_builders import PATH, error_of, events, inquire, request
 from tests.tables import count_rows
 from tests.webhook_receiver import Reply
+from transfers import circuit_breakers
+from transfers.models import CircuitBreaker
 
 CALLS = 4
 
@@ -30,7 +37,7 @@ def few_slots(settings: Settings) -> None:
 
 @contextmanager
 def under_way(shop: Shop, calls: int) -> Iterator[None]:
-    """So many card payments of the shop wait for their acquirer in this process."""
+    """Take this many slots, as if card payments of the shop waited for their acquirer."""
     with ExitStack() as held:
         for _ in range(calls):
             held.enter_context(cards._calls.hold(shop.merchant.id, total=CALLS, share=CALLS))
@@ -39,47 +46,47 @@ def under_way(shop: Shop, calls: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("key", [None, "order-1"])
 def test_card_payment_above_the_limit_of_a_merchant_is_a_503_and_stores_nothing(
-    till: Shop, key: str | None
+    card_shop: Shop, key: str | None
 ) -> None:
     before = count_rows()
-    with under_way(till, CALLS // 2):
-        refused = till.post(PATH, request(), key=key)
+    with under_way(card_shop, CALLS // 2):
+        refused = card_shop.post(PATH, request(), key=key)
     assert error_of(refused) == (503, "too_many_card_payments", "api_error")
     assert int(refused.headers["Retry-After"]) >= 1
     assert count_rows() == before
-    assert till.post(PATH, request(), key=key).json()["status"] == "succeeded"
+    assert card_shop.post(PATH, request(), key=key).json()["status"] == "succeeded"
     assert SandboxCharge.objects.count() == 1
 
 
-def test_merchant_at_its_limit_leaves_slots_to_another_merchant(till: Shop) -> None:
+def test_merchant_at_its_limit_leaves_slots_to_another_merchant(card_shop: Shop) -> None:
     rival = open_shop("Larb Palace")
     with under_way(rival, CALLS // 2):
-        assert till.post(PATH, request()).json()["status"] == "succeeded"
+        assert card_shop.post(PATH, request()).json()["status"] == "succeeded"
 
 
-def test_card_payment_above_the_limit_of_the_process_is_refused(till: Shop) -> None:
+def test_card_payment_above_the_limit_of_the_process_is_refused(card_shop: Shop) -> None:
     with under_way(open_shop("Larb Palace"), CALLS // 2), under_way(open_shop("Pad Thai"), CALLS // 2):
-        assert error_of(till.post(PATH, request()))[:2] == (503, "too_many_card_payments")
+        assert error_of(card_shop.post(PATH, request()))[:2] == (503, "too_many_card_payments")
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 
 
-def test_stored_answer_is_replayed_although_no_slot_is_free(till: Shop) -> None:
-    first = till.post(PATH, request(), key="order-1")
-    with under_way(till, CALLS):
-        again = till.post(PATH, request(), key="order-1")
+def test_stored_answer_is_replayed_although_no_slot_is_free(card_shop: Shop) -> None:
+    first = card_shop.post(PATH, request(), key="order-1")
+    with under_way(card_shop, CALLS):
+        again = card_shop.post(PATH, request(), key="order-1")
     assert (again.status_code, again.content) == (200, first.content)
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_used", "tok_test_nothing"])
-def test_every_outcome_gives_the_slot_back(till: Shop, token: str) -> None:
+def test_every_outcome_gives_the_slot_back(card_shop: Shop, token: str) -> None:
     for _ in range(CALLS):
-        assert till.post(PATH, request(token)).status_code in (200, 400, 402)
+        assert card_shop.post(PATH, request(token)).status_code in (200, 400, 402)
     assert cards._calls.taken == 0
 
 
-def test_repeats_that_come_at_once_need_one_slot(till: Shop) -> None:
-    with under_way(till, CALLS // 2 - 1):
-        answers = run_concurrently(*[partial(till.post, PATH, request(), key="order-1")] * 6)
+def test_repeats_that_come_at_once_need_one_slot(card_shop: Shop) -> None:
+    with under_way(card_shop, CALLS // 2 - 1):
+        answers = run_concurrently(*[partial(card_shop.post, PATH, request(), key="order-1")] * 6)
     assert {answer.status_code for answer in answers} == {200}
     assert SandboxCharge.objects.count() == 1
 
@@ -87,16 +94,119 @@ def test_repeats_that_come_at_once_need_one_slot(till: Shop) -> None:
 def test_call_that_outlives_its_deadline_leaves_the_payment_pending(
     acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the adapter waits for: here its own limits are a minute."""
+    """The timeouts of the adapter itself are a minute here."""
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.3)
-    till, real = open_shop("Somtam House"), settings.SANDBOX_ACQUIRER_URL
+    card_shop, real = open_shop("Somtam House"), settings.SANDBOX_ACQUIRER_URL
     with webhook_receiver.running_receiver() as silent:
         silent.on("/charges", Reply(hangs=True))
         settings.SANDBOX_ACQUIRER_URL = silent.base_url
-        answer = till.post(PATH, request(), key="order-1")
+        answer = card_shop.post(PATH, request(), key="order-1")
     assert (answer.status_code, answer.json()["status"]) == (200, "pending")
     assert (events(), CardCharge.objects.get().state) == (["payment.pending"], "pending")
     assert IdempotencyKey.objects.count() == 1
     settings.SANDBOX_ACQUIRER_URL = real
     monkeypatch.setattr(parallel, "CALL_SECONDS", 60.0)
     assert inquire() == 1
+
+
+CHARGES = BATCH_SIZE + 1
+
+
+@contextmanager
+def silence(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    """The acquirer accepts connections and never answers. Calls end after 0.3 s."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as silent, monkeypatch.context() as patch:
+        real, settings.SANDBOX_ACQUIRER_URL = settings.SANDBOX_ACQUIRER_URL, url_of(silent)
+        patch.setattr(parallel, "CALL_SECONDS", 0.3)
+        patch.setattr(circuit_breakers, "SLOW_CALL_SECONDS", 0.1)
+        yield
+        settings.SANDBOX_ACQUIRER_URL = real
+
+
+def url_of(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def stored_charges(shop: Shop, count: int = CHARGES) -> None:
+    """Store card payments whose process died before the call."""
+    for _ in range(count):
+        now = clock.now()
+        purchase = cards.draft(merchant=shop.merchant, token_id="tok_test_visa", amount=150_000, now=now)
+        cards.store(purchase)
+
+
+def later(seconds: float) -> Callable[[], datetime]:
+    return lambda: clock.now() + timedelta(seconds=seconds)
+
+
+@pytest.mark.slow
+def test_silent_acquirer_opens_the_circuit_and_its_charges_are_found_later(
+    card_shop: Shop, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_charges(card_shop)
+    with silence(monkeypatch, settings):
+        assert inquire() == BATCH_SIZE  # side by side; then the circuit is open
+        assert inquire() == 0
+    assert inquire() == 0
+    assert inquire(later(circuit_breakers.OPEN_PERIODS[0].total_seconds())) == CHARGES
+    assert not CircuitBreaker.objects.exists()
+    assert set(CardCharge.objects.values_list("state", flat=True)) == {"pending"}  # it does not know them
+
+
+def test_card_payment_with_an_open_circuit_is_a_503_and_stores_nothing(card_shop: Shop) -> None:
+    circuit_breakers.record_calls(
+        [(cards.counterparty("sandbox"), True)] * circuit_breakers.FAILURES_TO_OPEN, now=clock.now()
+    )
+    before = count_rows()
+    refused = card_shop.post(PATH, request(), key="order-1")
+    assert count_rows() == before
+    assert error_of(refused) == (503, "acquirer_unavailable", "api_error")
+    assert 1 <= int(refused.headers["Retry-After"]) <= circuit_breakers.OPEN_PERIODS[0].total_seconds()
+    CircuitBreaker.objects.update(open_until=clock.now())
+    assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
+
+
+@pytest.mark.slow
+def test_charges_that_a_test_token_makes_silent_open_no_circuit(
+    acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the test of one merchant would stop the card payments of all test merchants."""
+    card_shop = open_shop("Somtam House")
+    with silence(monkeypatch, settings):
+        for _ in range(circuit_breakers.FAILURES_TO_OPEN + 1):
+            assert card_shop.post(PATH, request("tok_test_timeout")).json()["status"] == "pending"
+    assert not CircuitBreaker.objects.exists()
+    assert card_shop.post(PATH, request()).json()["status"] == "succeeded"
+
+
+def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop) -> None:
+    stored_charges(card_shop, 1)
+
+    def held(name: str, stack: ExitStack) -> None:
+        for _ in range(_work.max_runs_of_one):
+            stack.enter_context(_work.bulkhead.hold(name, total=_work.max_runs, share=_work.max_runs))
+
+    with ExitStack() as stack:
+        held("omise", stack)
+        assert inquire() == 1
+    with ExitStack() as stack:
+        held("sandbox", stack)
+        assert inquire() == 0
+
+
+def test_answer_that_cannot_be_stored_does_not_stop_the_others(
+    card_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_charges(card_shop, 2)
+    broken = str(CardCharge.objects.order_by("pk").values_list("pk", flat=True).first())
+    complete = cards.complete
+
+    def break_one(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment | None:
+        if payment_id == broken:
+            raise RuntimeError
+        return complete(payment_id, result, now=now)
+
+    monkeypatch.setattr(cards, "complete", break_one)
+    assert inquire() == 2
+    assert dict(CardCharge.objects.values_list("pk", "state"))[broken] == "submitted"
+    assert CardCharge.objects.filter(state="pending").count() == 1

@@ -1,4 +1,4 @@
-"""Payments by card token, over the API and with the sandbox's acquirer."""
+"""Payments by card token, over the API and with the acquirer of the sandbox."""
 
 from typing import Any
 
@@ -31,27 +31,27 @@ DECLINES = {
 @pytest.mark.parametrize(
     ("token", "brand"), [("tok_test_visa", "visa"), ("tok_test_mastercard", "mastercard")]
 )
-def test_a_card_is_charged_and_the_payment_has_succeeded(
-    till: Shop, path: str, token: str, brand: str
-) -> None:
-    answer = till.post(path, request(token, description="Two tickets", reference="A-1", metadata={"a": 1}))
+def test_charged_card_makes_payment_succeed(card_shop: Shop, path: str, token: str, brand: str) -> None:
+    answer = card_shop.post(
+        path, request(token, description="Two tickets", reference="A-1", metadata={"a": 1})
+    )
     paid = answer.json()
     assert answer.status_code == 200, answer.content
     assert paid.keys() == CARD_KEYS
     assert (paid["status"], paid["amount"], paid["currency"]) == ("succeeded", 150_000, "THB")
     assert (paid["description"], paid["metadata"], paid["expires_at"]) == ("Two tickets", {"a": 1}, None)
     assert paid["card"] == {"last4": SandboxCharge.objects.get().last4, "brand": brand}
-    assert till.get(f"{PATH}/{paid['payment_id']}").json() == paid
+    assert card_shop.get(f"{PATH}/{paid['payment_id']}").json() == paid
 
 
-def test_what_a_charged_card_leaves_behind(till: Shop) -> None:
-    paid = till.post(PATH, request(reference="A-1")).json()
-    shown = till.payment(paid["payment_id"])
+def test_successful_card_payment_stores_history_event_balance_and_charge(card_shop: Shop) -> None:
+    paid = card_shop.post(PATH, request(reference="A-1")).json()
+    shown = card_shop.payment(paid["payment_id"])
     assert (shown["status"], shown["qr_code_id"], shown["reference"]) == ("succeeded", None, "A-1")
     assert shown["completed_at"] is not None
-    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
     assert events() == ["payment.succeeded"]
-    assert ledger.balance(till.merchant.id).available == 150_000
+    assert ledger.balance(card_shop.merchant.id).available == 150_000
     charge = CardCharge.objects.get()
     assert (charge.acquirer, charge.charge_id, charge.state) == (
         "sandbox",
@@ -62,37 +62,37 @@ def test_what_a_charged_card_leaves_behind(till: Shop) -> None:
 
 @pytest.mark.parametrize("path", FORMS)
 @pytest.mark.parametrize(("token", "code"), DECLINES.items())
-def test_a_decline_is_a_402_that_names_the_failed_payment(
-    till: Shop, path: str, token: str, code: str
+def test_declined_card_is_a_402_with_the_id_of_the_failed_payment(
+    card_shop: Shop, path: str, token: str, code: str
 ) -> None:
-    refused = till.post(path, request(token))
+    refused = card_shop.post(path, request(token))
     assert error_of(refused) == (402, code, "payment_error")
     payment_id = refused.json()["error"]["payment_id"]
-    failed = till.get(f"{PATH}/{payment_id}").json()
+    failed = card_shop.get(f"{PATH}/{payment_id}").json()
     assert (failed["status"], failed["failure_code"], failed["card"]["brand"]) == ("failed", code, "visa")
-    assert rows_of(till) == [("failed", "failed", 150_000)]
+    assert rows_of(card_shop) == [("failed", "failed", 150_000)]
     assert events() == ["payment.failed"]
-    assert ledger.balance(till.merchant.id).available == 0
+    assert ledger.balance(card_shop.merchant.id).available == 0
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", *DECLINES])
-def test_a_repeat_gets_the_same_answer_and_charges_nothing(till: Shop, token: str) -> None:
-    first = till.post(PATH, request(token), key="order-1")
-    again = till.post("/Thai/v1/payments", request(token), key="order-1")
+def test_repeated_request_gets_the_same_response_and_charges_nothing(card_shop: Shop, token: str) -> None:
+    first = card_shop.post(PATH, request(token), key="order-1")
+    again = card_shop.post("/Thai/v1/payments", request(token), key="order-1")
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again.headers["Idempotent-Replayed"] == "true"
     assert (Payment.objects.count(), SandboxCharge.objects.count()) == (1, 1)
 
 
-def test_another_body_under_the_key_is_refused(till: Shop) -> None:
-    till.post(PATH, request(), key="order-1")
-    refused = till.post(PATH, request(amount=200_000), key="order-1")
+def test_other_body_with_the_same_idempotency_key_is_refused(card_shop: Shop) -> None:
+    card_shop.post(PATH, request(), key="order-1")
+    refused = card_shop.post(PATH, request(amount=200_000), key="order-1")
     assert error_of(refused) == (409, "idempotency_key_reused", "idempotency_error")
     assert SandboxCharge.objects.count() == 1
 
 
-def test_a_test_token_can_be_used_again(till: Shop) -> None:
-    ids = {till.post(PATH, request()).json()["payment_id"] for _ in range(2)}
+def test_a_test_token_can_be_used_again(card_shop: Shop) -> None:
+    ids = {card_shop.post(PATH, request()).json()["payment_id"] for _ in range(2)}
     assert len(ids) == SandboxCharge.objects.count() == 2
 
 
@@ -112,23 +112,23 @@ def test_a_test_token_can_be_used_again(till: Shop) -> None:
     ],
 )
 def test_invalid_card_token_is_a_400_and_stores_nothing(
-    till: Shop, token: Any, code: str, key: str | None
+    card_shop: Shop, token: Any, code: str, key: str | None
 ) -> None:
     before = count_rows()
-    refused = till.post(PATH, request(token), key=key)
+    refused = card_shop.post(PATH, request(token), key=key)
     after = count_rows()
     assert error_of(refused) == (400, code, "validation_error")
     assert refused.json()["error"]["param"] == "token_id"
     assert "4242" not in refused.content.decode()
     assert after == before
-    assert till.get(PATH).json()["total"] == 0
-    assert till.post(PATH, request(), key=key).status_code == 200
+    assert card_shop.get(PATH).json()["total"] == 0
+    assert card_shop.post(PATH, request(), key=key).status_code == 200
 
 
-def test_card_number_is_never_stored_or_logged(till: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_card_number_is_never_stored_or_logged(card_shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     number = "4242424242424242"
-    till.post(PATH, request(number))
-    till.post(PATH, request(card_number=number, card={"number": number}))
+    card_shop.post(PATH, request(number))
+    card_shop.post(PATH, request(card_number=number, card={"number": number}))
     assert number not in caplog.text
     with connection.cursor() as cursor:
         cursor.execute(
@@ -140,8 +140,8 @@ def test_card_number_is_never_stored_or_logged(till: Shop, caplog: pytest.LogCap
             assert cursor.fetchone() == (0,), table
 
 
-def test_the_token_is_not_stored(till: Shop) -> None:
-    till.post(PATH, request("tok_test_mastercard"), key="order-1")
+def test_the_token_is_not_stored(card_shop: Shop) -> None:
+    card_shop.post(PATH, request("tok_test_mastercard"), key="order-1")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT t::text FROM payments_cardcharge t UNION ALL SELECT t::text FROM payments_payment t"
@@ -163,44 +163,42 @@ def test_the_token_is_not_stored(till: Shop) -> None:
         ({"metadata": []}, "invalid_metadata"),
     ],
 )
-def test_a_field_at_fault_is_named_before_anybody_is_asked(
-    till: Shop, changes: dict[str, Any], code: str
+def test_invalid_field_is_refused_before_the_acquirer_is_called(
+    card_shop: Shop, changes: dict[str, Any], code: str
 ) -> None:
-    assert error_of(till.post(PATH, request(**changes))) == (400, code, "validation_error")
+    assert error_of(card_shop.post(PATH, request(**changes))) == (400, code, "validation_error")
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 
 
 @pytest.mark.slow
-def test_an_acquirer_that_does_not_answer_in_time_leaves_the_payment_pending(till: Shop) -> None:
+def test_timeout_of_the_acquirer_leaves_the_payment_pending(card_shop: Shop) -> None:
     with short_call_timeout():
-        answer = till.post(PATH, request("tok_test_timeout"), key="order-1")
+        answer = card_shop.post(PATH, request("tok_test_timeout"), key="order-1")
     pending = answer.json()
     assert (answer.status_code, pending["status"], pending["card"]) == (200, "pending", None)
-    assert (events(), rows_of(till)) == (["payment.pending"], [])
-    assert till.post(PATH, request("tok_test_timeout"), key="order-1").content == answer.content
+    assert (events(), rows_of(card_shop)) == (["payment.pending"], [])
+    assert card_shop.post(PATH, request("tok_test_timeout"), key="order-1").content == answer.content
     assert inquire() == 1
-    paid = till.get(f"{PATH}/{pending['payment_id']}").json()
+    paid = card_shop.get(f"{PATH}/{pending['payment_id']}").json()
     assert (paid["status"], paid["card"]) == ("succeeded", {"last4": "4242", "brand": "visa"})
     assert events() == ["payment.pending", "payment.succeeded"]
-    assert rows_of(till) == [("payment", "succeeded", 150_000)]
+    assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
     assert SandboxCharge.objects.count() == 1
     assert inquire() == 0
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_acquirer_that_cannot_be_reached_fails_the_payment(
-    acquirer: AcquirerServer, settings: Settings
-) -> None:
+def test_unreachable_acquirer_fails_the_payment(acquirer: AcquirerServer, settings: Settings) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
-    till = open_shop("Somtam House")
-    refused = till.post(PATH, request())
+    card_shop = open_shop("Somtam House")
+    refused = card_shop.post(PATH, request())
     assert error_of(refused) == (402, "processing_error", "payment_error")
-    assert rows_of(till) == [("failed", "failed", 150_000)]
+    assert rows_of(card_shop) == [("failed", "failed", 150_000)]
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("mode", ["test", "live"])
-def test_a_merchant_without_an_acquirer_is_told(settings: Settings, mode: str) -> None:
+def test_merchant_without_acquirer_is_refused(settings: Settings, mode: str) -> None:
     settings.SANDBOX_ACQUIRER_URL = settings.OMISE_SECRET_KEY = ""
     refused = open_shop("Somtam House", mode).post(PATH, request())
     assert error_of(refused) == (400, "bank_not_configured", "validation_error")

@@ -1,4 +1,4 @@
-"""Card payments with 3-D Secure, and charges that are not what was asked for."""
+"""Card payments with 3-D Secure, and charges of another amount or currency."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -26,15 +26,14 @@ from transfers.models import TransferContradiction
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def begun(till: Shop, token: str = "tok_test_3ds") -> dict[str, Any]:
-    answer = till.post(PATH, request(token), key="order-1")
+def begun(card_shop: Shop, token: str = "tok_test_3ds") -> dict[str, Any]:
+    answer = card_shop.post(PATH, request(token), key="order-1")
     made: dict[str, Any] = answer.json()
     assert (answer.status_code, made["status"]) == (200, "pending"), made
     return made
 
 
 def path_of(uri: str) -> str:
-    """Of a page of ours."""
     prefix = "http://testserver"
     assert uri.startswith(prefix), uri
     return uri.removeprefix(prefix)
@@ -55,7 +54,7 @@ def come_back(browser: Client, path: str) -> str:
 
 
 def decide(browser: Client, uri: str, **form: str) -> str:
-    """Open the bank's page, press a button; returns where the browser is sent."""
+    """Press a button on the bank's page. Returns the path of the redirect."""
     page = browser.get(path_of(uri))
     assert page.status_code == 200 and "4242" not in page.content.decode()
     sent = browser.post(path_of(uri), form)
@@ -63,28 +62,28 @@ def decide(browser: Client, uri: str, **form: str) -> str:
     return path_of(sent.headers["Location"])
 
 
-def test_payment_that_is_authorised_on_the_banks_page_succeeds(till: Shop, browser: Client) -> None:
-    made = begun(till)
+def test_payment_that_is_authorised_on_the_banks_page_succeeds(card_shop: Shop, browser: Client) -> None:
+    made = begun(card_shop)
     assert made["card"] == {"last4": "3220", "brand": "visa"}
     assert events() == ["payment.pending"]
     returned = decide(browser, made["authorize_uri"])
     assert "We are asking" in come_back(browser, returned)
-    assert inquire_due(now=clock.now) == 1  # the visit has made it due
+    assert inquire_due(now=clock.now) == 1  # the visit made it due
     assert "Paid" in come_back(browser, returned)
-    paid = till.get(f"{PATH}/{made['payment_id']}").json()
+    paid = card_shop.get(f"{PATH}/{made['payment_id']}").json()
     assert (paid["status"], paid["authorize_uri"]) == ("succeeded", None)
-    assert rows_of(till) == [("payment", "succeeded", 150_000)]
-    assert till.post(PATH, request("tok_test_3ds"), key="order-1").json() == made
+    assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
+    assert card_shop.post(PATH, request("tok_test_3ds"), key="order-1").json() == made
     assert SandboxCharge.objects.count() == 1
 
 
-def test_payment_that_is_refused_on_the_banks_page_fails(till: Shop, browser: Client) -> None:
-    made = begun(till)
+def test_payment_that_is_refused_on_the_banks_page_fails(card_shop: Shop, browser: Client) -> None:
+    made = begun(card_shop)
     returned = decide(browser, made["authorize_uri"], refuse="1")
     come_back(browser, returned)
     assert inquire_due(now=clock.now) == 1
     assert "Not paid" in come_back(browser, returned)
-    failed = till.get(f"{PATH}/{made['payment_id']}").json()
+    failed = card_shop.get(f"{PATH}/{made['payment_id']}").json()
     assert (failed["status"], failed["failure_code"], failed["authorize_uri"]) == (
         "failed",
         "card_declined",
@@ -93,18 +92,22 @@ def test_payment_that_is_refused_on_the_banks_page_fails(till: Shop, browser: Cl
     assert events() == ["payment.pending", "payment.failed"]
 
 
-def test_browser_that_comes_back_without_authorising_changes_nothing(till: Shop, browser: Client) -> None:
-    made = begun(till)
+def test_browser_that_comes_back_without_authorising_changes_nothing(
+    card_shop: Shop, browser: Client
+) -> None:
+    made = begun(card_shop)
     page = f"/pay/cards/{made['payment_id']}"
     for path in (page, f"{page}?status=successful&paid=true"):
         come_back(browser, path)
     inquire()
-    assert till.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
+    assert card_shop.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
     assert made["authorize_uri"] in come_back(browser, page)
 
 
-def test_visits_to_the_return_page_ask_the_acquirer_only_so_often(till: Shop, browser: Client) -> None:
-    page = f"/pay/cards/{begun(till)['payment_id']}"
+def test_visits_to_the_return_page_cause_an_inquiry_at_most_every_five_seconds(
+    card_shop: Shop, browser: Client
+) -> None:
+    page = f"/pay/cards/{begun(card_shop)['payment_id']}"
     come_back(browser, page)
     CardCharge.objects.update(due_at=Now() + timedelta(minutes=1))
     come_back(browser, page)
@@ -114,22 +117,20 @@ def test_visits_to_the_return_page_ask_the_acquirer_only_so_often(till: Shop, br
     assert CardCharge.objects.get().due_at <= clock.now()
 
 
-def test_charge_that_nobody_authorises_fails_when_the_acquirer_gives_it_up(
-    till: Shop, browser: Client
-) -> None:
-    made = begun(till)
+def test_charge_that_is_not_authorised_in_time_fails(card_shop: Shop, browser: Client) -> None:
+    made = begun(card_shop)
     with time_machine.travel(clock.now() + AUTHORIZATION_LIFETIME, tick=False):
         assert inquire() == 1
         late = browser.post(path_of(made["authorize_uri"]))
         assert late.status_code == 302
-        failed = till.get(f"{PATH}/{made['payment_id']}").json()
+        failed = card_shop.get(f"{PATH}/{made['payment_id']}").json()
         assert (failed["status"], failed["failure_code"]) == ("failed", "processing_error")
         inquire()
     assert Payment.objects.get().status == "failed"
 
 
-def test_charge_that_may_be_authorised_is_asked_about_each_minute(till: Shop, browser: Client) -> None:
-    begun(till)
+def test_charge_that_may_be_authorised_is_inquired_each_minute(card_shop: Shop, browser: Client) -> None:
+    begun(card_shop)
     CardCharge.objects.update(inquiries=50)
     now = clock.now()
     inquire(now=lambda: now)
@@ -145,13 +146,13 @@ def test_page_of_an_unknown_payment_is_not_found(db: None, path: str) -> None:
     assert new_client().post(path).status_code in (404, 405)
 
 
-def test_page_of_a_payment_by_qr_code_is_not_found(till: Shop) -> None:
-    payment_id = till.qr_code()["payment_id"]
+def test_page_of_a_payment_by_qr_code_is_not_found(card_shop: Shop) -> None:
+    payment_id = card_shop.qr_code()["payment_id"]
     assert new_client().get(f"/pay/cards/{payment_id}").status_code == 404
 
 
-def test_payment_without_3_d_secure_has_no_page_to_authorise(till: Shop) -> None:
-    assert till.post(PATH, request()).json()["authorize_uri"] is None
+def test_payment_without_3_d_secure_has_no_page_to_authorise(card_shop: Shop) -> None:
+    assert card_shop.post(PATH, request()).json()["authorize_uri"] is None
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
 ) -> None:
     shop = open_shop("Somtam House", "live")
     add = live.add
-    live.add = lambda order_id, at, **told: add(order_id, at, **(told | changes))  # type: ignore[method-assign]
+    live.add = lambda order_id, at, **fields: add(order_id, at, **(fields | changes))  # type: ignore[method-assign]
     made = begun(shop, "tokn_test_1")
     inquire()
     assert shop.get(f"{PATH}/{made['payment_id']}").json()["status"] == "pending"
@@ -199,8 +200,8 @@ def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
 
 
 @pytest.mark.parametrize(
-    "said", [ChargeResult("succeeded"), ChargeResult("succeeded", amount=150_000, currency="THB")]
+    "result", [ChargeResult("succeeded"), ChargeResult("succeeded", amount=150_000, currency="THB")]
 )
-def test_charge_of_the_amount_that_was_asked_for_is_a_success(said: ChargeResult) -> None:
+def test_charge_of_the_requested_amount_is_a_success(result: ChargeResult) -> None:
     payment = Payment(amount=150_000, currency="THB")
-    assert not cards._differs_from_request(payment, said)
+    assert not cards._differs_from_request(payment, result)

@@ -24,8 +24,8 @@ from reconciliation.models import BankTransaction, Statement
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.payments.card_builders import PATH, request
-from tests.payments.conftest import acquirer, till
-from tests.payments.test_card_crashes import pay_and_die
+from tests.payments.conftest import acquirer, card_shop
+from tests.payments.test_card_crashes import pay_and_crash
 from tests.reconciliation.inquiries.builders import Answering
 from tests.reconciliation.inquiries.conftest import served_by as answered_by
 from tests.reconciliation.statements.statement_files import bot_file, credit_line
@@ -88,7 +88,7 @@ def test_inquiry_entry_has_request_id_of_task(
 
 
 pytestmark = pytest.mark.slow
-__all__ = ["acquirer", "till"]
+__all__ = ["acquirer", "card_shop"]
 
 
 @pytest.fixture(autouse=True)
@@ -102,23 +102,23 @@ def run_inquiry_task() -> str:
     return str(app.tasks[payment_tasks.inquire_due.name].apply(throw=True).id)
 
 
-def pending(till: Shop, *, reached: bool) -> str:
+def pending(card_shop: Shop, *, reached: bool) -> str:
     """A payment whose process died, before or after its acquirer was asked for the charge."""
-    pay_and_die(till, "request_charge", after=reached)
+    pay_and_crash(card_shop, "request_charge", after=reached)
     return str(CardCharge.objects.get().payment_id)
 
 
-def test_card_inquiry_entries_have_task_and_outcome(till: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    payment_id = pending(till, reached=False)
+def test_card_inquiry_entries_have_task_and_outcome(card_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment_id = pending(card_shop, reached=False)
     first = run_inquiry_task()
     monkeypatch.setattr(cards, "MISSING_AFTER", timedelta(0))
     second = run_inquiry_task()
-    shown = [each for each in entries(till, payment_id) if each["type"] == "acquirer.inquiry"]
+    shown = [each for each in entries(card_shop, payment_id) if each["type"] == "acquirer.inquiry"]
     assert [(each["actor"], each["request_id"]) for each in shown] == [("clock", first), ("clock", second)]
     assert {(each["details"]["acquirer"], each["details"]["said"]) for each in shown} == {
         ("sandbox", "missing")
     }
-    assert types(till, payment_id) == [
+    assert types(card_shop, payment_id) == [
         "payment.pending",
         "acquirer.inquiry",
         "acquirer.inquiry",
@@ -127,17 +127,17 @@ def test_card_inquiry_entries_have_task_and_outcome(till: Shop, monkeypatch: pyt
 
 
 def test_card_payment_completed_by_inquiry_keeps_its_actor(
-    till: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    card_shop: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    payment_id = pending(till, reached=True)
+    payment_id = pending(card_shop, reached=True)
     task_id = run_inquiry_task()
-    shown = [(each["type"], each["actor"]) for each in entries(till, payment_id)]
+    shown = [(each["type"], each["actor"]) for each in entries(card_shop, payment_id)]
     assert shown == [
-        ("payment.pending", key_of(till)),
+        ("payment.pending", key_of(card_shop)),
         ("acquirer.inquiry", "clock"),
         ("payment.succeeded", "clock"),
     ]
-    first, question, end = entries(till, payment_id)
+    first, question, end = entries(card_shop, payment_id)
     assert first["request_id"] == CardCharge.objects.get().request_id != ""
     assert question["request_id"] == end["request_id"] == task_id
     assert question["details"]["said"] == "succeeded"
@@ -145,9 +145,9 @@ def test_card_payment_completed_by_inquiry_keeps_its_actor(
     assert task_id in admin_client.get("/admin/payments/chargeanswer/").content.decode()
 
 
-def test_charge_answered_at_once_has_no_inquiry_entry(till: Shop) -> None:
-    payment_id = till.post(PATH, request()).json()["payment_id"]
-    assert types(till, payment_id) == ["payment.pending", "payment.succeeded"]
+def test_charge_answered_at_once_has_no_inquiry_entry(card_shop: Shop) -> None:
+    payment_id = card_shop.post(PATH, request()).json()["payment_id"]
+    assert types(card_shop, payment_id) == ["payment.pending", "payment.succeeded"]
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_charge_answered_at_once_has_no_inquiry_entry(till: Shop) -> None:
         "UPDATE payments_cardcharge SET actor = 'key:somebody'",
     ],
 )
-def test_charge_answers_and_actor_are_append_only(till: Shop, attack: str) -> None:
-    pending(till, reached=True)
+def test_charge_answers_and_actor_are_append_only(card_shop: Shop, attack: str) -> None:
+    pending(card_shop, reached=True)
     run_inquiry_task()
     assert ChargeAnswer.objects.count() == 1
     with pytest.raises(DatabaseError) as refusal, transaction.atomic(), connection.cursor() as cursor:
@@ -168,27 +168,31 @@ def test_charge_answers_and_actor_are_append_only(till: Shop, attack: str) -> No
     assert "never change" in str(refusal.value)
 
 
-def test_timeline_shows_charge_of_wrong_amount(till: Shop) -> None:
-    payment_id = pending(till, reached=False)
+def test_timeline_shows_charge_of_wrong_amount(card_shop: Shop) -> None:
+    payment_id = pending(card_shop, reached=False)
     with transaction.atomic():
         cards.complete(
             payment_id, ChargeResult("succeeded", "chrg_1", amount=15_000, currency="THB"), now=clock.now()
         )
-    shown = only_entry(till, payment_id, "bank.contradiction")
+    shown = only_entry(card_shop, payment_id, "bank.contradiction")
     assert shown["summary"] == "1,500.00 THB were asked for, and sandbox charged another amount or currency."
     assert (shown["details"]["answer_amount"], shown["details"]["answer_currency"]) == (15_000, "THB")
     found = TransferContradiction.objects.get()
     now = clock.now() + timedelta(seconds=1)
     with acting_as("staff:malee"):
         contradictions.mark_failed(found.id, note="refund rfnd_1", now=now)
-    assert types(till, payment_id)[-3:] == ["bank.contradiction", "staff.booked_failed", "payment.failed"]
+    assert types(card_shop, payment_id)[-3:] == [
+        "bank.contradiction",
+        "staff.booked_failed",
+        "payment.failed",
+    ]
 
 
 @pytest.mark.parametrize(
     ("token", "last"), [("tok_test_visa", "payment.succeeded"), ("tok_test_declined", "payment.failed")]
 )
-def test_card_payment_entry_has_actor(till: Shop, token: str, last: str) -> None:
-    response = till.post(PATH, request(token), **{"X-Request-Id": "till-3.0042"}).json()
+def test_card_payment_entry_has_actor(card_shop: Shop, token: str, last: str) -> None:
+    response = card_shop.post(PATH, request(token), **{"X-Request-Id": "till-3.0042"}).json()
     payment_id = response.get("payment_id") or response["error"]["payment_id"]
-    shown = [(each["type"], each["actor"], each["request_id"]) for each in entries(till, payment_id)]
-    assert shown == [(each, key_of(till), "till-3.0042") for each in ("payment.pending", last)]
+    shown = [(each["type"], each["actor"], each["request_id"]) for each in entries(card_shop, payment_id)]
+    assert shown == [(each, key_of(card_shop), "till-3.0042") for each in ("payment.pending", last)]

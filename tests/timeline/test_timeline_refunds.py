@@ -19,7 +19,7 @@ from reconciliation.tasks import run_returns
 from refunds.tasks import run_due
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
-from tests.payments.conftest import acquirer, till
+from tests.payments.conftest import acquirer, card_shop
 from tests.reconciliation.cast import Till, decide
 from tests.reconciliation.exceptions.test_order_notifications import told as word_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
@@ -28,7 +28,7 @@ from transfers import services as transfers
 from transfers.models import TransferContradiction, TransferEvent
 
 pytestmark = pytest.mark.slow
-__all__ = ["acquirer", "till"]
+__all__ = ["acquirer", "card_shop"]
 
 
 def test_payment_refunded_entry_comes_with_last_refund(

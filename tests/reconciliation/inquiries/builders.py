@@ -1,4 +1,4 @@
-"""Those around an inquiry: a bank that answers as reports, and the sweep at a chosen moment."""
+"""A bank with scripted answers, and runs of inquiries at a chosen time."""
 
 import json
 import threading
@@ -25,14 +25,14 @@ Reply = InquiryResult | BaseException | Callable[[], InquiryResult]
 
 
 class FakeBank(SandboxBank):
-    """The sandbox bank's door, and behind it one that answers in turn as reports, the last reply for ever."""
+    """A sandbox bank that gives these answers one after the other, and then repeats the last."""
 
     def __init__(self, *replies: Reply, per_second: float = 50) -> None:
         super().__init__(settings.SANDBOX_BANK_SECRET)
         self.calls_per_second = per_second
         self.replies: list[Reply] = list(replies) or [NOTHING]
         self.questions: list[InquiryRequest] = []
-        self.silent_about: set[str | None] = set()  # references of codes
+        self.silent_about: set[str | None] = set()
         self._lock = threading.Lock()
 
     def inquire(self, question: InquiryRequest) -> InquiryResult:
@@ -47,7 +47,7 @@ class FakeBank(SandboxBank):
 
     @property
     def references(self) -> list[str]:
-        """The references of the codes it was asked about."""
+        """The reference1 of each inquiry."""
         return [question.reference1 for question in self.questions]
 
 
@@ -55,17 +55,17 @@ Answering = Callable[..., FakeBank]
 
 
 class Killed(BaseException):
-    """What `kill -9` looks like from inside: nothing may catch it."""
+    """The process dies here: no product code may catch this."""
 
 
 def create_codes(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str | None]:
-    """References of codes that live so long."""
+    """Create codes and return their references."""
     codes = [shop.qr_code(expiry_minutes=minutes) for _ in range(count)]
     return [thaiqr.parse(code["qr_data"]).reference1 for code in codes]
 
 
 def found(*reports: dict[str, Any]) -> InquiryResult:
-    """An answer that tells of these movements."""
+    """An answer with these movements."""
     adapter = SandboxBank(settings.SANDBOX_BANK_SECRET)
     notifications = [adapter.parse_notification(json.dumps(each).encode()) for each in reports]
     return InquiryResult(
@@ -75,14 +75,14 @@ def found(*reports: dict[str, Any]) -> InquiryResult:
 
 
 def sweep(seconds: float = 6, *, since: datetime | None = None) -> int:
-    """The sweep so many seconds from now, when every bank has its turn again; returns how many it asked."""
+    """Make the inquiries that are due in some seconds, with every bank available. Returns how many."""
     at = clock.to_millisecond((since or clock.now()) + timedelta(seconds=seconds))
     BankRateLimit.objects.update(available_at=Now())
     return inquiries.inquire_due(now=lambda: at)
 
 
 def run_batch(seconds: float = 6) -> tuple[int, float]:
-    """A round so many seconds from now, when every bank has its turn again.
+    """Run one batch in some seconds, with every bank available.
 
     Returns how many questions were put, and for how many seconds the bank is left alone after them.
     """
@@ -104,7 +104,7 @@ def run_batch(seconds: float = 6) -> tuple[int, float]:
 
 
 def database_now() -> datetime:
-    """By the clock of turns and leases, which no test can set."""
+    """The time of the database, which time_machine does not change."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]
@@ -112,31 +112,31 @@ def database_now() -> datetime:
 
 
 def end_leases() -> None:
-    """As if whoever asked had been gone for a while."""
+    """End all leases, as after the death of a worker."""
     Inquiry.objects.update(lease_until=Now())
     BankRateLimit.objects.update(available_at=Now())
 
 
 def code_expiry() -> datetime:
-    """When the one code there is expires, or ended."""
+    """The expiry of the only code."""
     expires_at = Payment.objects.get().expires_at
     assert expires_at is not None
     return expires_at
 
 
 def outcomes() -> list[str]:
-    """What was said to each question, in order."""
+    """The outcomes of all inquiries in order."""
     return list(InquiryAnswer.objects.order_by("id").values_list("outcome", flat=True))
 
 
 def create_payments(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
-    """Ids of payments whose code nobody drew."""
+    """Create payments without QR codes and return their ids."""
     payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
     return [payment.id for payment in Payment.objects.bulk_create(payments)]
 
 
 def copy_ten_thousand(shop: Shop, at: datetime) -> None:
-    """The factory would take minutes."""
+    """Copy rows by SQL: the factory would take minutes."""
     (first,) = create_payments(shop, at)
     copies = [ids.new("pay_", at) for _ in range(9999)]
     with connection.cursor() as cursor:
@@ -149,6 +149,6 @@ def copy_ten_thousand(shop: Shop, at: datetime) -> None:
 
 
 def shared_buffers(plan: str) -> int:
-    """8 kB pages that the whole statement touched."""
+    """The number of 8 kB pages that a statement read."""
     line = next(line for line in plan.splitlines() if "Buffers:" in line)
     return sum(int(part.split("=")[1]) for part in line.split() if part.startswith(("hit=", "read=")))

@@ -13,20 +13,20 @@ from tests.reconciliation.inquiries.builders import Answering, FakeBank, Reply
 
 @pytest.fixture(autouse=True)
 def around_noon(noon: datetime) -> Iterator[None]:
-    """No time passes by itself, and the question at the end of the day does not come among the others."""
+    """Stop the clock at noon, far from the inquiry after the end of the day."""
     with time_machine.travel(noon, tick=False):
         yield
 
 
 @pytest.fixture(autouse=True)
 def searched_until_now(db: None, around_noon: None) -> None:
-    """This database has been searched before: nobody looks at the last two days."""
+    """The scan has reached the present, so that it does not read the last two days."""
     ScanCursor.objects.create(created_before=clock.now() - timedelta(minutes=1))
 
 
 @pytest.fixture
 def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
-    """Lets a bank, or another than the sandbox bank by its name, answer questions as reports."""
+    """Make a bank, by default the sandbox bank, give these answers to inquiries."""
     known: dict[str, FakeBank] = {}
 
     def get(name: str, link: Any = None) -> banks.Bank:

@@ -1,4 +1,4 @@
-"""A bank that can be asked confirms what a statement reports, within the limits of all inquiries."""
+"""Inquiries that confirm money of a statement, within the rate limit of all inquiries."""
 
 from typing import Any
 

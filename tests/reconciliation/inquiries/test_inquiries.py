@@ -1,4 +1,4 @@
-"""A bank is asked about what nobody confirmed, and what it says is judged like any word of a bank."""
+"""Inquiries about unpaid codes. Their answers are matched like notifications."""
 
 import threading
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The sandbox bank behind its own door, over real HTTP."""
+"""Inquiries to the sandbox bank over HTTP."""
 
 import time
 from typing import Any
@@ -19,7 +19,6 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def service(live_server: Any, settings: Any) -> None:
-    """The service and the bank, which live at one address."""
     settings.BASE_URL = live_server.url
 
 

@@ -1,4 +1,4 @@
-"""Many sweeps, callbacks, clocks and deaths at the same moment: one bank transaction, one move, one event."""
+"""Inquiries, callbacks, expiry and crashes at the same time: a payment succeeds once."""
 
 import json
 import threading
@@ -93,7 +93,7 @@ def test_inquiry_during_expiry_never_loses_money(
     shop: Shop, caller: SandboxBankClient, served_by: Answering
 ) -> None:
     for _ in range(20):
-        ScanCursor.objects.update(created_before=clock.now())  # the round before was in the future
+        ScanCursor.objects.update(created_before=clock.now())  # the run before was in the future
         code = shop.qr_code(expiry_minutes=1)
         served_by(found(caller.notification(code)))
         expire = partial(payments.expire_due, now=clock.now() + timedelta(seconds=61))

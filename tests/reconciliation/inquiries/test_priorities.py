@@ -1,4 +1,4 @@
-"""Codes that somebody waits for come first, and the others are not forgotten."""
+"""Urgent inquiries come first, and the others still get a share."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ from tests.reconciliation.inquiries.builders import (
 )
 
 pytestmark = pytest.mark.django_db
-# When codes of a minute have expired long ago and codes of an hour have not.
+# Seconds after which codes of a minute have expired long ago and codes of an hour have not.
 LATER = 600
 
 
@@ -51,7 +51,7 @@ def test_unused_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answe
 def test_inquiry_is_not_urgent_two_minutes_after_expiry(
     shop: Shop, served_by: Answering, after: int, is_urgent: bool
 ) -> None:
-    """What is due next is a minute, and then five, after the end."""
+    """The next inquiries are due a minute, and then five minutes, after the expiry."""
     served_by()
     create_codes(shop, 1, minutes=1)
     assert sweep(after, since=code_expiry()) == 1
@@ -67,7 +67,7 @@ def test_inquiries_never_made_lose_urgency_too(shop: Shop, served_by: Answering)
 
 @pytest.mark.slow
 def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by: Answering) -> None:
-    """20,000 codes are due and nobody waits for them; 20,000 that somebody waits for are due in a minute."""
+    """20,000 inquiries without priority are due, and 20,000 urgent ones are due in a minute."""
     served_by()
     now = clock.now()
     for is_urgent in batches.PRIORITIES:
@@ -83,7 +83,7 @@ def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by
             )
     BankRateLimit.objects.create(bank="sandbox", available_at=now)
     with connection.cursor() as cursor:
-        # Without what other tests left dead in the indexes.
+        # Remove dead index entries of other tests.
         cursor.execute("REINDEX TABLE payments_payment")
         cursor.execute("REINDEX TABLE reconciliation_inquiry")
         cursor.execute("ANALYZE payments_payment, reconciliation_inquiry")

@@ -1,21 +1,31 @@
-"""How much a bank is asked: what it takes, and never at the cost of another bank."""
+"""Rate limits of banks, their call budget, and back-off of banks and merchants."""
 
 import threading
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 
-from banks import InquiryFailed, InquiryResult
+import banks
+from banks import InquiryFailed, InquiryRequest, InquiryResult
+from banks.sandbox import SandboxBank
+from banks.scb import Scb
 from core import clock, thaiqr
+from core.clock import BANGKOK
 from merchants.models import Merchant
 from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries
-from reconciliation.models import BankRateLimit, Inquiry
+from reconciliation.inquiries.rate_limit import MAX_PARALLEL_CALLS, CallBudget
+from reconciliation.models import Backoff, BankRateLimit, Inquiry
+from tests.banks import fake_scb
+from tests.banks.fake_scb import FakeScb, success
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.reconciliation.inquiries.builders import (
     NOTHING,
     Answering,
+    create_codes,
     database_now,
     found,
     outcomes,
@@ -35,13 +45,13 @@ def shop_at(bank: str) -> Shop:
 
 
 def sweep_on() -> int:
-    """The sweep six seconds from now, whatever turn it is."""
+    """Make the inquiries that are due in 6 s, without making the banks available."""
     at = clock.now() + timedelta(seconds=6)
     return inquiries.inquire_due(now=lambda: at)
 
 
 def is_free_after(rest: float, second: float) -> bool:
-    """Whether the sweep at that second leaves the bank alone for so many seconds, by the database's clock."""
+    """Return whether a run at that second pauses the bank for `rest` seconds, by the database's clock."""
     before, wait = database_now(), timedelta(seconds=rest)
     sweep(second)
     return before + wait <= BankRateLimit.objects.get().available_at <= database_now() + wait
@@ -159,3 +169,143 @@ def test_unreachable_bank_does_not_delay_other_banks(served_by: Answering, bank:
     served_by(found(bank.notification(code)), name="alive")
     sweep()
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
+
+
+def test_batch_alternates_between_merchants(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+    asked = served_by(per_second=2)
+    many, one = create_codes(shop, 5), create_codes(other_shop)
+    sweep()
+    assert [len(set(asked.references) & set(theirs)) for theirs in (many, one)] == [1, 1]
+
+
+def test_one_merchant_may_use_the_whole_batch(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+    served_by(per_second=4)
+    create_codes(shop, 5)
+    create_codes(other_shop)
+    assert (sweep(), sweep()) == (4, 2)
+
+
+@pytest.mark.slow
+def test_merchant_without_answers_backs_off_alone(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+    asked = served_by()
+    asked.silent_about.update(create_codes(shop, 3))
+    assert (sweep(6), BankRateLimit.objects.get().silent_batches) == (3, 0)
+    create_codes(shop)
+    (alive,) = create_codes(other_shop)
+    assert (sweep(6.5), asked.references[-1]) == (1, alive)
+    assert Inquiry.objects.filter(payment__merchant=shop.merchant).count() == 4
+    assert sweep(12) == 4, "the rest is over"
+
+
+@pytest.mark.slow
+def test_merchant_backoff_grows_until_an_answer(shop: Shop, served_by: Answering) -> None:
+    asked = served_by()
+    asked.silent_about.update(create_codes(shop))
+    for seconds, silent_batches in ((6, 1), (60, 2), (120, 3), (200, 4), (400, 5)):
+        assert sweep(seconds) == 1
+        assert Backoff.objects.get().silent_batches == silent_batches
+    asked.silent_about.clear()
+    assert (sweep(1000), Backoff.objects.count()) == (1, 0)
+
+
+def test_one_answer_prevents_merchant_backoff(shop: Shop, served_by: Answering) -> None:
+    asked = served_by()
+    asked.silent_about.update(create_codes(shop, 2))
+    create_codes(shop)
+    assert (sweep(), Backoff.objects.count()) == (3, 0)
+
+
+def test_several_merchants_without_answers_back_off_the_bank(
+    shop: Shop, other_shop: Shop, served_by: Answering
+) -> None:
+    asked = served_by()
+    asked.silent_about.update(create_codes(shop) + create_codes(other_shop))
+    assert (sweep(), BankRateLimit.objects.get().silent_batches) == (2, 1)
+
+
+def test_postponed_inquiry_is_rescheduled_like_no_answer(shop: Shop, served_by: Answering) -> None:
+    asked = served_by(per_second=1)
+    asked.silent_about.update(create_codes(shop, 2, minutes=1))
+    in_ten_minutes = Inquiry.objects.filter(due_at__gt=clock.now() + timedelta(seconds=2500))
+    assert (sweep(2000), in_ten_minutes.count()) == (1, 1)
+    assert (sweep(2000.5), in_ten_minutes.count()) == (0, 2)
+
+
+MIDNIGHT = datetime(2026, 11, 22, tzinfo=BANGKOK)
+NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+
+
+def asking(*days: int) -> list[InquiryRequest]:
+    """Questions at noon about codes of these numbers of days."""
+    return [InquiryRequest("b", "r", 1, NOON - timedelta(days=day - 1), NOON) for day in days]
+
+
+class Slow(SandboxBank):
+    calls_per_second = 0.1
+
+
+class Fast(SandboxBank):
+    calls_per_second = 1000.0
+
+
+@pytest.mark.parametrize(
+    ("bank", "days", "fitting"),
+    [
+        (Scb, [1] * 9, [1] * 5),
+        (Scb, [2, 2, 2], [2, 2]),
+        (Scb, [1, 4, 1], [1, 4]),
+        (Scb, [2, 4, 1], [2]),
+        (Scb, [4], [4]),
+        (Scb, [6, 1], [5]),
+        (Scb, [], []),
+        (Slow, [1, 1], [1]),
+        (Fast, [1] * 40, [1] * MAX_PARALLEL_CALLS),
+    ],
+)
+def test_batch_fits_the_call_budget_with_at_least_one_inquiry(
+    bank: type[banks.Bank], days: list[int], fitting: list[int]
+) -> None:
+    pace = CallBudget(bank)
+    assert pace.fit(asking(*days), pace.max_calls) == fitting
+
+
+@pytest.mark.parametrize(("left", "fitting"), [(0, []), (1, [1]), (2, [1]), (3, [1, 2]), (5, [1, 2, 1])])
+def test_remaining_call_budget_is_filled(left: int, fitting: list[int]) -> None:
+    assert CallBudget(Scb).fit(asking(1, 2, 1), left) == fitting
+
+
+@pytest.mark.parametrize(
+    ("bank", "days", "seconds"),
+    [(Scb, [1] * 5, 1.0), (Scb, [2, 2], 0.8), (Scb, [6], 1.2), (Scb, [], 0.0), (Slow, [1], 10.0)],
+)
+def test_pause_counts_all_calls_of_a_batch(bank: type[banks.Bank], days: list[int], seconds: float) -> None:
+    assert CallBudget(bank).pause(asking(*days)) == timedelta(seconds=seconds)
+
+
+def test_short_time_range_needs_one_call() -> None:
+    assert Scb.calls_needed(asking(400)[0]) == 1
+
+
+@pytest.fixture
+def scb() -> Iterator[FakeScb]:
+    with FakeScb.running() as bank:
+        yield bank
+
+
+@pytest.fixture
+def scb_shop(db: None, scb: FakeScb) -> Shop:
+    return fake_scb.shop_at(scb)
+
+
+@pytest.mark.slow
+def test_batch_makes_at_most_one_second_of_calls(scb_shop: Shop, scb: FakeScb) -> None:
+    """Three codes from before midnight need two calls each, and two from after it one."""
+    with time_machine.travel(MIDNIGHT - timedelta(minutes=20)):
+        before = create_codes(scb_shop, 3)
+    with time_machine.travel(MIDNIGHT + timedelta(minutes=30)):
+        after = create_codes(scb_shop, 2)
+        for reference in before + after:
+            for day in ("2026-11-21", "2026-11-22"):
+                scb.on_inquiry(day, success([]), reference=str(reference))
+        rounds = [(*run_batch(), len(scb.inquiries)) for _ in range(3)]
+    assert rounds == [(2, 0.8, 4), (3, 0.8, 8), (0, 0.0, 8)]

@@ -1,4 +1,4 @@
-"""Payments that stay pending are found, whenever they were committed, at a cost that stays."""
+"""The scan finds payments that stay pending, whenever they were committed, at a constant cost."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -34,7 +34,6 @@ def sandbox(served_by: Answering) -> FakeBank:
 
 @pytest.fixture
 def scanned_until(searched_until_now: None) -> datetime:
-    """How far the search has come."""
     return ScanCursor.objects.get().created_before
 
 
@@ -86,7 +85,7 @@ def test_scan_skips_banks_without_inquiry(shop: Shop, scanned_until: datetime) -
 
 
 def test_scan_finds_payments_committed_late(shop: Shop, scanned_until: datetime) -> None:
-    """Whoever stored it was slow: others of the same second, and of later ones, were found before."""
+    """Its commit came late: the scan had found payments of the same second and of later ones before."""
     create_payments(shop, scanned_until + timedelta(seconds=30), 3)
     assert scan.create_inquiries(now=scanned_until + timedelta(seconds=60)) == 3
     (late,) = create_payments(shop, scanned_until + timedelta(seconds=1))
@@ -146,13 +145,13 @@ def test_concurrent_scans_find_each_payment_once(shop: Shop, scanned_until: date
 
 @pytest.mark.slow
 def test_scan_cost_does_not_depend_on_history(shop: Shop, scanned_until: datetime) -> None:
-    """200,000 payments, all of which nobody paid and nobody asks about any more."""
+    """200,000 unpaid payments whose inquiries have ended."""
     day = timedelta(days=1)
     for number in range(20):
         copy_ten_thousand(shop, scanned_until - day - number * day)
     create_payments(shop, scanned_until + timedelta(seconds=10), 100)
     with connection.cursor() as cursor:
-        cursor.execute("REINDEX TABLE payments_payment")  # without what other tests left dead in it
+        cursor.execute("REINDEX TABLE payments_payment")  # removes dead entries of other tests
         cursor.execute("ANALYZE payments_payment")
     query = scan.unconfirmed_payments(scanned_until, scanned_until + timedelta(seconds=60)).order_by("pk")
     plan = query.explain(analyze=True, buffers=True)

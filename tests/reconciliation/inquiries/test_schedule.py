@@ -1,4 +1,4 @@
-"""When a bank is asked about a payment that nobody confirmed."""
+"""The times of inquiries about an unpaid code."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

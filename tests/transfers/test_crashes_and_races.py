@@ -1,10 +1,13 @@
-"""Crashes at any step: an order reaches the bank at most once, and its handler completes once."""
+"""Crashes and races: an order reaches the bank at most once, and its handler completes once."""
+
+from collections.abc import Callable
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
-from banks import TransferResult, parallel
+from banks import ReportedTransfer, TransferResult, parallel
 from core import clock
+from tests.concurrency import run_concurrently
 from tests.transfers.builders import ROUTE, FakeHandler, Killed, Serving, pass_time, queued, send_due
 from transfers import services
 from transfers.models import Transfer, TransferState
@@ -130,7 +133,7 @@ def test_transfer_that_cannot_be_prepared_does_not_delay_others(
 ) -> None:
     bank = served_by()
     broken, sound = queued(), queued()
-    with connection.cursor() as cursor:  # as if the key to its account were lost
+    with connection.cursor() as cursor:  # as if the encryption key were lost
         cursor.execute("SET LOCAL qr.resealing = 'on'")
         cursor.execute("UPDATE transfers_transfer SET account_sealed = 'lost' WHERE id = %s", [broken.id])
         cursor.execute("SET LOCAL qr.resealing = 'off'")
@@ -150,3 +153,58 @@ def test_error_in_an_adapter_leaves_the_transfer_submitted(handler: FakeHandler,
 
 def _dies(*args: object, **how: object) -> None:
     raise Killed
+
+
+WORKERS = 8
+
+
+def run_until_nothing_is_due(handler: FakeHandler) -> int:
+    done = 0
+    while taken := send_due(handler):
+        done += taken
+    return done
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_eight_workers_send_each_order_once(handler: FakeHandler, served_by: Serving) -> None:
+    bank = served_by()
+    orders = sorted(queued().id for _ in range(60))
+    run_concurrently(*[lambda: run_until_nothing_is_due(handler)] * WORKERS)
+    assert sorted(bank.sent) == sorted(handler.submitted) == orders
+    pass_time()
+    run_concurrently(*[lambda: run_until_nothing_is_due(handler)] * WORKERS)
+    assert sorted(bank.sent) == sorted(order_id for order_id, _ in handler.completed) == orders
+    assert set(Transfer.objects.values_list("state", flat=True)) == {TransferState.SUCCEEDED}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_notifications_and_inquiries_complete_a_transfer_once(
+    handler: FakeHandler, served_by: Serving
+) -> None:
+    served_by()
+    transfer = queued()
+    send_due(handler)
+    pass_time()
+    notification = ReportedTransfer(transfer.id, "succeeded", "b-1")
+    reports = [lambda: services.apply_notification(notification, handler, now=clock.now())] * 4
+    runs: list[Callable[[], object]] = [lambda: send_due(handler)] * 4
+    run_concurrently(*reports, *runs)
+    assert handler.completed == [(transfer.id, TransferResult("succeeded", "b-1"))]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("_", range(10))
+def test_an_order_is_either_canceled_or_sent(handler: FakeHandler, served_by: Serving, _: int) -> None:
+    bank, transfer = served_by(), queued()
+
+    def cancel() -> bool:
+        try:
+            with transaction.atomic():
+                services.cancel(transfer.id, now=clock.now())
+        except services.AlreadySubmitted:
+            return False
+        return True
+
+    is_canceled, *_rest = run_concurrently(cancel, lambda: bool(send_due(handler)))
+    assert bank.sent == ([] if is_canceled else [transfer.id])
