@@ -1,4 +1,4 @@
-"""What a merchant asks of its webhooks over the API, on the day after NOW unless told otherwise."""
+"""API requests of a merchant about its webhooks. `drain` delivers on the day after NOW by default."""
 
 from datetime import datetime, timedelta
 from typing import Any

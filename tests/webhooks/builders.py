@@ -1,18 +1,24 @@
-"""Who plays in the tests of webhooks: endpoints, and things that happen."""
+"""Endpoints, events, claims and results for tests of webhooks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from core import ids, vault
 from tests.conftest import Shop
 from webhooks import events
+from webhooks.delivery import attempt_log
+from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.queue import ClaimLimits, Lease, RoundRobinClaimer
+from webhooks.http.client import PostResult
 from webhooks.models import Delivery, Endpoint, EndpointHealth, EventType
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 123000, tzinfo=UTC)
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 PAYMENT_SUCCEEDED = EventType.PAYMENT_SUCCEEDED
+SUCCEEDED = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
+FAILED = replace(SUCCEEDED, status=500, error="http_5xx")
 
 
 def make_endpoint(
@@ -23,9 +29,7 @@ def make_endpoint(
     is_verified: bool = True,
     **fields: Any,
 ) -> Endpoint:
-    """A stored endpoint that answered its ping; it subscribes to PAID, and got no event unless it is said how
-    long it takes.
-    """
+    """A stored endpoint for PAYMENT_SUCCEEDED. Without `latency_ms` it got no delivery so far."""
     endpoint_id = ids.new("wh_", NOW)
     given: dict[str, Any] = {"events": [PAYMENT_SUCCEEDED], "created_at": NOW, "updated_at": NOW} | fields
     sealed = vault.seal(given.pop("secret", SECRET), context=endpoint_id)
@@ -39,7 +43,7 @@ def make_endpoint(
 
 
 def set_health(endpoint: Endpoint, **fields: Any) -> None:
-    """Change how a stored endpoint answers lately."""
+    """Change the health of a stored endpoint."""
     EndpointHealth.objects.filter(endpoint=endpoint).update(**fields)
 
 
@@ -54,7 +58,7 @@ def claim(
     slow_per_merchant: int | None = None,
     in_flight: Sequence[Lease] = (),
 ) -> list[Lease]:
-    """What a worker takes that has room for `limit` posts, and for any share of it unless told otherwise."""
+    """Claim as a worker with room for `limit` posts. The other limits are the same unless given."""
     limits = ClaimLimits(
         posts=limit,
         slow=limit if slow is None else slow,
@@ -75,6 +79,12 @@ def new_event(
 
 def publish(shop: Shop, times: int = 1, **options: Any) -> None:
     events.publish_many([new_event(shop, **options) for _ in range(times)])
+
+
+def record_result(lease: Lease, result: PostResult, at: datetime = NOW) -> bool:
+    """Record a result as the worker that made the claim. Return whether its lease was valid."""
+    results = [DeliveryResult(lease, result, started_at=at, ended_at=at)]
+    return attempt_log.record(results) == {lease.delivery_id}
 
 
 def only_delivery() -> Delivery:

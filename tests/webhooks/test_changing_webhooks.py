@@ -1,4 +1,4 @@
-"""A merchant changes a webhook: its URL, what it is told, and whether it is told anything."""
+"""A merchant changes the URL, events or status of a webhook."""
 
 from typing import Any
 
@@ -9,28 +9,21 @@ from pytest_django import Settings
 from core import clock
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.api_calls import error_code, webhook_path
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, only_delivery, publish
 from webhooks import endpoints, probes
 from webhooks.delivery import dispatcher
-from webhooks.models import Delivery, Endpoint
+from webhooks.models import Delivery
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 
-def path_of(endpoint: Endpoint) -> str:
-    return f"/Thai/v1/webhooks/{endpoint.id}"
-
-
-def error_code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
-
-
 def test_omitted_fields_stay(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
-    before = shop.get(path_of(endpoint)).json()
-    assert shop.patch(path_of(endpoint), {}).json() == before
+    before = shop.get(webhook_path(endpoint)).json()
+    assert shop.patch(webhook_path(endpoint), {}).json() == before
     changed = shop.patch(
-        path_of(endpoint), {"events": ["refund.failed", PAYMENT_SUCCEEDED, PAYMENT_SUCCEEDED]}
+        webhook_path(endpoint), {"events": ["refund.failed", PAYMENT_SUCCEEDED, PAYMENT_SUCCEEDED]}
     )
     assert changed.status_code == 200
     assert changed.json() == before | {"events": ["refund.failed", PAYMENT_SUCCEEDED]}
@@ -40,7 +33,9 @@ def test_omitted_fields_stay(shop: Shop) -> None:
 def test_new_url_is_probed_before_change(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop)
     receiver.on("/new", Reply(status=405))
-    assert shop.patch(path_of(endpoint), {"url": receiver.url("/new")}).json()["url"] == receiver.url("/new")
+    assert shop.patch(webhook_path(endpoint), {"url": receiver.url("/new")}).json()["url"] == receiver.url(
+        "/new"
+    )
     (ping,) = receiver.requests
     assert ping.json["data"] == {"webhook_id": endpoint.id}
     endpoint.refresh_from_db()
@@ -50,7 +45,7 @@ def test_new_url_is_probed_before_change(shop: Shop, receiver: Receiver) -> None
 def test_unchanged_url_is_not_probed(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     assert (
-        shop.patch(path_of(endpoint), {"url": receiver.url(), "events": [PAYMENT_SUCCEEDED]}).status_code
+        shop.patch(webhook_path(endpoint), {"url": receiver.url(), "events": [PAYMENT_SUCCEEDED]}).status_code
         == 200
     )
     assert receiver.requests == []
@@ -66,14 +61,14 @@ def test_no_lock_is_held_during_probe(shop: Shop, monkeypatch: pytest.MonkeyPatc
         return probe(*args, **options)
 
     monkeypatch.setattr(probes, "probe", watched)
-    shop.patch(path_of(endpoint), {"url": "http://127.0.0.1:1/"})
+    shop.patch(webhook_path(endpoint), {"url": "http://127.0.0.1:1/"})
     assert seen == [False]
 
 
 @pytest.mark.parametrize("url", [None, 7, "", "https://10.0.0.1/", "http://127.0.0.1:1/"])
 def test_a_bad_url_changes_nothing(shop: Shop, url: Any) -> None:
     endpoint = make_endpoint(shop)
-    answer = shop.patch(path_of(endpoint), {"url": url, "status": "disabled"})
+    answer = shop.patch(webhook_path(endpoint), {"url": url, "status": "disabled"})
     assert error_code(answer) == (422, "invalid_url")
     endpoint.refresh_from_db()
     assert (endpoint.url, endpoint.status) == ("https://shop.example/hook", "active")
@@ -92,13 +87,13 @@ def test_a_bad_url_changes_nothing(shop: Shop, url: Any) -> None:
     ],
 )
 def test_a_wrong_field_is_named(shop: Shop, body: Any, code: str) -> None:
-    assert error_code(shop.patch(path_of(make_endpoint(shop)), body)) == (400, code)
+    assert error_code(shop.patch(webhook_path(make_endpoint(shop)), body)) == (400, code)
 
 
 def test_disabled_webhook_gets_nothing_and_events_are_held(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     publish(shop)
-    assert shop.patch(path_of(endpoint), {"status": "disabled"}).json()["status"] == "disabled"
+    assert shop.patch(webhook_path(endpoint), {"status": "disabled"}).json()["status"] == "disabled"
     assert only_delivery().state == "held"
     publish(shop)
     assert dispatcher.drain() == 0
@@ -109,7 +104,7 @@ def test_disabled_webhook_gets_nothing_and_events_are_held(shop: Shop, receiver:
 def test_enabled_webhook_gets_only_new_events(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), status="disabled", disabled_reason="gone")
     publish(shop)
-    assert shop.patch(path_of(endpoint), {"status": "active"}).json()["status"] == "active"
+    assert shop.patch(webhook_path(endpoint), {"status": "active"}).json()["status"] == "active"
     endpoint.refresh_from_db()
     assert endpoint.disabled_reason == ""
     publish(shop)
@@ -119,12 +114,15 @@ def test_enabled_webhook_gets_only_new_events(shop: Shop, receiver: Receiver) ->
 
 def test_a_deleted_webhook_cannot_be_changed(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
-    shop.delete(path_of(endpoint))
-    assert error_code(shop.patch(path_of(endpoint), {"status": "active"})) == (404, "webhook_not_found")
+    shop.delete(webhook_path(endpoint))
+    assert error_code(shop.patch(webhook_path(endpoint), {"status": "active"})) == (404, "webhook_not_found")
 
 
 def test_changed_url_is_checked_without_probe(shop: Shop, settings: Settings) -> None:
     settings.WEBHOOK_PROBE = "off"
     endpoint = make_endpoint(shop)
-    assert shop.patch(path_of(endpoint), {"url": "https://new.example/hook"}).status_code == 200
-    assert error_code(shop.patch(path_of(endpoint), {"url": "https://10.0.0.1/"})) == (422, "invalid_url")
+    assert shop.patch(webhook_path(endpoint), {"url": "https://new.example/hook"}).status_code == 200
+    assert error_code(shop.patch(webhook_path(endpoint), {"url": "https://10.0.0.1/"})) == (
+        422,
+        "invalid_url",
+    )

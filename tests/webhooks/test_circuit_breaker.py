@@ -10,16 +10,14 @@ from pytest_django import Settings
 
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
-from tests.webhooks.builders import NOW, claim, make_endpoint, publish
+from tests.webhooks.builders import FAILED, NOW, SUCCEEDED, claim, make_endpoint, publish, record_result
 from webhooks import endpoints, redelivery
 from webhooks.delivery import attempt_log, circuit_breaker, dispatcher
 from webhooks.delivery.attempt_log import DeliveryResult
-from webhooks.delivery.queue import MAX_IN_FLIGHT, Lease
+from webhooks.delivery.queue import MAX_IN_FLIGHT
 from webhooks.http.client import PostResult
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint, EndpointHealth
 
-OK = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
-FAILED = replace(OK, status=500, error="http_5xx")
 SECOND = timedelta(seconds=1)
 
 
@@ -96,14 +94,14 @@ def test_speedup_divides_pauses(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("consecutive_failures", "days", "hopeless"),
+    ("consecutive_failures", "days", "expected"),
     [(10, 5, True), (9, 5, False), (10, 4.999, False), (500, 30, True)],
 )
 def test_endpoint_failing_for_five_days_should_be_disabled(
-    consecutive_failures: int, days: float, hopeless: bool
+    consecutive_failures: int, days: float, expected: bool
 ) -> None:
     health = after(*["reset"] * consecutive_failures)
-    assert circuit_breaker.should_disable(health, NOW + timedelta(days=days)) is hopeless
+    assert circuit_breaker.should_disable(health, NOW + timedelta(days=days)) is expected
 
 
 def test_one_success_in_five_days_prevents_disabling() -> None:
@@ -119,10 +117,6 @@ def test_latency_is_a_moving_average() -> None:
 
 
 # --- in the queue
-
-
-def record(lease: Lease, answer: PostResult, at: datetime) -> None:
-    attempt_log.record([DeliveryResult(lease, answer, started_at=at, ended_at=at)])
 
 
 def pause(endpoint: Endpoint, until: datetime) -> None:
@@ -148,22 +142,22 @@ def test_pause_uses_up_no_attempts(paused: Endpoint) -> None:
 def test_after_pause_one_delivery_at_a_time_is_sent(paused: Endpoint) -> None:
     (probe,) = claim(100, now=NOW + 30 * SECOND)
     assert claim(100, now=NOW + 30 * SECOND) == []
-    record(probe, FAILED, NOW + 30 * SECOND)
+    record_result(probe, FAILED, NOW + 30 * SECOND)
     assert claim(100, now=NOW + 89 * SECOND) == []
     (probe,) = claim(100, now=NOW + 90 * SECOND)
-    record(probe, OK, NOW + 90 * SECOND)
+    record_result(probe, SUCCEEDED, NOW + 90 * SECOND)
     assert len(claim(100, now=NOW + 90 * SECOND)) > 1
 
 
 def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
     redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
     redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
-    (by_hand,) = claim(100, now=NOW + SECOND)
-    assert by_hand.trigger == "manual"
-    record(by_hand, FAILED, NOW + SECOND)
+    (manual,) = claim(100, now=NOW + SECOND)
+    assert manual.trigger == "manual"
+    record_result(manual, FAILED, NOW + SECOND)
     assert EndpointHealth.objects.get().paused_until == NOW + 30 * SECOND
-    (by_hand,) = claim(100, now=NOW + SECOND)
-    record(by_hand, OK, NOW + SECOND)
+    (manual,) = claim(100, now=NOW + SECOND)
+    record_result(manual, SUCCEEDED, NOW + SECOND)
     assert len(claim(100, now=NOW + SECOND)) > 1
 
 
@@ -181,13 +175,13 @@ def test_changed_or_enabled_endpoint_is_sent_at_once(
     settings.WEBHOOK_PROBE = "off"
     endpoints.update(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
     (first,) = claim(100, now=NOW)
-    record(first, OK, NOW)
+    record_result(first, SUCCEEDED, NOW)
     assert len(claim(100, now=NOW)) > 1
 
 
-@pytest.mark.parametrize("said", [replace(FAILED, status=410, error="http_4xx"), FAILED])
+@pytest.mark.parametrize("result", [replace(FAILED, status=410, error="http_4xx"), FAILED])
 def test_result_from_before_the_change_does_not_count(
-    shop: Shop, said: PostResult, settings: Settings, db: None
+    shop: Shop, result: PostResult, settings: Settings, db: None
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
     endpoint = make_endpoint(shop, latency_ms=20)
@@ -197,7 +191,7 @@ def test_result_from_before_the_change_does_not_count(
         merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
     )
     attempt_log.record(
-        [DeliveryResult(lease, said, started_at=NOW, ended_at=NOW + 2 * SECOND) for lease in leases]
+        [DeliveryResult(lease, result, started_at=NOW, ended_at=NOW + 2 * SECOND) for lease in leases]
     )
     endpoint.refresh_from_db()
     assert (endpoint.status, endpoint.health.consecutive_failures, endpoint.health.paused_at) == (
@@ -212,10 +206,10 @@ def test_endpoint_that_always_fails_gets_ten_attempts_before_pause(shop: Shop, r
     receiver.on("/hook", Reply(status=503))
     make_endpoint(shop, receiver.url())
     publish(shop, 200)
-    begun = dispatcher.drain(now=lambda: NOW)
-    assert 10 <= begun < 10 + MAX_IN_FLIGHT
-    assert len(receiver.requests) == begun == DeliveryAttempt.objects.count()
-    assert Delivery.objects.filter(attempt_count=0).count() == 200 - begun
+    started = dispatcher.drain(now=lambda: NOW)
+    assert 10 <= started < 10 + MAX_IN_FLIGHT
+    assert len(receiver.requests) == started == DeliveryAttempt.objects.count()
+    assert Delivery.objects.filter(attempt_count=0).count() == 200 - started
 
 
 @pytest.mark.usefixtures("loopback", "db")

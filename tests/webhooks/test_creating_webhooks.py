@@ -1,4 +1,4 @@
-"""A merchant registers, reads and deletes webhooks; a URL is accepted once somebody answers there."""
+"""A merchant registers, reads and deletes webhooks. A URL must answer before it is accepted."""
 
 import json
 from typing import Any
@@ -9,6 +9,7 @@ from standardwebhooks import Webhook
 
 from tests.conftest import Shop, open_shop
 from tests.webhook_receiver import Receiver, Reply
+from tests.webhooks.api_calls import error_code
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, SECRET
 from webhooks import probes, signing
 from webhooks.http import client
@@ -29,10 +30,6 @@ UNREACHABLE_URL = {
 
 def register(shop: Shop, url: Any, **fields: Any) -> Any:
     return shop.post(PATH, {"url": url, "events": [PAYMENT_SUCCEEDED]} | fields)
-
-
-def error_code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 @pytest.fixture
@@ -139,7 +136,7 @@ def test_probe_setting_2xx_requires_2xx(shop: Shop, receiver: Receiver, settings
     assert register(shop, receiver.url()).status_code == 200
 
 
-# Missing, malformed, forbidden and dead: to the caller all the same.
+# Missing, malformed, forbidden and unreachable URLs.
 BAD_URLS: list[Any] = [
     *(None, 7, [], "", "shop.example", "https://", "https://u:p@shop.example/", "ftp://shop.example/"),
     *("http://shop.example/", "https://169.254.169.254/", "https://10.0.0.1/", "https://[::1]:8000/"),

@@ -12,11 +12,20 @@ from django.db import DatabaseError, connection, transaction
 from tests.conftest import Shop
 from tests.context import acting_as
 from tests.webhook_receiver import Receiver, Reply
-from tests.webhooks.api_calls import key_of
-from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint, publish, set_health
+from tests.webhooks.api_calls import key_of, webhook_path
+from tests.webhooks.builders import (
+    FAILED,
+    NOW,
+    PAYMENT_SUCCEEDED,
+    SUCCEEDED,
+    claim,
+    make_endpoint,
+    publish,
+    record_result,
+    set_health,
+)
 from webhooks import endpoints, redelivery
-from webhooks.delivery import attempt_log, circuit_breaker, dispatcher
-from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.delivery import circuit_breaker, dispatcher
 from webhooks.http.client import PostResult
 from webhooks.models import (
     Delivery,
@@ -29,13 +38,8 @@ from webhooks.models import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
-OK = PostResult(status=200, error="", excerpt="", duration_ms=20, peer="192.0.2.1", retry_after=None)
-FAILED = replace(OK, status=None, error="timeout")
+TIMED_OUT = replace(FAILED, status=None, error="timeout")
 STAFF, WORKER = "staff:somsri", "task:webhooks.drain"
-
-
-def path_of(endpoint: Endpoint) -> str:
-    return f"/Thai/v1/webhooks/{endpoint.id}"
 
 
 def recorded_actions() -> list[tuple[str, str, str]]:
@@ -48,11 +52,11 @@ def pause(endpoint: Endpoint) -> None:
     set_health(endpoint, paused_at=NOW, paused_until=until, pause_seconds=30, consecutive_failures=10)
 
 
-def deliver(answer: PostResult, at: timedelta = timedelta()) -> None:
+def deliver(result: PostResult, at: timedelta = timedelta()) -> None:
     """A worker claims one delivery and records this result."""
     (lease,) = claim(1, now=NOW + at)
     with acting_as(WORKER):
-        attempt_log.record([DeliveryResult(lease, answer, started_at=NOW + at, ended_at=NOW + at)])
+        record_result(lease, result, NOW + at)
 
 
 def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiver: Receiver) -> None:
@@ -89,9 +93,9 @@ def test_request_without_change_records_no_endpoint_action(shop: Shop, receiver:
         {"events": [PAYMENT_SUCCEEDED, PAYMENT_SUCCEEDED]},
         {"status": "active"},
     ):
-        assert shop.patch(path_of(endpoint), change).status_code == 200
-    shop.post(f"{path_of(endpoint)}/secret/rotate", {"secret": endpoint.secret})
-    shop.post(f"{path_of(endpoint)}/replay", {"since": "2026-01-01"})
+        assert shop.patch(webhook_path(endpoint), change).status_code == 200
+    shop.post(webhook_path(endpoint, "secret/rotate"), {"secret": endpoint.secret})
+    shop.post(webhook_path(endpoint, "replay"), {"since": "2026-01-01"})
     assert recorded_actions() == []
 
 
@@ -104,7 +108,7 @@ def test_refused_webhook_records_no_endpoint_action(shop: Shop) -> None:
 def test_rolled_back_change_records_no_endpoint_action(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = make_endpoint(shop)
     monkeypatch.setattr(endpoints, "hold_or_fail_deliveries", broken)
-    assert shop.delete(path_of(endpoint)).status_code == 500
+    assert shop.delete(webhook_path(endpoint)).status_code == 500
     assert (recorded_actions(), Endpoint.objects.get().deleted_at) == ([], None)
 
 
@@ -116,10 +120,10 @@ def test_prolonged_pause_is_recorded_once(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 20)
     for _ in range(circuit_breaker.MAX_CONSECUTIVE_FAILURES):
-        deliver(FAILED)
-    deliver(FAILED, timedelta(seconds=30))
+        deliver(TIMED_OUT)
+    deliver(TIMED_OUT, timedelta(seconds=30))
     assert EndpointHealth.objects.get().pause_seconds == 60
-    deliver(OK, timedelta(seconds=90))
+    deliver(SUCCEEDED, timedelta(seconds=90))
     why = "10 failures in a row, last: timeout"
     assert recorded_actions() == [("paused", WORKER, why), ("resumed", WORKER, "")]
 
@@ -128,7 +132,7 @@ def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 20)
     for number in range(circuit_breaker.MIN_WINDOW_ATTEMPTS):
-        deliver(OK if number in {2, 5, 8} else FAILED)
+        deliver(SUCCEEDED if number in {2, 5, 8} else TIMED_OUT)
     assert recorded_actions() == [
         ("paused", WORKER, "7 of 10 attempts within 5 minutes failed, last: timeout")
     ]
@@ -148,7 +152,7 @@ def test_webhook_failing_for_days_is_disabled_by_worker(shop: Shop) -> None:
     publish(shop)
     long_ago = NOW - circuit_breaker.DISABLE_AFTER
     set_health(endpoint, consecutive_failures=50, failing_since=long_ago)
-    deliver(FAILED)
+    deliver(TIMED_OUT)
     assert recorded_actions()[-1] == ("disabled", WORKER, "failing")
 
 
@@ -157,7 +161,7 @@ def test_change_by_merchant_ends_pause(shop: Shop, receiver: Receiver, change: d
     endpoint = make_endpoint(shop)
     pause(endpoint)
     asked = change | ({"url": receiver.url()} if "url" in change else {})
-    assert shop.patch(path_of(endpoint), asked).status_code == 200
+    assert shop.patch(webhook_path(endpoint), asked).status_code == 200
     assert recorded_actions()[-1] == ("resumed", key_of(shop), "")
 
 

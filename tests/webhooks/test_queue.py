@@ -1,4 +1,4 @@
-"""A delivery is in one worker's hands at a time, and never lost with the worker."""
+"""One worker at a time owns a delivery, and no delivery is lost with its worker."""
 
 from collections import Counter
 from dataclasses import replace
@@ -14,20 +14,26 @@ from pytest_django import Settings
 from merchants.models import Merchant
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
-from tests.webhooks.builders import NOW, claim, make_endpoint, only_delivery, publish
+from tests.webhooks.builders import (
+    FAILED,
+    NOW,
+    SUCCEEDED,
+    claim,
+    make_endpoint,
+    only_delivery,
+    publish,
+    record_result,
+)
 from webhooks import endpoints, tasks
-from webhooks.delivery import attempt_log, queue
-from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.delivery import queue
 from webhooks.delivery.queue import (
     MAX_IN_FLIGHT,
     MAX_IN_FLIGHT_QUICK,
     QUICK_MS,
     SLOW_MS,
-    Lease,
     Quota,
     RoundRobinClaimer,
 )
-from webhooks.http.client import PostResult
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -40,33 +46,22 @@ from webhooks.models import (
 
 pytestmark = pytest.mark.django_db
 
-# Neither quick nor slow.
+# Not quick and not slow.
 ORDINARY_MS = QUICK_MS + 1
-
-OK = PostResult(status=200, error="", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None)
-FAILED = PostResult(
-    status=500, error="http_5xx", excerpt="", duration_ms=3, peer="192.0.2.1", retry_after=None
-)
-
-
-def record(lease: Lease, answer: PostResult = OK) -> bool:
-    return attempt_log.record([DeliveryResult(lease, answer, started_at=NOW, ended_at=NOW)]) == {
-        lease.delivery_id
-    }
 
 
 def let_leases_expire() -> None:
     Delivery.objects.filter(state="leased").update(lease_until=Now())
 
 
-def claimed_to_the_end() -> list[str]:
-    """Claim and note until nothing is found."""
-    mine = []
-    while taken := claim(3):
-        mine += [lease.delivery_id for lease in taken]
-        for lease in taken:
-            record(lease)
-    return mine
+def deliver_all() -> list[str]:
+    """Claim and record until nothing is due. Return the ids of the deliveries."""
+    delivered = []
+    while leases := claim(3):
+        delivered += [lease.delivery_id for lease in leases]
+        for lease in leases:
+            record_result(lease, SUCCEEDED)
+    return delivered
 
 
 def test_claim_takes_oldest_due_deliveries(shop: Shop) -> None:
@@ -95,7 +90,7 @@ def test_leased_delivery_is_not_claimed_again(shop: Shop) -> None:
     (lease,) = claim()
     assert claim() == []
     assert queue.reclaim_expired(now=NOW) == 0
-    assert record(lease)
+    assert record_result(lease, SUCCEEDED)
     assert only_delivery().lease_id is None
 
 
@@ -128,10 +123,10 @@ def test_result_after_lease_expiry_stores_only_attempt(shop: Shop) -> None:
     let_leases_expire()
     queue.reclaim_expired(now=NOW)
     (current,) = claim()
-    assert not record(late, FAILED)
+    assert not record_result(late, FAILED)
     assert (only_delivery().state, only_delivery().lease_id) == ("leased", current.lease_id)
-    assert record(current)
-    assert not record(late, FAILED)
+    assert record_result(current, SUCCEEDED)
+    assert not record_result(late, FAILED)
     assert only_delivery().state == "succeeded"
     errors = DeliveryAttempt.objects.order_by("id").values_list("number", "error")
     assert list(errors) == [(1, "worker_lost"), (1, "http_5xx"), (2, ""), (1, "http_5xx")]
@@ -145,7 +140,7 @@ def test_endpoint_with_long_backlog_gets_only_its_share(shop: Shop, other_shop: 
     taken = claim(100)
     assert len(taken) == MAX_IN_FLIGHT + 1
     assert claim(100) == []
-    assert all(record(lease, replace(OK, duration_ms=ORDINARY_MS)) for lease in taken)
+    assert all(record_result(lease, replace(SUCCEEDED, duration_ms=ORDINARY_MS)) for lease in taken)
     assert len(claim(100)) == MAX_IN_FLIGHT
 
 
@@ -222,27 +217,27 @@ def test_claim_finds_one_due_delivery_among_many_pending(shop: Shop, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "known_late", [[], [Endpoint], [Endpoint, EndpointHealth, Event, Merchant], [Delivery]]
+    "analyzed_late", [[], [Endpoint], [Endpoint, EndpointHealth, Event, Merchant], [Delivery]]
 )
 @pytest.mark.slow
 def test_claim_reads_few_rows_with_outdated_statistics(
-    shop: Shop, other_shop: Shop, known_late: list[type[Model]]
+    shop: Shop, other_shop: Shop, analyzed_late: list[type[Model]]
 ) -> None:
     make_endpoint(shop, latency_ms=SLOW_MS + 1)
     make_endpoint(other_shop)
     publish(shop, 200)
     Delivery.objects.update(state="succeeded")
-    learn(Delivery)
+    analyze(Delivery)
     publish(shop, 3_000)
     assert len(claim(100)) == MAX_IN_FLIGHT
     publish(other_shop)
-    learn(*known_late)
+    analyze(*analyzed_late)
     before = deliveries_read()
     assert len(claim(100)) == 1
     assert deliveries_read() - before < 100
 
 
-def learn(*models: type[Model]) -> None:
+def analyze(*models: type[Model]) -> None:
     with connection.cursor() as cursor:
         for model in models:
             cursor.execute(f"ANALYZE {model._meta.db_table}")
@@ -270,7 +265,7 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     (lease,) = claim()
     endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert claim() == []
-    record(lease, FAILED)
+    record_result(lease, FAILED)
     endpoints.sweep_inactive(now=NOW)
     assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
 
@@ -285,7 +280,7 @@ def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
     (lease,) = claim()
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
     assert claim() == []
-    record(lease, FAILED)
+    record_result(lease, FAILED)
     endpoints.sweep_inactive(now=NOW)
     assert set(Delivery.objects.values_list("state", "finished_at")) == {("failed", NOW)}
 
@@ -295,7 +290,7 @@ def test_endpoint_deleted_during_answer_410_leaves_no_delivery(shop: Shop) -> No
     publish(shop)
     (lease,) = claim()
     endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
-    record(lease, replace(FAILED, status=410, error="http_4xx"))
+    record_result(lease, replace(FAILED, status=410, error="http_4xx"))
     endpoints.sweep_inactive(now=NOW)
     assert only_delivery().state == "failed"
 
@@ -306,7 +301,7 @@ def test_concurrent_claims_never_share_a_delivery(shop: Shop) -> None:
     for _ in range(5):
         make_endpoint(shop)
     publish(shop, 12)
-    claimed = [delivery for mine in run_concurrently(*[claimed_to_the_end] * 6) for delivery in mine]
+    claimed = [delivery for mine in run_concurrently(*[deliver_all] * 6) for delivery in mine]
     assert len(claimed) == len(set(claimed)) == 60
     assert set(Delivery.objects.values_list("state", "attempt_count")) == {("succeeded", 1)}
 

@@ -1,8 +1,9 @@
-"""A webhook is tested, and told of one event once more; the schedule goes on as if nothing had been asked."""
+"""Manual deliveries: a test or one event again. The schedule of other deliveries does not change."""
 
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from standardwebhooks import Webhook
 
 from tests.concurrency import run_concurrently
@@ -13,8 +14,10 @@ from tests.webhooks.api_calls import (
     delivery_states,
     drain,
     error_code,
+    key_of,
     list_deliveries,
     redeliver,
+    replay,
     webhook_path,
 )
 from tests.webhooks.builders import NOW, SECRET, claim, make_endpoint, only_delivery, publish
@@ -144,3 +147,48 @@ def test_disabling_fails_manual_deliveries_and_holds_others(shop: Shop) -> None:
     redeliver(shop, endpoint, only_delivery().id)
     endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
     assert delivery_states() == ["failed", "held"]
+
+
+# --- who requested it
+
+CASH_DESK = {"X-Request-Id": "till-3.0042"}
+
+
+def actor_and_request_id(manual_number: int = 0) -> tuple[str, str]:
+    delivery = Delivery.objects.get(manual_number=manual_number)
+    return delivery.actor, delivery.request_id
+
+
+def test_scheduled_delivery_has_no_actor(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    assert (actor_and_request_id(), only_delivery().requested_at) == (("", ""), None)
+
+
+def test_redelivery_records_api_key_and_request_id(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    redeliver(shop, endpoint, only_delivery().id, **CASH_DESK)
+    assert actor_and_request_id(manual_number=1) == (key_of(shop), "till-3.0042")
+    assert actor_and_request_id() == ("", "")
+
+
+def test_delivery_list_of_staff_shows_actor(shop: Shop, admin_client: Client) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    redeliver(shop, endpoint, only_delivery().id)
+    assert key_of(shop) in admin_client.get("/admin/webhooks/delivery/").content.decode()
+
+
+def test_delivery_records_actor_of_last_replay(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    publish(shop)
+    for request_id in ("first", "second"):
+        Delivery.objects.update(state="failed")
+        replay(shop, endpoint, NOW, **{"X-Request-Id": request_id})
+        assert actor_and_request_id() == (key_of(shop), request_id)
+
+
+def test_test_request_records_api_key(shop: Shop) -> None:
+    shop.post(webhook_path(make_endpoint(shop), "test"), **CASH_DESK)
+    assert actor_and_request_id(manual_number=1) == (key_of(shop), "till-3.0042")

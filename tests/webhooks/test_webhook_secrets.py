@@ -1,4 +1,4 @@
-"""The secret of a webhook is shown in one place, and renewed without a message that cannot be verified."""
+"""One request reveals the secret of a webhook. Rotation keeps all messages verifiable."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from idempotency.models import IdempotencyKey
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver
 from tests.webhooks import verifiers
+from tests.webhooks.api_calls import error_code, webhook_path
 from tests.webhooks.builders import NOW, SECRET, make_endpoint, publish
 from webhooks import signing
 from webhooks.delivery import dispatcher
@@ -18,29 +19,21 @@ from webhooks.models import Endpoint
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 
-def path_of(endpoint: Endpoint) -> str:
-    return f"/Thai/v1/webhooks/{endpoint.id}/secret"
-
-
-def error_code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
-
-
 def revealed(shop: Shop, endpoint: Endpoint) -> str:
-    return str(shop.get(path_of(endpoint)).json()["secret"])
+    return str(shop.get(webhook_path(endpoint, "secret")).json()["secret"])
 
 
 def rotate(shop: Shop, endpoint: Endpoint, body: Any = None, *, at: datetime = NOW, **options: Any) -> Any:
     with time_machine.travel(at, tick=False):
-        return shop.post(f"{path_of(endpoint)}/rotate", body, **options)
+        return shop.post(webhook_path(endpoint, "secret/rotate"), body, **options)
 
 
 def test_the_secret_is_revealed_to_its_owner(shop: Shop, other_shop: Shop) -> None:
     endpoint = make_endpoint(shop)
-    answer = shop.get(path_of(endpoint))
+    answer = shop.get(webhook_path(endpoint, "secret"))
     assert answer.json() == {"webhook_id": endpoint.id, "secret": SECRET}
     assert answer["Cache-Control"] == "no-store"
-    assert error_code(other_shop.get(path_of(endpoint))) == (404, "webhook_not_found")
+    assert error_code(other_shop.get(webhook_path(endpoint, "secret"))) == (404, "webhook_not_found")
 
 
 def test_a_renewed_secret_is_not_part_of_the_answer(shop: Shop) -> None:
