@@ -14,7 +14,7 @@ from tests.approvals.builders import MALEE, add_payout_account
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.context import acting_as
-from tests.reconciliation.cast import Till
+from tests.reconciliation.builders import Seller
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
 
@@ -24,43 +24,43 @@ ROUNDS = 10
 
 
 @pytest.fixture
-def till() -> Till:
+def seller() -> Seller:
     """A shop that has money, and pays only to listed accounts."""
     shop, bank = open_shop("Somtam House"), SandboxBankClient(new_client())
     fund(shop, bank, 10_000_000)
     with acting_as(MALEE):
         payout_accounts.restrict(shop.merchant, True, now=clock.now())
     add_payout_account(shop)
-    return Till(shop, bank)
+    return Seller(shop, bank)
 
 
-def callback_for_a_waiting_refund(till: Till) -> Callable[[], Any]:
+def callback_for_a_waiting_refund(seller: Seller) -> Callable[[], Any]:
     """What confirms a statement's money, and queues a refund of it to the account that its code names.
 
     The refund waits because that account is not on the list yet.
     """
-    code, paid_at = till.shop.qr_code(**CLIENT), clock.now().replace(microsecond=0)
+    code, paid_at = seller.shop.qr_code(**CLIENT), clock.now().replace(microsecond=0)
     assert import_file(bot_file(credit_line(code, paid_at, name="", payer_bank=""))).is_clean
-    refund = till.refund(code["payment_id"])
+    refund = seller.refund(code["payment_id"])
     assert refund["pending_reason"] == "awaiting_destination"
-    notification = till.bank.notification(code, paid_at=paid_at, payer_bank_code="999")
+    notification = seller.bank.notification(code, paid_at=paid_at, payer_bank_code="999")
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
-def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(till: Till) -> None:
+def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(seller: Seller) -> None:
     """The recorder of tests/lock_order.py fails this test if not."""
-    tell = callback_for_a_waiting_refund(till)
-    add_payout_account(till.shop, bank_code="004")
+    tell = callback_for_a_waiting_refund(seller)
+    add_payout_account(seller.shop, bank_code="004")
     assert tell().status_code == 200
     assert list(Approval.objects.values_list("kind", "status")) == [("refund", "within_limits")]
 
 
 @pytest.mark.slow
-def test_callbacks_that_queue_waiting_refunds_beside_withdrawals_never_deadlock(till: Till) -> None:
-    told = [callback_for_a_waiting_refund(till) for _ in range(ROUNDS)]
-    add_payout_account(till.shop, bank_code="004")
+def test_callbacks_that_queue_waiting_refunds_beside_withdrawals_never_deadlock(seller: Seller) -> None:
+    told = [callback_for_a_waiting_refund(seller) for _ in range(ROUNDS)]
+    add_payout_account(seller.shop, bank_code="004")
     for tell in told:
-        answer, _ = run_concurrently(tell, *[partial(withdrawn, till.shop, amount=100)] * 3)[:2]
+        answer, _ = run_concurrently(tell, *[partial(withdrawn, seller.shop, amount=100)] * 3)[:2]
         assert answer.status_code == 200
     assert Approval.objects.count() == ROUNDS * 4
-    assert ledger.balance(till.shop.merchant.id).reserved == ROUNDS * (150_000 + 300)
+    assert ledger.balance(seller.shop.merchant.id).reserved == ROUNDS * (150_000 + 300)

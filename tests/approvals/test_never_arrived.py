@@ -18,7 +18,7 @@ from refunds.models import Refund
 from tests.approvals.builders import approval_of, click, decide_approval, page, staff, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import Till, complete_order, decide
+from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, send_due_refunds
 from tests.timeline.builders import only_entry
 from tests.transfers.builders import Bank
@@ -34,27 +34,27 @@ SOMSAK = "staff:somsak"
 
 
 @pytest.fixture
-def till(shop: Shop, bank: SandboxBankClient, served_by: Serving) -> Till:
+def seller(shop: Shop, bank: SandboxBankClient, served_by: Serving) -> Seller:
     """A shop with money, at a bank that never says what became of an order."""
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
-    return Till(shop, bank)
+    return Seller(shop, bank)
 
 
-def withdrawal(till: Till) -> str:
-    till.paid()
-    made = str(withdrawn(till.shop, amount=AMOUNT)["withdrawal_id"])
+def withdrawal(seller: Seller) -> str:
+    seller.paid()
+    made = str(withdrawn(seller.shop, amount=AMOUNT)["withdrawal_id"])
     send_due_withdrawals(2)
     return made
 
 
-def refund(till: Till) -> str:
-    made = till.refund(till.paid(), amount=AMOUNT, destination=PAYEE)
+def refund(seller: Seller) -> str:
+    made = seller.refund(seller.paid(), amount=AMOUNT, destination=PAYEE)
     send_due_refunds(2)
     return str(made["refund_id"])
 
 
-def sent_back(till: Till) -> str:
-    made = decide("send_back", till.unmatched(), actor="staff:nok")
+def sent_back(seller: Seller) -> str:
+    made = decide("send_back", seller.unmatched(), actor="staff:nok")
     return_completion.run_due(now=clock.now)
     return str(made.id)
 
@@ -77,16 +77,16 @@ def never_arrived(order_id: str, actor: str = "staff:malee") -> bool:
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
 @pytest.mark.slow
 def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_approves(
-    till: Till, settings: Settings, make: Callable[[Till], str]
+    seller: Seller, settings: Settings, make: Callable[[Seller], str]
 ) -> None:
-    order_id, held = overdue(make(till)), till.held()
+    order_id, held = overdue(make(seller)), seller.funds()
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     requester = staff("malee", "view_transfer", "complete_transfer", "decide_approval")
     chosen = {"action": "never_arrived", "_selected_action": [order_id]}
     for said in ("a second person must approve it first", "a second person must approve it first"):
         assert said in requester.post(LISTED, chosen, follow=True).content.decode()
-    assert (state_of(order_id), till.held(), waiting()) == (TransferState.SUBMITTED, held, [order_id])
-    metrics = till.shop.http.get("/metrics").content.decode()
+    assert (state_of(order_id), seller.funds(), waiting()) == (TransferState.SUBMITTED, held, [order_id])
+    metrics = seller.shop.http.get("/metrics").content.decode()
     assert 'approvals_waiting{kind="never_arrived"} 1.0' in metrics
     own = page(requester, order_id)
     assert f"/admin/transfers/transfer/{order_id.replace('_', '_5F')}/change/" in own
@@ -96,7 +96,7 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     assert "approved" in click(staff("somsak", "decide_approval"), "approve", order_id)
     ended = Transfer.objects.get(pk=order_id)
     assert (ended.state, ended.failure_code, ended.completed_by) == ("failed", "never_arrived", SOMSAK)
-    assert till.held()["reserved"] == 0
+    assert seller.funds()["reserved"] == 0
     approval = approval_of(order_id)
     assert (approval.kind, approval.requested_by, approval.decided_by) == (
         "never_arrived", "staff:malee", SOMSAK,
@@ -105,9 +105,9 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
 
 @pytest.mark.slow
 def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_limit(
-    till: Till, settings: Settings
+    seller: Seller, settings: Settings
 ) -> None:
-    first, second = [withdrawal(till) for _ in range(2)]
+    first, second = [withdrawal(seller) for _ in range(2)]
     Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
     settings.APPROVAL_DAILY_LIMIT = 3 * AMOUNT  # both withdrawals count, and one of them once more
     assert never_arrived(first)
@@ -116,8 +116,8 @@ def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_
     assert approval_of(second).reason == "daily_limit"
 
 
-def test_order_whose_request_was_rejected_may_be_asked_for_again(till: Till, settings: Settings) -> None:
-    order_id = overdue(withdrawal(till))
+def test_order_whose_request_was_rejected_may_be_asked_for_again(seller: Seller, settings: Settings) -> None:
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     for how, state in [("reject", "submitted"), ("approve", "failed")]:
         assert not never_arrived(order_id)
@@ -126,9 +126,9 @@ def test_order_whose_request_was_rejected_may_be_asked_for_again(till: Till, set
 
 
 def test_nobody_approves_their_own_request_that_an_order_never_arrived(
-    till: Till, settings: Settings
+    seller: Seller, settings: Settings
 ) -> None:
-    order_id = overdue(withdrawal(till))
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     with pytest.raises(OwnRequest):
@@ -139,9 +139,9 @@ def test_nobody_approves_their_own_request_that_an_order_never_arrived(
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
 @pytest.mark.parametrize("fate", ["succeeded", "failed"])
 def test_answer_of_the_bank_cancels_the_request_that_its_order_never_arrived(
-    till: Till, settings: Settings, make: Callable[[Till], str], fate: str
+    seller: Seller, settings: Settings, make: Callable[[Seller], str], fate: str
 ) -> None:
-    order_id = overdue(make(till))
+    order_id = overdue(make(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     notification = ReportedTransfer(order_id, fate)  # type: ignore[arg-type]
@@ -152,9 +152,9 @@ def test_answer_of_the_bank_cancels_the_request_that_its_order_never_arrived(
 
 
 def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arrived(
-    till: Till, settings: Settings
+    seller: Seller, settings: Settings
 ) -> None:
-    order_id = overdue(withdrawal(till))
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     assert complete_order(order_id, transfers.ARRIVED)
@@ -162,9 +162,9 @@ def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arri
 
 
 def test_order_that_was_sent_again_after_the_request_does_not_end_as_never_arrived(
-    till: Till, settings: Settings
+    seller: Seller, settings: Settings
 ) -> None:
-    order_id = overdue(withdrawal(till))
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     Transfer.objects.filter(pk=order_id).update(submitted_at=clock.now())
@@ -175,24 +175,24 @@ def test_order_that_was_sent_again_after_the_request_does_not_end_as_never_arriv
 
 @pytest.mark.slow
 def test_timeline_tells_that_a_refund_ended_as_never_arrived_after_a_second_person_approved(
-    till: Till, settings: Settings
+    seller: Seller, settings: Settings
 ) -> None:
-    order_id = overdue(refund(till))
+    order_id = overdue(refund(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
     decide_approval(order_id, "approve", actor=SOMSAK)
     payment_id = Refund.objects.get(pk=order_id).payment_id
-    asked = only_entry(till.shop, payment_id, "approval.requested")
+    asked = only_entry(seller.shop, payment_id, "approval.requested")
     assert asked["details"] == {"refund_id": order_id, "amount": AMOUNT, "reason": "item_limit"}
-    approved = only_entry(till.shop, payment_id, "approval.approved")
+    approved = only_entry(seller.shop, payment_id, "approval.approved")
     assert approved["summary"].endswith("the order never arrived at the bank.")
 
 
 @pytest.mark.parametrize("how", ["nobody was asked", "wait", "reject"])
 def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
-    till: Till, settings: Settings, how: str
+    seller: Seller, settings: Settings, how: str
 ) -> None:
-    order_id = overdue(withdrawal(till))
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     if how != "nobody was asked":
         never_arrived(order_id)
@@ -206,9 +206,9 @@ def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_of_approvals_and_a_bank_that_answers_at_once_one_counts(
-    till: Till, settings: Settings, malee: Client
+    seller: Seller, settings: Settings, malee: Client
 ) -> None:
-    order_id = overdue(withdrawal(till))
+    order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     run_concurrently(*[lambda: never_arrived(order_id)] * 4)
     assert Approval.objects.filter(kind="never_arrived").count() == 1
@@ -225,4 +225,4 @@ def test_of_approvals_and_a_bank_that_answers_at_once_one_counts(
 
     approved = sum(map(bool, run_concurrently(approve, approve, answer)[:2]))
     assert state_of(order_id) == ("failed" if approved else "succeeded")
-    assert till.held() == {"available": 150_000 if approved else 50_000, "reserved": 0}
+    assert seller.funds() == {"available": 150_000 if approved else 50_000, "reserved": 0}

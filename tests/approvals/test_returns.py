@@ -15,8 +15,19 @@ from reconciliation.models import BankTransaction, Return
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import Till, carry_back, decide, now_of, postings_of, return_of, suspense
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    latest_return,
+    postings_of,
+    run_returns,
+    staff_client,
+    state_of,
+    suspense,
+)
 from tests.transfers.builders import Bank
 from transfers.models import Transfer
 
@@ -33,45 +44,47 @@ def limits(settings: Settings) -> None:
 
 
 @pytest.fixture
-def till(shop: Shop, bank: SandboxBankClient) -> Till:
-    return Till(shop, bank)
+def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
+    return Seller(shop, bank)
 
 
-def elsewhere(till: Till) -> tuple[BankTransaction, Return]:
-    movement = till.unmatched()
+def elsewhere(seller: Seller) -> tuple[BankTransaction, Return]:
+    movement = seller.unmatched()
     made: Return = decide("send_back", movement, destination=ELSEWHERE)
     return movement, made
 
 
 @pytest.mark.slow
 def test_return_to_an_account_that_staff_entered_waits_above_the_limit(
-    till: Till, served_by: Serving, malee: Client
+    seller: Seller, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
-    carry_back(2)
-    assert (bank.sent, now_of(movement), suspense()) == ([], ("unmatched", "sending_back"), 150_000)
+    movement, made = elsewhere(seller)
+    run_returns(2)
+    assert (bank.sent, state_of(movement), suspense()) == ([], ("unmatched", "sending_back"), 150_000)
     assert waiting() == [made.id]
     approval = approval_of(made.id)
-    assert (approval.requested_by, approval.merchant) == ("staff:malee", till.shop.merchant)
+    assert (approval.requested_by, approval.merchant) == ("staff:malee", seller.shop.merchant)
     for part in ("1,500.00 THB", "...4567 at 004", "The customer called."):
         assert part in listed(malee) + page(malee, made.id), part
 
 
 @pytest.mark.parametrize("entered", [None, ReturnDestination("014", "1234567890", "Somchai Jaidee")])
 def test_return_to_the_account_that_paid_needs_no_approval(
-    till: Till, served_by: Serving, entered: ReturnDestination | None
+    seller: Seller, served_by: Serving, entered: ReturnDestination | None
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement = till.unmatched()
+    movement = seller.unmatched()
     made = decide("send_back", movement, destination=entered)
-    carry_back()
-    assert (bank.sent, now_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    run_returns()
+    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
     assert not Approval.objects.exists()
 
 
-def test_staff_member_who_entered_the_account_cannot_approve_the_return(till: Till, malee: Client) -> None:
-    _, made = elsewhere(till)
+def test_staff_member_who_entered_the_account_cannot_approve_the_return(
+    seller: Seller, malee: Client
+) -> None:
+    _, made = elsewhere(seller)
     assert "You requested this yourself" in page(malee, made.id)
     assert "Nothing changed" in click(malee, "approve", made.id)
     with pytest.raises(OwnRequest):
@@ -79,165 +92,169 @@ def test_staff_member_who_entered_the_account_cannot_approve_the_return(till: Ti
     assert waiting() == [made.id]
 
 
-def test_approved_return_is_sent_once(till: Till, served_by: Serving) -> None:
+def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
+    movement, made = elsewhere(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
-    carry_back(2)
-    assert (bank.sent, now_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
+    run_returns(2)
+    assert (bank.sent, state_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
 
 
-def test_rejected_return_leaves_the_money_for_another_decision(till: Till, served_by: Serving) -> None:
+def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
+    movement, made = elsewhere(seller)
     decide_approval(made.id, "reject", actor=SOMSAK)
-    carry_back()
+    run_returns()
     made.refresh_from_db()
-    assert (bank.sent, now_of(movement), made.status) == ([], ("unmatched", ""), "canceled")
+    assert (bank.sent, state_of(movement), made.status) == ([], ("unmatched", ""), "canceled")
     assert Transfer.objects.get().state == "canceled"
     decide("send_back", movement)
-    carry_back()
-    assert (now_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    run_returns()
+    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
 
 
-def test_reversal_by_the_bank_cancels_a_return_that_waits(till: Till, served_by: Serving) -> None:
+def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
-    till.takes_back(movement)
-    assert now_of(movement) == ("unmatched", "taken_back")
+    movement, made = elsewhere(seller)
+    seller.reverse(movement)
+    assert state_of(movement) == ("unmatched", "taken_back")
     assert approval_of(made.id).status == "canceled"
     with pytest.raises(NotDecidable):
         decide_approval(made.id, "approve", actor=SOMSAK)
-    carry_back()
+    run_returns()
     assert (bank.sent, suspense()) == ([], 0)
 
 
 def test_return_is_not_approved_while_the_bank_takes_a_part_back_itself(
-    till: Till, served_by: Serving
+    seller: Seller, served_by: Serving
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
-    reversal = till.takes_back(movement, 50_000)
+    movement, made = elsewhere(seller)
+    reversal = seller.reverse(movement, 50_000)
     with pytest.raises(NotDecidable, match="is reversing money of this transaction"):
         decide_approval(made.id, "approve", actor=SOMSAK)
-    carry_back()
+    run_returns()
     assert (bank.sent, waiting(), suspense()) == ([], [made.id], 150_000)
     decide("dismiss", reversal)
     decide_approval(made.id, "approve", actor=SOMSAK)
-    carry_back()
-    assert (bank.sent, now_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    run_returns()
+    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
 
 
 @pytest.mark.slow
 def test_approved_return_is_held_while_the_bank_takes_a_part_back_itself(
-    till: Till, served_by: Serving
+    seller: Seller, served_by: Serving
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(till)
+    movement, made = elsewhere(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
-    reversal = till.takes_back(movement, 50_000)
-    carry_back(2)
+    reversal = seller.reverse(movement, 50_000)
+    run_returns(2)
     assert (bank.sent, suspense()) == ([], 150_000)
     decide("dismiss", reversal)
-    carry_back()
-    assert (bank.sent, now_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    run_returns()
+    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
 
 
-def test_return_by_hand_above_the_limit_is_noted_when_it_is_approved(till: Till) -> None:
-    movement = till.unmatched()
+def test_return_by_hand_above_the_limit_is_noted_when_it_is_approved(seller: Seller) -> None:
+    movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
-    assert (made.status, now_of(movement), suspense()) == ("pending", ("unmatched", "sending_back"), 150_000)
+    assert (made.status, state_of(movement), suspense()) == (
+        "pending",
+        ("unmatched", "sending_back"),
+        150_000,
+    )
     with pytest.raises(AlreadyResolved):
         decide("send_back", movement)
     decide_approval(made.id, "approve", actor=SOMSAK)
     made.refresh_from_db()
     assert (made.status, made.bank_reference) == ("completed", "counter 7")
-    assert (now_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
     assert postings_of(made.id) == [("sent_back", 150_000)]
 
 
-def test_rejected_return_by_hand_waits_for_another_decision(till: Till) -> None:
-    movement = till.unmatched()
+def test_rejected_return_by_hand_waits_for_another_decision(seller: Seller) -> None:
+    movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
     decide_approval(made.id, "reject", actor=SOMSAK)
-    assert (now_of(movement), suspense(), return_of(movement).status) == (
+    assert (state_of(movement), suspense(), latest_return(movement).status) == (
         ("unmatched", ""), 150_000, "canceled",
     )  # fmt: skip
 
 
-def test_reversal_while_a_return_by_hand_waits_is_left_to_staff(till: Till) -> None:
-    movement = till.unmatched()
+def test_reversal_while_a_return_by_hand_waits_is_left_to_staff(seller: Seller) -> None:
+    movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
-    reversal = till.takes_back(movement)
-    assert (now_of(reversal), waiting()) == (("unmatched", ""), [made.id])
+    reversal = seller.reverse(movement)
+    assert (state_of(reversal), waiting()) == (("unmatched", ""), [made.id])
     decide_approval(made.id, "reject", actor=SOMSAK)
-    assert (now_of(movement), now_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
+    assert (state_of(movement), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
 
 
-def test_returns_of_nobodys_money_have_a_daily_limit_of_their_own(till: Till, settings: Settings) -> None:
+def test_returns_of_nobodys_money_have_a_daily_limit_of_their_own(seller: Seller, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = 0
     for _ in range(2):
-        decide("send_back", till.unmatched(biller_id="000000000000000"), destination=ELSEWHERE)
+        decide("send_back", seller.unmatched(biller_id="000000000000000"), destination=ELSEWHERE)
     assert Approval.objects.filter(merchant=None, status="within_limits").count() == 1
     assert Approval.objects.filter(merchant=None, status="waiting").count() == 1
-    decide("send_back", till.unmatched(), destination=ELSEWHERE)
-    assert Approval.objects.filter(merchant=till.shop.merchant, status="within_limits").count() == 1
+    decide("send_back", seller.unmatched(), destination=ELSEWHERE)
+    assert Approval.objects.filter(merchant=seller.shop.merchant, status="within_limits").count() == 1
 
 
-def too_much_taken(till: Till) -> BankTransaction:
+def too_much_taken(seller: Seller) -> BankTransaction:
     """A reversal that nothing here explains."""
-    return till.takes_back(till.sold(), 150_001)
+    return seller.reverse(seller.sale(), 150_001)
 
 
-def test_write_off_above_the_limit_is_booked_when_it_is_approved(till: Till, malee: Client) -> None:
-    reversal = too_much_taken(till)
+def test_write_off_above_the_limit_is_booked_when_it_is_approved(seller: Seller, malee: Client) -> None:
+    reversal = too_much_taken(seller)
     decide("write_off", reversal)
-    assert (now_of(reversal), postings_of(reversal.id), waiting()) == (("unmatched", ""), [], [reversal.id])
+    assert (state_of(reversal), postings_of(reversal.id), waiting()) == (("unmatched", ""), [], [reversal.id])
     assert "Write-off of" in page(malee, reversal.id)
     with pytest.raises(ActionNotAllowed):
         decide("write_off", reversal)
     with pytest.raises(OwnRequest):
         decide_approval(reversal.id, "approve", actor="staff:malee")
     decide_approval(reversal.id, "approve", actor=SOMSAK)
-    assert (now_of(reversal), postings_of(reversal.id)) == (
+    assert (state_of(reversal), postings_of(reversal.id)) == (
         ("unmatched", "written_off"),
         [("written_off", 150_001)],
     )
 
 
-def test_rejected_write_off_books_nothing_and_may_be_asked_for_again(till: Till) -> None:
-    reversal = too_much_taken(till)
+def test_rejected_write_off_books_nothing_and_may_be_asked_for_again(seller: Seller) -> None:
+    reversal = too_much_taken(seller)
     for _ in range(2):
         decide("write_off", reversal)
         decide_approval(reversal.id, "reject", actor=SOMSAK)
-        assert (now_of(reversal), postings_of(reversal.id)) == (("unmatched", ""), [])
+        assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", ""), [])
     decide("dismiss", reversal)
-    assert now_of(reversal) == ("unmatched", "dismissed")
+    assert state_of(reversal) == ("unmatched", "dismissed")
 
 
-def test_dismissal_cancels_a_write_off_that_waits(till: Till) -> None:
-    reversal = too_much_taken(till)
+def test_dismissal_cancels_a_write_off_that_waits(seller: Seller) -> None:
+    reversal = too_much_taken(seller)
     decide("write_off", reversal)
     decide("dismiss", reversal)
     assert approval_of(reversal.id).status == "canceled"
     with pytest.raises(NotDecidable):
         decide_approval(reversal.id, "approve", actor=SOMSAK)
-    assert (now_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
+    assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
 
 
-def test_write_off_that_was_opened_again_is_judged_again(till: Till) -> None:
-    reversal = too_much_taken(till)
+def test_write_off_that_was_opened_again_is_judged_again(seller: Seller) -> None:
+    reversal = too_much_taken(seller)
     for _ in range(2):
         decide("write_off", reversal)
         decide_approval(reversal.id, "approve", actor=SOMSAK)
-        assert now_of(reversal) == ("unmatched", "written_off")
+        assert state_of(reversal) == ("unmatched", "written_off")
         decide("reopen", reversal)
     assert Approval.objects.filter(kind="write_off", status="approved").count() == 2
 
 
 @pytest.mark.slow
-def test_page_of_the_exception_says_that_a_second_person_must_approve(till: Till) -> None:
-    reversal = too_much_taken(till)
+def test_page_of_the_exception_says_that_a_second_person_must_approve(seller: Seller) -> None:
+    reversal = too_much_taken(seller)
     person = staff_client("somsri", "resolve_exception", "view_banktransaction")
     url = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
     answer = person.post(url, {"note": "The bank insists.", "sure": "yes"}, follow=True)
@@ -251,17 +268,17 @@ def test_page_of_the_exception_says_that_a_second_person_must_approve(till: Till
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["return", "by_hand", "write_off"])
 @pytest.mark.slow
-def test_approve_and_reject_at_once_decide_once(till: Till, served_by: Serving, kind: str) -> None:
+def test_approve_and_reject_at_once_decide_once(seller: Seller, served_by: Serving, kind: str) -> None:
     bank = served_by(sends=[DONE])
     if kind == "write_off":
-        movement = too_much_taken(till)
+        movement = too_much_taken(seller)
         decide("write_off", movement)
         subject_id = movement.id
     elif kind == "return":
-        movement, made = elsewhere(till)
+        movement, made = elsewhere(seller)
         subject_id = made.id
     else:
-        movement = till.unmatched()
+        movement = seller.unmatched()
         subject_id = decide("record_manual_return", movement, bank_reference="counter 7").id
 
     def act(how: str, by: str) -> bool:
@@ -273,8 +290,8 @@ def test_approve_and_reject_at_once_decide_once(till: Till, served_by: Serving, 
 
     approvals = [lambda: act("approve", SOMSAK)] * 4
     assert sum(run_concurrently(*approvals, *[lambda: act("reject", "staff:anong")] * 4)) == 1
-    carry_back(2)
+    run_returns(2)
     is_approved = approval_of(subject_id).status == "approved"
     ends = {"write_off": "written_off", "return": "sent_back", "by_hand": "sent_back"}
-    assert now_of(movement)[1] == (ends[kind] if is_approved else "")
+    assert state_of(movement)[1] == (ends[kind] if is_approved else "")
     assert len(bank.sent) == (1 if is_approved and kind == "return" else 0)

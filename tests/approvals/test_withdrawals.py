@@ -19,7 +19,7 @@ from merchants.services import issue_key
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, staff, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
-from tests.reconciliation.cast import Till
+from tests.reconciliation.builders import Seller
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import (
     PATH,
@@ -247,12 +247,12 @@ def test_new_limits_leave_what_was_asked_for_before(shop: Shop, settings: Settin
 
 @pytest.mark.slow
 def test_approval_page_shows_balance_and_debt(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
-    till = Till(shop, bank)
-    credit = till.sold(50_000)
+    seller = Seller(shop, bank)
+    credit = seller.sale(50_000)
     made = withdrawn(shop, amount=1_500_000)["withdrawal_id"]
     assert "500.00 THB" in page(malee, made)
     withdrawn(shop, amount=50_000)
-    till.takes_back(credit)
+    seller.reverse(credit)
     for text in (page(malee, made), listed(malee)):
         assert 'error-fg)">500.00 THB' in text
 

@@ -21,8 +21,7 @@ from reconciliation.models import (
 from tests.banks import fake_scb
 from tests.banks.fake_scb import CONFIRMATION, FakeScb, confirmation, success, transaction
 from tests.conftest import new_client, open_shop
-from tests.reconciliation.cast import decide
-from tests.reconciliation.console import exception_url, get_page, staff_client
+from tests.reconciliation.builders import decide, exception_url, get_page, staff_client
 from tests.reconciliation.inquiries.builders import sweep
 from tests.reconciliation.statements.statement_files import confirm_all_transactions, csv_file, import_file
 from tests.webhook_receiver import Reply

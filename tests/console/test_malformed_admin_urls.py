@@ -9,7 +9,7 @@ from payments.models import Payment
 from reconciliation.exceptions import actions
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.console import EXCEPTIONS_URL, ExceptionBuilder
+from tests.reconciliation.builders import EXCEPTIONS_URL, Seller
 from webhooks.models import Delivery
 
 ODD = [
@@ -50,7 +50,7 @@ def test_malformed_exception_id_is_404(admin_client: Client, malformed: str) -> 
 def test_malformed_payment_id_cannot_be_attached(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, malformed: str
 ) -> None:
-    page = f"{EXCEPTIONS_URL}{ExceptionBuilder(shop, bank).unmatched().id}"
+    page = f"{EXCEPTIONS_URL}{Seller(shop, bank).unmatched().id}"
     response = admin_client.get(f"{page}/act/attach/?payment={malformed}", follow=True)
     assert "There is no payment with this id." in response.content.decode()
 

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
 from tests.conftest import Shop
-from tests.reconciliation.console import staff_client
+from tests.reconciliation.builders import staff_client
 
 PAGE = "/admin/auth/user/"
 

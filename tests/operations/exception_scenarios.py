@@ -15,7 +15,7 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from refunds.models import Refund
 from tests.conftest import open_shop
-from tests.reconciliation.cast import Till, carry_back, decide, return_of, reversal_of
+from tests.reconciliation.builders import Seller, decide, latest_return, reversal_of, run_returns
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
@@ -31,56 +31,56 @@ DONE, REFUSED, UNDER_WAY = (
 )
 
 
-def _shop(counter: RefundShop) -> Till:
-    return Till(counter.shop, counter.bank)
+def _shop(counter: RefundShop) -> Seller:
+    return Seller(counter.shop, counter.bank)
 
 
-def _empty_shop(counter: RefundShop) -> Till:
+def _empty_shop(counter: RefundShop) -> Seller:
     """A shop whose balance is nothing but what comes here."""
-    return Till(open_shop("Som O"), counter.bank)
+    return Seller(open_shop("Som O"), counter.bank)
 
 
 def accept(counter: RefundShop, serving: Serving) -> None:
     """Late, too little, too much."""
-    till = _shop(counter)
-    for movement in (till.late(), till.mismatch(149_999), till.mismatch(150_001)):
+    seller = _shop(counter)
+    for movement in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
         decide("accept", movement)
 
 
 def accept_by_policy(counter: RefundShop, serving: Serving) -> None:
-    till = _empty_shop(counter)
-    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
-    till.late()
-    till.mismatch()
+    seller = _empty_shop(counter)
+    Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
+    seller.late()
+    seller.mismatch()
 
 
 def attach(counter: RefundShop, serving: Serving) -> None:
-    till = _shop(counter)
-    for movement in (till.unmatched(), till.duplicate(), till.mismatch(99)):
-        decide("attach", movement, payment_id=till.shop.qr_code()["payment_id"])
+    seller = _shop(counter)
+    for movement in (seller.unmatched(), seller.duplicate(), seller.mismatch(99)):
+        decide("attach", movement, payment_id=seller.shop.qr_code()["payment_id"])
 
 
 def send_back(counter: RefundShop, serving: Serving) -> None:
     """It arrives; it fails, and then arrives; it arrives and comes back."""
-    till = _shop(counter)
+    seller = _shop(counter)
     serving(sends=[DONE, REFUSED, DONE, DONE])
-    for movement in (till.unmatched(), failed := till.duplicate(), returned := till.late()):
+    for movement in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
         decide("send_back", movement)
-        carry_back()
+        run_returns()
     decide("send_back", failed)
-    carry_back()
+    run_returns()
     transfers.apply_notification(
-        ReportedTransfer(return_of(returned).id, "returned"), HANDLERS["rtn"], now=clock.now()
+        ReportedTransfer(latest_return(returned).id, "returned"), HANDLERS["rtn"], now=clock.now()
     )
 
 
 def begin_to_send_back(counter: RefundShop, serving: Serving) -> None:
     """Of one its bank was told, and is silent; one is to be sent."""
-    till = _shop(counter)
+    seller = _shop(counter)
     serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    decide("send_back", till.unmatched())
-    carry_back()
-    decide("send_back", till.unmatched())
+    decide("send_back", seller.unmatched())
+    run_returns()
+    decide("send_back", seller.unmatched())
 
 
 def send_back_by_hand(counter: RefundShop, serving: Serving) -> None:
@@ -88,8 +88,8 @@ def send_back_by_hand(counter: RefundShop, serving: Serving) -> None:
 
 
 def dismiss(counter: RefundShop, serving: Serving) -> None:
-    till = _shop(counter)
-    decide("dismiss", till.takes_back(till.sold(), transaction_id="NEVERHEARDOFTHAT0000"))
+    seller = _shop(counter)
+    decide("dismiss", seller.reverse(seller.sale(), transaction_id="NEVERHEARDOFTHAT0000"))
 
 
 def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
@@ -104,25 +104,25 @@ def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
 
 def reverse(counter: RefundShop, serving: Serving) -> None:
     """All of a payment, a part of one, one that staff accepted, one whose money was attached."""
-    till = _shop(counter)
-    till.takes_back(till.sold())
-    till.takes_back(till.sold(), 50_000)
-    accepted, attached = till.mismatch(99), till.unmatched()
+    seller = _shop(counter)
+    seller.reverse(seller.sale())
+    seller.reverse(seller.sale(), 50_000)
+    accepted, attached = seller.mismatch(99), seller.unmatched()
     decide("accept", accepted)
-    decide("attach", attached, payment_id=till.shop.qr_code()["payment_id"])
-    till.takes_back(accepted)
-    till.takes_back(attached)
+    decide("attach", attached, payment_id=seller.shop.qr_code()["payment_id"])
+    seller.reverse(accepted)
+    seller.reverse(attached)
 
 
 def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
     """A bank takes back more than is left, and later money fills the debt."""
-    till = _empty_shop(counter)
-    credit = till.sold()
+    seller = _empty_shop(counter)
+    credit = seller.sale()
     serving(sends=[DONE])
-    withdrawn(till.shop)
+    withdrawn(seller.shop)
     send_due_withdrawals()
-    till.takes_back(credit)
-    till.sold(250_000)
+    seller.reverse(credit)
+    seller.sale(250_000)
     ledger.roll_up_due(now=clock.now())
 
 
@@ -135,78 +135,78 @@ def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
         (40_000, UNDER_WAY, REFUSED),
         (150_000, UNDER_WAY, REFUSED),
     ]:
-        till = _empty_shop(counter)
+        seller = _empty_shop(counter)
         serving(sends=[sends], inquiries=[ends])
-        credit = till.sold()
-        till.refund(str(credit.payment_id), amount=amount)
+        credit = seller.sale()
+        seller.refund(str(credit.payment_id), amount=amount)
         send_due_refunds()
-        till.takes_back(credit)
+        seller.reverse(credit)
         send_due_refunds()
 
 
 def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
     """Each kind of it; of one a part, before it is accepted; of one too much."""
-    till = _shop(counter)
-    for credit in (till.unmatched(), till.mismatch(), till.late(), till.duplicate()):
-        till.takes_back(credit)
-    till.takes_back(part := till.late(), 50_000)
+    seller = _shop(counter)
+    for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
+        seller.reverse(credit)
+    seller.reverse(part := seller.late(), 50_000)
     decide("accept", part)
-    till.takes_back(till.unmatched(), 150_001)
+    seller.reverse(seller.unmatched(), 150_001)
 
 
 def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
     """While the order is queued; when its bank was told, and it then fails, arrives, comes back after all."""
-    till = _shop(counter)
-    queued = till.unmatched()
+    seller = _shop(counter)
+    queued = seller.unmatched()
     decide("send_back", queued)
-    till.takes_back(queued)
+    seller.reverse(queued)
     for ends in (REFUSED, DONE, DONE):
         serving(sends=[UNDER_WAY], inquiries=[ends])
-        decide("send_back", credit := till.unmatched())
-        carry_back()
-        till.takes_back(credit)
-        carry_back()
+        decide("send_back", credit := seller.unmatched())
+        run_returns()
+        seller.reverse(credit)
+        run_returns()
     transfers.apply_notification(
-        ReportedTransfer(return_of(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
+        ReportedTransfer(latest_return(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
     )
 
 
 def reverse_before(counter: RefundShop, serving: Serving) -> None:
     """The reversal comes before its credit: of a payment, and of money that waits."""
-    till = _shop(counter)
+    seller = _shop(counter)
     for changes in ({}, {"reference1": "NOBODYS"}):
-        notification = till.bank.notification(till.shop.qr_code(), **changes)
+        notification = seller.bank.notification(seller.shop.qr_code(), **changes)
         for kind in ("reversal", "credit"):
-            assert till.bank.post(notification | {"type": kind}).status_code == 200
+            assert seller.bank.post(notification | {"type": kind}).status_code == 200
 
 
 def reverse_twice(counter: RefundShop, serving: Serving) -> None:
     """The same word again, and a second one under another id."""
-    till = _shop(counter)
-    notification = reversal_of(till.sold())
+    seller = _shop(counter)
+    notification = reversal_of(seller.sale())
     for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
-        assert till.bank.post(notification | again).status_code == 200
+        assert seller.bank.post(notification | again).status_code == 200
     assert BankTransaction.objects.filter(kind="reversal", match_result="reversed").exists()
 
 
 def write_off(counter: RefundShop, serving: Serving) -> None:
     """What the bank took back had arrived at its payer; that stays so, or comes back after all."""
-    till = _shop(counter)
+    seller = _shop(counter)
     for _ in range(2):
         serving(sends=[UNDER_WAY], inquiries=[DONE])
-        decide("send_back", credit := till.unmatched())
-        carry_back()
-        reversal = till.takes_back(credit)
-        carry_back()
+        decide("send_back", credit := seller.unmatched())
+        run_returns()
+        reversal = seller.reverse(credit)
+        run_returns()
         decide("write_off", reversal)
     transfers.apply_notification(
-        ReportedTransfer(return_of(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
+        ReportedTransfer(latest_return(credit).id, "returned"), HANDLERS["rtn"], now=clock.now()
     )
 
 
 def reopen(counter: RefundShop, serving: Serving) -> None:
     """A dismissal and losses that were mistakes: what waits again, is lost again, is taken after all."""
-    till = _shop(counter)
+    seller = _shop(counter)
     for after in (
         [],
         ["write_off"],
@@ -215,7 +215,7 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
         ["write_off", "reopen", "write_off"],
     ):
         for first in ("dismiss", "write_off"):
-            reversal = till.takes_back(till.sold(), 150_001)
+            reversal = seller.reverse(seller.sale(), 150_001)
             for deed in (first, "reopen", *after):
                 decide(deed, reversal)
     counter.bank.post(b"garbage")
@@ -226,28 +226,28 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
 
 def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
     """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
-    till = _shop(counter)
+    seller = _shop(counter)
     serving(sends=[DONE])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("banks.is_void_only", lambda route: True)
-        paid, malformed = till.sold(), till.unmatched()
-        till.refund(str(paid.payment_id))
+        paid, malformed = seller.sale(), seller.unmatched()
+        seller.refund(str(paid.payment_id))
         decide("send_back", malformed)
         send_due_refunds()
-        carry_back()
+        run_returns()
         for credit in (paid, malformed):
-            assert till.takes_back(credit).match_result == "ordered"
+            assert seller.reverse(credit).match_result == "ordered"
 
 
 def report_by_statement(counter: RefundShop, serving: Serving) -> None:
     """Only a file reports it: a second person confirms it, its bank takes it back, it waits."""
-    till = _shop(counter)
+    seller = _shop(counter)
     for kind in ("confirmed", "reversed", "unconfirmed"):
-        code = till.shop.qr_code()
+        code = seller.shop.qr_code()
         import_file(bot_file(credit_line(code, clock.now().replace(microsecond=0))))
-        credit = till.movement(code["payment_id"])
+        credit = seller.movement(code["payment_id"])
         if kind == "reversed":
-            till.takes_back(credit, transaction_id="THEBANKSOWNID0000000")
+            seller.reverse(credit, transaction_id="THEBANKSOWNID0000000")
         if kind == "confirmed":
             decide("confirm", credit, actor="staff:somsri")
 
@@ -287,11 +287,11 @@ def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
 
 def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
     """Two reports are one transaction: staff count it once; or open that again, once or for good."""
-    till, now = _shop(counter), clock.now().replace(microsecond=0)
+    seller, now = _shop(counter), clock.now().replace(microsecond=0)
     for times in range(3):
-        code = till.shop.qr_code()
+        code = seller.shop.qr_code()
         import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-        held = till.told(code, paid_at=now)
+        held = seller.report(code, paid_at=now)
         decide("merge", held)
         if times:
             decide("reopen", held)

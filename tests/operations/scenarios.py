@@ -15,7 +15,7 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.returns import ReturnDestination
 from tests.approvals.builders import decide_approval
 from tests.operations import exception_scenarios
-from tests.reconciliation.cast import Till, complete_order, decide
+from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawn
@@ -192,16 +192,18 @@ def _ask_for_refunds(counter: RefundShop) -> None:
 
 
 def _ask_for_returns(counter: RefundShop, serving: Serving) -> None:
-    till, elsewhere = Till(counter.shop, counter.bank), ReturnDestination("004", "4051234567", "Somying")
-    returns = [decide("send_back", till.unmatched(), destination=elsewhere) for _ in range(4)]
-    by_hand = [decide("record_manual_return", till.unmatched(), bank_reference="counter 7") for _ in range(3)]
-    write_offs = [till.takes_back(till.sold(), 150_001) for _ in range(4)]
+    seller, elsewhere = Seller(counter.shop, counter.bank), ReturnDestination("004", "4051234567", "Somying")
+    returns = [decide("send_back", seller.unmatched(), destination=elsewhere) for _ in range(4)]
+    by_hand = [
+        decide("record_manual_return", seller.unmatched(), bank_reference="counter 7") for _ in range(3)
+    ]
+    write_offs = [seller.reverse(seller.sale(), 150_001) for _ in range(4)]
     for reversal in write_offs:
         decide("write_off", reversal)
     for request_body in (returns, by_hand, write_offs):
         decide_approval(request_body[1].id, "approve", actor="staff:somsak")
         decide_approval(request_body[2].id, "reject", actor="staff:somsak")
-    till.takes_back(returns[3].movement)
+    seller.reverse(returns[3].movement)
     decide("dismiss", write_offs[3])
 
 

@@ -2,15 +2,15 @@ import pytest
 
 from reconciliation.slips import pictures
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import Till
+from tests.reconciliation.builders import Seller
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]
 
 
 @pytest.fixture
-def till(shop: Shop, bank: SandboxBankClient) -> Till:
-    return Till(shop, bank)
+def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
+    return Seller(shop, bank)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from core import clock
 from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
-from tests.reconciliation.cast import Till as Counter
-from tests.reconciliation.cast import parsed, reversal_of
+from tests.reconciliation.builders import Seller as Counter
+from tests.reconciliation.builders import parse, reversal_of
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     confirm_all_transactions,
@@ -135,7 +135,7 @@ def test_the_banks_word_is_taken_where_nothing_can_be_sent_and_the_refund_waits(
 def test_what_a_crash_had_learnt_is_used_when_the_bank_says_it_again(counter: Counter) -> None:
     notification = told_by_line(counter)
     refund = counter.refund(notification["payment_id"])
-    said = parsed({name: value for name, value in notification.items() if name != "payment_id"})
+    said = parse({name: value for name, value in notification.items() if name != "payment_id"})
     intake.receive(bank="sandbox", body=b"{}", notification=said, now=clock.now())
     assert destination(refund) is None
     tell(counter, notification)
@@ -167,7 +167,7 @@ def test_what_the_bank_takes_back_itself_as_it_gets_its_name_is_not_ordered_as_w
     tell(counter, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))
     counter.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
     assert (counter.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)
-    assert counter.held() == {"available": 0, "reserved": 0}
+    assert counter.funds() == {"available": 0, "reserved": 0}
 
 
 # --- at the same moment ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from core import money as satang
 from core.clock import BANGKOK
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import BankTransaction
-from tests.reconciliation.cast import decide
+from tests.reconciliation.builders import decide
 from tests.reconciliation.statements.statement_files import csv_file, import_file
 from tests.state_machine.exceptions_machine import INDEX, ExceptionsMachine, pick_mostly
 from tests.state_machine.expected import BankMoney, Payment

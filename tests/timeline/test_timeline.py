@@ -18,7 +18,7 @@ from qrcodes.models import QrCode
 from reconciliation.models import BankNotification, BankTransaction
 from refunds.tasks import run_due
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import decide
+from tests.reconciliation.builders import decide
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.timeline.builders import (
     CLERK,

@@ -12,8 +12,7 @@ from merchants.models import Merchant
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import decide
-from tests.reconciliation.console import staff_client
+from tests.reconciliation.builders import decide, staff_client
 from tests.reconciliation.slips.test_slip_check import check, mini_qr, slip_id, told
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, timeline_page, types
 from transfers import services as transfers

@@ -20,7 +20,7 @@ from refunds.tasks import run_due
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.payments.conftest import acquirer, card_shop
-from tests.reconciliation.cast import Till, decide
+from tests.reconciliation.builders import Seller, decide
 from tests.reconciliation.exceptions.test_order_notifications import told as word_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.timeline.builders import CLERK, WHY, entries, key_of, last_entries, only_entry, resolve, types
@@ -49,9 +49,9 @@ def test_payment_refunded_entry_comes_with_last_refund(
 
 
 def test_reversal_refunds_payment_with_bank_as_actor(shop: Shop, bank: SandboxBankClient) -> None:
-    at_till = Till(shop, bank)
-    credit = at_till.sold()
-    at_till.takes_back(credit)
+    seller = Seller(shop, bank)
+    credit = seller.sale()
+    seller.reverse(credit)
     assert only_entry(shop, str(credit.payment_id), "payment.refunded")["actor"] == "bank:sandbox"
 
 
@@ -63,11 +63,11 @@ def test_refund_with_account_has_no_destination_entry(shop: Shop, bank: SandboxB
 
 
 def test_return_overtaken_by_reversal_is_canceled(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
-    at_till = Till(shop, bank)
-    movement = at_till.late()
+    seller = Seller(shop, bank)
+    movement = seller.late()
     decide("send_back", movement)
     clock.shift(60)
-    at_till.takes_back(movement)
+    seller.reverse(movement)
     payment_id = str(movement.payment_id)
     assert types(shop, payment_id)[-2:] == ["bank.notice", "return.canceled"]
     assert only_entry(shop, payment_id, "return.canceled")["actor"] == "bank:sandbox"

@@ -19,9 +19,9 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
-from tests.reconciliation.console import (
+from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
-    ExceptionBuilder,
+    Seller,
     exception_url,
     get_page,
     staff_client,
@@ -35,11 +35,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("
 WHY = "The customer showed <b>the receipt</b> of the shop."
 ACCOUNT = {"bank_code": "KBANK", "bank_account": "4051234567", "account_name": "สมหญิง ใจดี"}
 SLUGS = ["accept", "attach", "send-back", "send-to", "manual-return", "dismiss", "credit"]
-
-
-@pytest.fixture
-def odd(shop: Shop, bank: SandboxBankClient) -> ExceptionBuilder:
-    return ExceptionBuilder(shop, bank)
 
 
 @pytest.fixture
@@ -78,19 +73,19 @@ def metrics(client: Client) -> str:
     return str(client.get("/metrics").content.decode())
 
 
-def test_page_shows_only_the_allowed_actions(odd: ExceptionBuilder, malee: Client) -> None:
-    odd.bank.post(b"garbage")
-    assert buttons(malee, odd.mismatch().id) == ["accept", "send-back", "send-to", "manual-return"]
-    assert buttons(malee, odd.late().id) == ["accept", "send-back", "send-to", "manual-return"]
-    assert buttons(malee, odd.unmatched().id) == ["send-back", "send-to", "manual-return"]
-    assert buttons(malee, odd.duplicate().id) == ["send-back", "send-to", "manual-return"]
+def test_page_shows_only_the_allowed_actions(seller: Seller, malee: Client) -> None:
+    seller.bank.post(b"garbage")
+    assert buttons(malee, seller.mismatch().id) == ["accept", "send-back", "send-to", "manual-return"]
+    assert buttons(malee, seller.late().id) == ["accept", "send-back", "send-to", "manual-return"]
+    assert buttons(malee, seller.unmatched().id) == ["send-back", "send-to", "manual-return"]
+    assert buttons(malee, seller.duplicate().id) == ["send-back", "send-to", "manual-return"]
     assert buttons(malee, BankNotification.objects.get(result="unreadable").id) == ["dismiss"]
-    assert buttons(malee, odd.told(odd.shop.qr_code(), type="reversal").id) == ["dismiss"]
-    assert buttons(malee, odd.told(odd.shop.qr_code()).id) == []
+    assert buttons(malee, seller.report(seller.shop.qr_code(), type="reversal").id) == ["dismiss"]
+    assert buttons(malee, seller.report(seller.shop.qr_code()).id) == []
 
 
-def test_staff_accept_a_wrong_amount(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch(149_900)
+def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch(149_900)
     said = ask(malee, movement.id, "accept")
     assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in said
     assert "with the 1,499.00 THB that came in" in said
@@ -107,18 +102,16 @@ def test_staff_accept_a_wrong_amount(odd: ExceptionBuilder, malee: Client) -> No
     assert (entry.user.username, entry.object_id) == ("malee", movement.id)
 
 
-def test_staff_accept_late_money(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.late()
+def test_staff_accept_late_money(seller: Seller, malee: Client) -> None:
+    movement = seller.late()
     assert "succeeds with this 1,500.00 THB" in ask(malee, movement.id, "accept")
     confirm(malee, movement.id, "accept")
     assert status(movement.payment_id) == ("succeeded", 150_000)
 
 
-def test_staff_attach_money_to_a_candidate_payment_with_one_click(
-    odd: ExceptionBuilder, malee: Client
-) -> None:
-    code = odd.shop.qr_code()
-    movement = odd.told(code, reference1="NOBODYKNOWSTHIS00000")
+def test_staff_attach_money_to_a_candidate_payment_with_one_click(seller: Seller, malee: Client) -> None:
+    code = seller.shop.qr_code()
+    movement = seller.report(code, reference1="NOBODYKNOWSTHIS00000")
     offered = re.findall(r'/act/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
     assert offered == [code["payment_id"]]
     said = ask(malee, movement.id, "attach", payment_id=offered[0])
@@ -131,26 +124,26 @@ def test_staff_attach_money_to_a_candidate_payment_with_one_click(
 
 
 @pytest.mark.parametrize("typed", ["pay_" + "0" * 27, "pay_1", "<script>", "rcp_" + "0" * 27])
-def test_attach_refuses_an_id_that_is_not_a_payment(odd: ExceptionBuilder, malee: Client, typed: str) -> None:
-    movement = odd.unmatched()
+def test_attach_refuses_an_id_that_is_not_a_payment(seller: Seller, malee: Client, typed: str) -> None:
+    movement = seller.unmatched()
     assert "There is no payment with this id." in ask(malee, movement.id, "attach", payment_id=typed)
     confirm(malee, movement.id, "attach", payment_id=typed)
     assert not Resolution.objects.exists()
 
 
-def test_attach_refuses_a_paid_payment(odd: ExceptionBuilder, malee: Client) -> None:
-    code = odd.shop.qr_code()
-    odd.told(code)
-    movement = odd.unmatched()
+def test_attach_refuses_a_paid_payment(seller: Seller, malee: Client) -> None:
+    code = seller.shop.qr_code()
+    seller.report(code)
+    movement = seller.unmatched()
     confirm(malee, movement.id, "attach", payment_id=code["payment_id"])
     assert not Resolution.objects.exists()
     assert BankTransaction.objects.get(pk=movement.id).resolution_state == ""
 
 
-def test_paid_payment_is_not_offered_as_candidate(odd: ExceptionBuilder, malee: Client) -> None:
-    code = odd.shop.qr_code()
-    odd.told(code)
-    movement = odd.told(code)
+def test_paid_payment_is_not_offered_as_candidate(seller: Seller, malee: Client) -> None:
+    code = seller.shop.qr_code()
+    seller.report(code)
+    movement = seller.report(code)
     page = get_page(malee, exception_url(movement.id))
     assert "same reference" in page
     assert "?payment=" not in page
@@ -158,10 +151,10 @@ def test_paid_payment_is_not_offered_as_candidate(odd: ExceptionBuilder, malee: 
 
 
 def test_staff_send_money_back_to_the_payer(
-    odd: ExceptionBuilder, malee: Client, served_by: Callable[..., Bank]
+    seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-77")])
-    movement = odd.unmatched()
+    movement = seller.unmatched()
     said = ask(malee, movement.id, "send-back")
     assert "1,500.00 THB is sent back to the payer, Somchai Jaidee, account xxxxxx7890 at 014 Siam" in said
     assert "1234567890" not in said
@@ -176,10 +169,10 @@ def test_staff_send_money_back_to_the_payer(
 
 
 def test_rejected_return_reopens_the_exception(
-    odd: ExceptionBuilder, malee: Client, served_by: Callable[..., Bank]
+    seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("failed", failure_code="account_closed")])
-    movement = odd.unmatched()
+    movement = seller.unmatched()
     confirm(malee, movement.id, "send-back")
     assert "0 exceptions" in get_page(malee, EXCEPTIONS_URL)
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
@@ -187,8 +180,8 @@ def test_rejected_return_reopens_the_exception(
     assert buttons(malee, movement.id) == ["send-back", "send-to", "manual-return"]
 
 
-def test_return_to_another_account_needs_a_second_confirmation(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.duplicate()
+def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, malee: Client) -> None:
+    movement = seller.duplicate()
     look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | {"note": WHY})
     said = unescape(look.content.decode())
     assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in said
@@ -212,23 +205,23 @@ def test_return_to_another_account_needs_a_second_confirmation(odd: ExceptionBui
     ],
 )
 def test_return_account_is_validated(
-    odd: ExceptionBuilder, malee: Client, change: dict[str, str], words: str
+    seller: Seller, malee: Client, change: dict[str, str], words: str
 ) -> None:
-    movement = odd.unmatched()
+    movement = seller.unmatched()
     page = confirm(malee, movement.id, "send-to", **ACCOUNT | change)
     assert "errorlist" in page
     assert words in page
     assert not Resolution.objects.exists()
 
 
-def test_return_without_payer_account_needs_an_entered_account(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.unmatched(payer_bank_code="999")
+def test_return_without_payer_account_needs_an_entered_account(seller: Seller, malee: Client) -> None:
+    movement = seller.unmatched(payer_bank_code="999")
     assert buttons(malee, movement.id) == ["send-to", "manual-return"]
     assert "not possible" in ask(malee, movement.id, "send-back")
 
 
-def test_staff_record_a_manual_return(odd: ExceptionBuilder, malee: Client, settings: Any) -> None:
-    movement = odd.unmatched()
+def test_staff_record_a_manual_return(seller: Seller, malee: Client, settings: Any) -> None:
+    movement = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
     assert buttons(malee, movement.id) == ["manual-return"]
     assert "You have sent 1,500.00 THB back at the bank yourself" in ask(malee, movement.id, "manual-return")
@@ -241,8 +234,8 @@ def test_staff_record_a_manual_return(odd: ExceptionBuilder, malee: Client, sett
     assert "sent manually" in page
 
 
-def test_staff_dismiss_a_bank_message(odd: ExceptionBuilder, malee: Client) -> None:
-    odd.bank.post(b"garbage")
+def test_staff_dismiss_a_bank_message(seller: Seller, malee: Client) -> None:
+    seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     assert "No money moves" in ask(malee, notification.id, "dismiss")
     assert 'notification_exceptions{money="sandbox"} 1.0' in metrics(malee)
@@ -268,9 +261,9 @@ def test_staff_credit_a_returned_refund_to_the_merchant(
     assert counter.balance() == (150_000, 0)
 
 
-def test_pasted_payment_id_may_have_spaces(odd: ExceptionBuilder, malee: Client) -> None:
-    payment_id = odd.shop.qr_code()["payment_id"]
-    movement = odd.unmatched()
+def test_pasted_payment_id_may_have_spaces(seller: Seller, malee: Client) -> None:
+    payment_id = seller.shop.qr_code()["payment_id"]
+    movement = seller.unmatched()
     assert f"Payment {payment_id} of" in ask(malee, movement.id, "attach", payment_id=f" {payment_id}\t")
 
 
@@ -280,8 +273,8 @@ def links(client: Client, path: str) -> dict[str, str]:
     return {text: unescape(href) for href, text in reversed(found)}
 
 
-def test_after_an_action_the_list_keeps_its_filters(odd: ExceptionBuilder, malee: Client) -> None:
-    movement, filtered = odd.mismatch(), f"{EXCEPTIONS_URL}?reason=amount_mismatch"
+def test_after_an_action_the_list_keeps_its_filters(seller: Seller, malee: Client) -> None:
+    movement, filtered = seller.mismatch(), f"{EXCEPTIONS_URL}?reason=amount_mismatch"
     case = links(malee, filtered)["Wrong amount: 1.00 THB too little, 1,500.00 THB expected."]
     accept = links(malee, case)["Accept"]
     assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
@@ -291,42 +284,42 @@ def test_after_an_action_the_list_keeps_its_filters(odd: ExceptionBuilder, malee
     assert BankTransaction.objects.get(pk=movement.id).resolution_state == "accepted"
 
 
-def test_second_click_changes_nothing_and_names_who_resolved_it(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch()
+def test_second_click_changes_nothing_and_names_who_resolved_it(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch()
     confirm(malee, movement.id, "accept")
-    balance = odd.shop.get("/v1/balance").json()
+    balance = seller.shop.get("/v1/balance").json()
     somsak = staff_client("somsak", "view_banktransaction", "resolve_exception")
     for client in (malee, somsak):
         assert "malee" in confirm(client, movement.id, "accept")
         assert "not possible" in ask(client, movement.id, "accept")
     confirm(somsak, movement.id, "send-back")
     assert (Resolution.objects.count(), LogEntry.objects.count(), Return.objects.count()) == (1, 1, 0)
-    assert odd.shop.get("/v1/balance").json() == balance
+    assert seller.shop.get("/v1/balance").json() == balance
 
 
-def test_note_of_staff_is_escaped_on_the_page(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch()
+def test_note_of_staff_is_escaped_on_the_page(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch()
     confirm(malee, movement.id, "accept")
     assert "The customer showed &lt;b&gt;the receipt&lt;/b&gt;" in get_page(malee, exception_url(movement.id))
 
 
-def test_payer_name_is_escaped_on_the_confirmation_page(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch(payer_name="<script>alert(1)</script>")
+def test_payer_name_is_escaped_on_the_confirmation_page(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch(payer_name="<script>alert(1)</script>")
     for slug in ("accept", "send-back", "send-to"):
         page = malee.get(act_page(movement.id, slug)).content.decode()
         assert "<script>alert" not in page
 
 
-def test_opening_the_confirmation_page_changes_nothing(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch()
+def test_opening_the_confirmation_page_changes_nothing(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch()
     for slug in SLUGS:
         ask(malee, movement.id, slug)
     assert not Resolution.objects.exists()
     assert status(movement.payment_id) == ("pending", 150_000)
 
 
-def test_view_permission_does_not_allow_actions(odd: ExceptionBuilder) -> None:
-    movement, onlooker = odd.mismatch(), staff_client("onlooker", "view_banktransaction")
+def test_view_permission_does_not_allow_actions(seller: Seller) -> None:
+    movement, onlooker = seller.mismatch(), staff_client("onlooker", "view_banktransaction")
     assert buttons(onlooker, movement.id) == []
     for slug in SLUGS:
         assert onlooker.get(act_page(movement.id, slug)).status_code == 403
@@ -334,8 +327,8 @@ def test_view_permission_does_not_allow_actions(odd: ExceptionBuilder) -> None:
     assert not Resolution.objects.exists()
 
 
-def test_actions_need_a_csrf_token(odd: ExceptionBuilder, malee: Client) -> None:
-    movement = odd.mismatch()
+def test_actions_need_a_csrf_token(seller: Seller, malee: Client) -> None:
+    movement = seller.mismatch()
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
     assert guarded.post(act_page(movement.id, "accept"), {"note": WHY}).status_code == 403
@@ -346,16 +339,16 @@ def test_actions_need_a_csrf_token(odd: ExceptionBuilder, malee: Client) -> None
     ("subject", "slug"), [("rcp_" + "0" * 27, "accept"), ("x", "accept"), (None, "nothing")]
 )
 def test_unknown_exception_or_action_is_not_found(
-    odd: ExceptionBuilder, malee: Client, subject: str | None, slug: str
+    seller: Seller, malee: Client, subject: str | None, slug: str
 ) -> None:
-    path = act_page(subject or odd.mismatch().id, slug)
+    path = act_page(subject or seller.mismatch().id, slug)
     assert malee.get(path).status_code == 404
     assert malee.post(path, {"note": WHY}).status_code == 404
 
 
-def test_action_for_another_kind_of_exception_is_not_found(odd: ExceptionBuilder, malee: Client) -> None:
-    odd.bank.post(b"garbage")
-    message, money = BankNotification.objects.get().id, odd.mismatch().id
+def test_action_for_another_kind_of_exception_is_not_found(seller: Seller, malee: Client) -> None:
+    seller.bank.post(b"garbage")
+    message, money = BankNotification.objects.get().id, seller.mismatch().id
     wrong = [
         (money, "keep"),
         *((message, slug) for slug in set(actions.ACTIONS_BY_SLUG) - {"dismiss", "reopen"}),
@@ -369,12 +362,12 @@ def test_action_for_another_kind_of_exception_is_not_found(odd: ExceptionBuilder
 
 @pytest.mark.django_db(transaction=True)
 def test_two_people_at_once_resolve_an_exception_once(db: None) -> None:
-    odd = ExceptionBuilder(open_shop("Race"), SandboxBankClient(Client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(Client()))
     clients = [
         staff_client(name, "view_banktransaction", "resolve_exception") for name in ("malee", "somsak")
     ]
     for _ in range(3):
-        movement = odd.mismatch()
+        movement = seller.mismatch()
         acts: list[Callable[[], str]] = [
             partial(confirm, clients[0], movement.id, "accept"),
             partial(confirm, clients[1], movement.id, "send-back"),

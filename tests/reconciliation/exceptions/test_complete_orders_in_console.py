@@ -14,7 +14,7 @@ from django.test import Client
 from banks import ReportedTransfer, TransferResult
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import complete_order
+from tests.reconciliation.builders import complete_order
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals

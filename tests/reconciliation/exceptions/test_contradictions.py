@@ -23,8 +23,16 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from tests.conftest import Shop
-from tests.reconciliation.cast import WHY, Till, decide, parsed
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    NOTE,
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    parse,
+    staff_client,
+)
 from tests.refunds.builders import send_due_refunds
 from tests.sqlstates import NOT_ALLOWED, sqlstate
 from tests.transfers.builders import Bank
@@ -73,7 +81,7 @@ def other_charge(shop: Shop, settings: Any) -> Payment:
 
 
 def act(client: Client, waiting: ReconciliationException, slug: str) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/act/{slug}/", {"note": WHY}, follow=True)
+    answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/act/{slug}/", {"note": NOTE}, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -139,7 +147,7 @@ def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_faile
     assert (other_charge.status, other_charge.failure_code) == ("failed", "processing_error")
     assert not ReconciliationException.objects.exists()
     made = Resolution.objects.get(subject_id=waiting.pk)
-    assert (made.type, made.actor, made.note) == ("booked_failed", "staff:malee", WHY)
+    assert (made.type, made.actor, made.note) == ("booked_failed", "staff:malee", NOTE)
     with pytest.raises(ActionNotAllowed):
         decide("mark_failed", waiting.pk, actor="staff:somsak")
     with pytest.raises(ActionNotAllowed):
@@ -183,9 +191,9 @@ def test_database_refuses_a_second_resolution_of_a_contradiction(other_charge: P
 
 @pytest.mark.slow
 def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
-    till: Till, served_by: Serving, malee: Client
+    seller: Seller, served_by: Serving, malee: Client
 ) -> None:
-    made = withdrawn(till, served_by, NOT_SENT)
+    made = withdrawn(seller, served_by, NOT_SENT)
     for _ in range(2):
         transfers.complete(made, SENT, order_completion.HANDLERS["wd"], now=clock.now())
     waiting = ReconciliationException.objects.get()
@@ -204,18 +212,19 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
 
 @pytest.mark.slow
 def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
-    till: Till, served_by: Serving, malee: Client
+    seller: Seller, served_by: Serving, malee: Client
 ) -> None:
-    made = withdrawn(till, served_by, SENT)
-    assert till.balance() == (50_000, 0)
+    made = withdrawn(seller, served_by, SENT)
+    assert seller.balance() == (50_000, 0)
     transfers.complete(made, NOT_SENT, order_completion.HANDLERS["wd"], now=clock.now())
     waiting = ReconciliationException.objects.get()
     assert "mark the order as returned" in get_page(malee, exception_url(waiting.pk))
     assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/act/returned/")
     act(malee, waiting, "returned")
-    assert (till.balance(), ReconciliationException.objects.exists()) == ((150_000, 0), False)
+    assert (seller.balance(), ReconciliationException.objects.exists()) == ((150_000, 0), False)
     assert (
-        withdrawals.fetch_withdrawal(till.shop, {"withdrawal_id": made})["failure_code"] == "returned_by_bank"
+        withdrawals.fetch_withdrawal(seller.shop, {"withdrawal_id": made})["failure_code"]
+        == "returned_by_bank"
     )
     with pytest.raises(ActionNotAllowed):
         decide("mark_returned", waiting.pk, actor="staff:somsak")
@@ -223,32 +232,32 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
 
 @pytest.mark.slow
 def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
-    till: Till, served_by: Serving, malee: Client
+    seller: Seller, served_by: Serving, malee: Client
 ) -> None:
     served_by(sends=[SENT])
-    made = till.refund(till.paid())["refund_id"]
+    made = seller.refund(seller.paid())["refund_id"]
     send_due_refunds()
     transfers.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
     act(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
     assert [waiting.pk for waiting in ReconciliationException.objects.all()] == [made]
     decide("credit_returned_refund", made)
-    assert till.balance() == (150_000, 0)
+    assert seller.balance() == (150_000, 0)
 
 
-def withdrawn(till: Till, serving: Serving, word: TransferResult) -> str:
+def withdrawn(seller: Seller, serving: Serving, word: TransferResult) -> str:
     """A withdrawal of 1,000.00 of 1,500.00 THB, and how its bank says that it ended."""
-    till.paid()
+    seller.paid()
     bank: Bank = serving(sends=[word])
-    made = withdrawals.withdrawn(till.shop)
+    made = withdrawals.withdrawn(seller.shop)
     withdrawals.send_due_withdrawals()
     assert len(bank.sent) == 1
     return str(made["withdrawal_id"])
 
 
-def test_inquiries_that_contradict_a_callback_are_one_exception(till: Till) -> None:
-    notification = till.bank.notification(till.shop.qr_code(), satang=149_999)
-    till.bank.post(notification)
-    answer = parsed(notification | {"amount": "1500.01"})
+def test_inquiries_that_contradict_a_callback_are_one_exception(seller: Seller) -> None:
+    notification = seller.bank.notification(seller.shop.qr_code(), satang=149_999)
+    seller.bank.post(notification)
+    answer = parse(notification | {"amount": "1500.01"})
     for _ in range(3):
         if inquiries._find_inquired("sandbox", answer) is None:
             intake.receive(

@@ -25,7 +25,7 @@ from refunds.completion import TRANSFER_HANDLER
 from refunds.models import Refund
 from tests.approvals.builders import click
 from tests.concurrency import run_concurrently
-from tests.reconciliation.cast import Till, decide
+from tests.reconciliation.builders import Seller, decide
 from tests.refunds.builders import PAYEE
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import withdrawn
@@ -51,36 +51,36 @@ Key = tuple[str, str, str]
 class Stage:
     """Where outgoing money gets stuck: a shop with funds, and a bank that behaves as told."""
 
-    till: Till
+    seller: Seller
     serve: Serving
     settings: Settings
 
     def withdrawal(self, *sends: TransferResult) -> str:
         self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
-        self.till.paid()
-        made = withdrawn(self.till.shop)
+        self.seller.paid()
+        made = withdrawn(self.seller.shop)
         if sends:
             transfers.run_due("withdrawal", withdrawal_services.TRANSFER_HANDLER, now=clock.now)
         return str(made["withdrawal_id"])
 
     def refund(self, *sends: TransferResult) -> str:
         self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
-        made = self.till.refund(self.till.paid(), amount=100_000, destination=PAYEE)
+        made = self.seller.refund(self.seller.paid(), amount=100_000, destination=PAYEE)
         if sends:
             transfers.run_due("refund", TRANSFER_HANDLER, now=clock.now)
         return str(made["refund_id"])
 
     def sent_back(self, *sends: TransferResult) -> str:
         self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
-        made = decide("send_back", self.till.unmatched())
+        made = decide("send_back", self.seller.unmatched())
         if sends:
             return_completion.run_due(now=clock.now)
         return str(made.id)
 
     def refund_without_destination(self) -> str:
-        code = self.till.shop.qr_code()
-        self.till.bank.notify(code, payer_bank_code="999")
-        return str(self.till.refund(code["payment_id"])["refund_id"])
+        code = self.seller.shop.qr_code()
+        self.seller.bank.notify(code, payer_bank_code="999")
+        return str(self.seller.refund(code["payment_id"])["refund_id"])
 
     def held_withdrawal(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
@@ -93,11 +93,11 @@ class Stage:
     def held_return(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
         elsewhere = ReturnDestination("004", "4051234567", "Somying")
-        return str(decide("send_back", self.till.unmatched(), destination=elsewhere).id)
+        return str(decide("send_back", self.seller.unmatched(), destination=elsewhere).id)
 
     def held_return_by_hand(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
-        return str(decide("record_manual_return", self.till.unmatched(), bank_reference="counter 7").id)
+        return str(decide("record_manual_return", self.seller.unmatched(), bank_reference="counter 7").id)
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ CASES = [
 
 
 @pytest.fixture
-def stage(till: Till, served_by: Serving, settings: Settings) -> Stage:
-    return Stage(till, served_by, settings)
+def stage(seller: Seller, served_by: Serving, settings: Settings) -> Stage:
+    return Stage(seller, served_by, settings)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_outgoing_money_ended_in_the_console_is_never_sent(
     _, status, state = state_of(key[0], order_id)
     assert status in FINAL_OWNERS[key[0]]
     assert state in {"", *FINAL_ORDERS}
-    assert stage.till.held()["reserved"] == 0
+    assert stage.seller.funds()["reserved"] == 0
     bank = stage.serve(sends=[TransferResult("succeeded", "b-1")])
     carry_out_everything()
     assert bank.sent == []
@@ -226,13 +226,13 @@ def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_availabl
     stage: Stage, staff_client: Client
 ) -> None:
     order_id = stage.withdrawal(NOT_SENT)
-    assert stage.till.held() == {"available": 50_000, "reserved": 100_000}
+    assert stage.seller.funds() == {"available": 50_000, "reserved": 100_000}
     chosen = {"action": "cancel_unsent", "_selected_action": [order_id]}
     page = staff_client.post(PATHS["transfer"], chosen, follow=True).content.decode()
     assert "is canceled and never sent." in page
-    told = stage.till.shop.get(f"/v1/withdrawals/{order_id}").json()
+    told = stage.seller.shop.get(f"/v1/withdrawals/{order_id}").json()
     assert (told["status"], told["failure_code"]) == ("failed", "bank_unreachable")
-    assert stage.till.held() == {"available": 150_000, "reserved": 0}
+    assert stage.seller.funds() == {"available": 150_000, "reserved": 0}
     step = Transfer.objects.get().events.latest("id")
     assert (step.type, step.actor) == ("canceled", "staff:somsri")
 

@@ -25,12 +25,13 @@ from reconciliation.models import (
 )
 from reconciliation.templatetags import exceptions
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import decide, reversal_of
-from tests.reconciliation.console import (
+from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
-    ExceptionBuilder,
+    Seller,
+    decide,
     exception_url,
     get_page,
+    reversal_of,
     staff_client,
 )
 from tests.refunds.builders import RefundShop, send_due_refunds
@@ -38,11 +39,6 @@ from tests.transfers.builders import Bank
 from transfers import services as transfers
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-
-
-@pytest.fixture
-def odd(shop: Shop, bank: SandboxBankClient) -> ExceptionBuilder:
-    return ExceptionBuilder(shop, bank)
 
 
 @pytest.fixture
@@ -69,15 +65,15 @@ def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) ->
 
 
 @pytest.mark.slow
-def test_list_explains_each_exception(odd: ExceptionBuilder, onlooker: Client) -> None:
-    paid = odd.shop.qr_code()
-    first = odd.told(paid)
-    odd.told(paid)
-    odd.unmatched()
-    odd.mismatch(149_900)
-    odd.mismatch(150_001)
-    odd.late()
-    odd.told(odd.shop.qr_code(), type="reversal")
+def test_list_explains_each_exception(seller: Seller, onlooker: Client) -> None:
+    paid = seller.shop.qr_code()
+    first = seller.report(paid)
+    seller.report(paid)
+    seller.unmatched()
+    seller.mismatch(149_900)
+    seller.mismatch(150_001)
+    seller.late()
+    seller.report(seller.shop.qr_code(), type="reversal")
     page = get_page(onlooker, EXCEPTIONS_URL)
     for sentence in (
         f"Paid twice: first paid by {first.bank_transaction_id} on ",
@@ -90,29 +86,29 @@ def test_list_explains_each_exception(odd: ExceptionBuilder, onlooker: Client) -
         assert sentence in page
 
 
-def test_money_for_a_failed_payment_is_explained(odd: ExceptionBuilder, onlooker: Client) -> None:
-    code = odd.shop.qr_code()
-    odd.told(code, type="decline")
-    odd.told(code)
+def test_money_for_a_failed_payment_is_explained(seller: Seller, onlooker: Client) -> None:
+    code = seller.shop.qr_code()
+    seller.report(code, type="decline")
+    seller.report(code)
     assert "Paid after the payment had failed: declined_by_bank." in get_page(onlooker, EXCEPTIONS_URL)
 
 
 @pytest.mark.slow
-def test_reversal_of_a_manual_return_is_explained(odd: ExceptionBuilder, onlooker: Client) -> None:
-    credit = odd.duplicate()
+def test_reversal_of_a_manual_return_is_explained(seller: Seller, onlooker: Client) -> None:
+    credit = seller.duplicate()
     decide("record_manual_return", credit.id, bank_reference="V-77", note="counter")
-    odd.bank.post(reversal_of(credit))
+    seller.bank.post(reversal_of(credit))
     reversal = BankTransaction.objects.get(kind="reversal")
     assert "was sent back manually" in get_page(onlooker, EXCEPTIONS_URL)
     assert "(V-77). If the bank means that, dismiss this" in get_page(onlooker, exception_url(reversal.id))
 
 
 @pytest.mark.slow
-def test_bank_messages_are_exceptions_until_dismissed(odd: ExceptionBuilder, onlooker: Client) -> None:
-    notification = odd.bank.notification(odd.shop.qr_code())
-    odd.bank.post(notification)
-    odd.bank.post(notification | {"amount": "1.00"})
-    odd.bank.post(b"garbage")
+def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, onlooker: Client) -> None:
+    notification = seller.bank.notification(seller.shop.qr_code())
+    seller.bank.post(notification)
+    seller.bank.post(notification | {"amount": "1.00"})
+    seller.bank.post(b"garbage")
     page = get_page(onlooker, EXCEPTIONS_URL)
     assert f"The bank reported transaction {notification['transaction_id']} differently before." in page
     assert "A bank message that cannot be read." in page
@@ -141,12 +137,12 @@ def test_returned_refunds_are_exceptions(
 
 @pytest.mark.slow
 def test_list_shows_oldest_first_and_red_after_a_day(
-    odd: ExceptionBuilder, onlooker: Client, noon: datetime
+    seller: Seller, onlooker: Client, noon: datetime
 ) -> None:
     with time_machine.travel(noon, tick=False) as now:
-        old = odd.unmatched()
+        old = seller.unmatched()
         now.move_to(noon + timedelta(days=2))
-        new = odd.mismatch()
+        new = seller.mismatch()
         now.move_to(noon + timedelta(days=2, hours=3))
         onlooker = staff_client("malee", "view_banktransaction")
         page = get_page(onlooker, EXCEPTIONS_URL)
@@ -156,9 +152,9 @@ def test_list_shows_oldest_first_and_red_after_a_day(
     assert ">3 hours<" in page
 
 
-def test_row_shows_merchant_amount_and_best_candidate(odd: ExceptionBuilder, onlooker: Client) -> None:
-    code = odd.shop.qr_code(amount=1_234_500)
-    odd.told(code, reference1="NOBODYKNOWSTHIS00000")
+def test_row_shows_merchant_amount_and_best_candidate(seller: Seller, onlooker: Client) -> None:
+    code = seller.shop.qr_code(amount=1_234_500)
+    seller.report(code, reference1="NOBODYKNOWSTHIS00000")
     page = get_page(onlooker, EXCEPTIONS_URL)
     for shown in ("12,345.00 THB", "Somtam House", "sandbox", code["payment_id"], "same amount, code made"):
         assert shown in page
@@ -171,12 +167,12 @@ def listed(client: Client, **query: str) -> set[str]:
 
 @pytest.mark.slow
 def test_list_filters_by_reason_merchant_bank_and_age(
-    odd: ExceptionBuilder, other_shop: Shop, bank: SandboxBankClient, noon: datetime
+    seller: Seller, other_shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:
     with time_machine.travel(noon, tick=False) as now:
-        late, theirs = odd.late(), ExceptionBuilder(other_shop, bank).mismatch()
+        late, theirs = seller.late(), Seller(other_shop, bank).mismatch()
         now.move_to(noon + timedelta(hours=2))
-        unmatched = odd.unmatched()
+        unmatched = seller.unmatched()
         client = staff_client("malee", "view_banktransaction")
         assert listed(client, reason__exact="late") == {late.id}
         assert listed(client, merchant__id__exact=other_shop.merchant.id) == {theirs.id}
@@ -187,8 +183,8 @@ def test_list_filters_by_reason_merchant_bank_and_age(
 
 
 @pytest.mark.slow
-def test_search_finds_references_ids_and_amounts(odd: ExceptionBuilder, onlooker: Client) -> None:
-    unmatched, mismatch = odd.unmatched(), odd.mismatch(123_456)
+def test_search_finds_references_ids_and_amounts(seller: Seller, onlooker: Client) -> None:
+    unmatched, mismatch = seller.unmatched(), seller.mismatch(123_456)
     for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
         assert listed(onlooker, q=text) == {unmatched.id}, text
     for text in ("1234.56", "1,234.56 THB", mismatch.payment_id):
@@ -197,9 +193,9 @@ def test_search_finds_references_ids_and_amounts(odd: ExceptionBuilder, onlooker
 
 
 @pytest.mark.slow
-def test_search_finds_the_merchants_reference(odd: ExceptionBuilder, onlooker: Client) -> None:
-    first, second = odd.shop.qr_code(reference="Order-17"), odd.shop.qr_code(reference="order-18")
-    movement, stranger = odd.told(first, satang=100), odd.unmatched()
+def test_search_finds_the_merchants_reference(seller: Seller, onlooker: Client) -> None:
+    first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
+    movement, stranger = seller.report(first, satang=100), seller.unmatched()
     assert listed(onlooker, q="order-17") == {movement.id}
     decide("attach", stranger.id, payment_id=second["payment_id"], note="She called.")
     assert listed(onlooker, q="order-18") == set()
@@ -207,7 +203,7 @@ def test_search_finds_the_merchants_reference(odd: ExceptionBuilder, onlooker: C
 
 
 @pytest.mark.slow
-def test_longer_list_takes_no_more_queries(odd: ExceptionBuilder, onlooker: Client) -> None:
+def test_longer_list_takes_no_more_queries(seller: Seller, onlooker: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(
             connection,
@@ -216,11 +212,11 @@ def test_longer_list_takes_no_more_queries(odd: ExceptionBuilder, onlooker: Clie
         return len(asked)
 
     def one_of_each() -> None:
-        odd.unmatched()
-        odd.mismatch()
-        odd.duplicate()
-        odd.late()
-        odd.bank.post(b"garbage")
+        seller.unmatched()
+        seller.mismatch()
+        seller.duplicate()
+        seller.late()
+        seller.bank.post(b"garbage")
 
     one_of_each()
     few = statements()
@@ -231,23 +227,23 @@ def test_longer_list_takes_no_more_queries(odd: ExceptionBuilder, onlooker: Clie
 
 
 @pytest.mark.slow
-def test_list_is_paginated(odd: ExceptionBuilder, onlooker: Client) -> None:
+def test_list_is_paginated(seller: Seller, onlooker: Client) -> None:
     for _ in range(60):
-        odd.bank.post(b"garbage")
+        seller.bank.post(b"garbage")
     first, second = get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, p="2")
     assert first.count("cannot be read") == 50
     assert second.count("cannot be read") == 10
 
 
-def test_matched_money_is_not_an_exception(odd: ExceptionBuilder, onlooker: Client) -> None:
-    odd.told(odd.shop.qr_code())
-    odd.told(odd.shop.qr_code(), type="decline")
+def test_matched_money_is_not_an_exception(seller: Seller, onlooker: Client) -> None:
+    seller.report(seller.shop.qr_code())
+    seller.report(seller.shop.qr_code(), type="decline")
     assert not ReconciliationException.objects.exists()
     assert "0 exceptions" in get_page(onlooker, EXCEPTIONS_URL)
 
 
-def test_page_shows_all_details(odd: ExceptionBuilder, onlooker: Client) -> None:
-    movement = odd.mismatch()
+def test_page_shows_all_details(seller: Seller, onlooker: Client) -> None:
+    movement = seller.mismatch()
     page = get_page(onlooker, exception_url(movement.id))
     for shown in (
         "1.00 THB too little", "1,499.00 THB", "1,500.00 THB", movement.bank_transaction_id,
@@ -259,18 +255,18 @@ def test_page_shows_all_details(odd: ExceptionBuilder, onlooker: Client) -> None
 
 
 @pytest.mark.slow
-def test_page_shows_the_merchants_reference_of_payments(odd: ExceptionBuilder, onlooker: Client) -> None:
-    first, second = odd.shop.qr_code(reference="order-17"), odd.shop.qr_code(reference="order-18")
-    page = get_page(onlooker, exception_url(odd.told(first, satang=100).id))
+def test_page_shows_the_merchants_reference_of_payments(seller: Seller, onlooker: Client) -> None:
+    first, second = seller.shop.qr_code(reference="order-17"), seller.shop.qr_code(reference="order-18")
+    page = get_page(onlooker, exception_url(seller.report(first, satang=100).id))
     assert page.count("order-17") == 2  # what it named, and what is known of that
     assert "order-18" in get_page(
-        onlooker, exception_url(odd.told(second, reference1="NOBODYKNOWSTHIS00000").id)
+        onlooker, exception_url(seller.report(second, reference1="NOBODYKNOWSTHIS00000").id)
     )
 
 
-def test_reversal_and_its_credit_link_to_each_other(odd: ExceptionBuilder, onlooker: Client) -> None:
-    credit = odd.told(odd.shop.qr_code())
-    odd.bank.post(reversal_of(credit, 150_001))
+def test_reversal_and_its_credit_link_to_each_other(seller: Seller, onlooker: Client) -> None:
+    credit = seller.report(seller.shop.qr_code())
+    seller.bank.post(reversal_of(credit, 150_001))
     reversal = BankTransaction.objects.get(kind="reversal")
     assert f'{exception_url(credit.id)}">1,500.00 THB, applied</a>' in get_page(
         onlooker, exception_url(reversal.id)
@@ -280,36 +276,34 @@ def test_reversal_and_its_credit_link_to_each_other(odd: ExceptionBuilder, onloo
     )
 
 
-def test_times_are_shown_in_bangkok_time(odd: ExceptionBuilder, noon: datetime) -> None:
+def test_times_are_shown_in_bangkok_time(seller: Seller, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
-        movement = odd.mismatch()
+        movement = seller.mismatch()
         page = get_page(staff_client("malee", "view_banktransaction"), exception_url(movement.id))
     assert "2026-11-21 12:00:00, less than a second ago" in page
 
 
-def test_raw_bank_message_is_shown_without_account_numbers(odd: ExceptionBuilder, onlooker: Client) -> None:
-    odd.bank.post(b'{"account": "1234567890", "hello": "world"}')
+def test_raw_bank_message_is_shown_without_account_numbers(seller: Seller, onlooker: Client) -> None:
+    seller.bank.post(b'{"account": "1234567890", "hello": "world"}')
     page = get_page(onlooker, exception_url(BankNotification.objects.get().id))
     assert "world" in page
     assert "1234567890" not in page
 
 
-def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(
-    odd: ExceptionBuilder, onlooker: Client
-) -> None:
-    notification = odd.bank.notification(odd.shop.qr_code())
-    odd.bank.post(notification)
-    odd.bank.post(notification | {"amount": "1.23"})
+def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Seller, onlooker: Client) -> None:
+    notification = seller.bank.notification(seller.shop.qr_code())
+    seller.bank.post(notification)
+    seller.bank.post(notification | {"amount": "1.23"})
     page = get_page(onlooker, exception_url(BankNotification.objects.get(result="conflict").id))
     assert "1500.00" in page
     assert "1.23" in page
 
 
 @pytest.mark.slow
-def test_text_from_payers_is_escaped(odd: ExceptionBuilder, onlooker: Client) -> None:
+def test_text_from_payers_is_escaped(seller: Seller, onlooker: Client) -> None:
     hostile = "<script>alert(1)</script>"
-    movement = odd.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
-    odd.bank.post(b"<script>alert(2)</script>")
+    movement = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
+    seller.bank.post(b"<script>alert(2)</script>")
     pages = [get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, q=hostile)]
     pages += [get_page(onlooker, exception_url(row.pk)) for row in ReconciliationException.objects.all()]
     for page in pages:
@@ -320,8 +314,8 @@ def test_text_from_payers_is_escaped(odd: ExceptionBuilder, onlooker: Client) ->
 
 @pytest.mark.parametrize("permission", ["view_banktransaction", "resolve_exception"])
 @pytest.mark.slow
-def test_view_or_resolve_permission_shows_the_list(odd: ExceptionBuilder, permission: str) -> None:
-    movement = odd.mismatch()
+def test_view_or_resolve_permission_shows_the_list(seller: Seller, permission: str) -> None:
+    movement = seller.mismatch()
     client = staff_client("malee", permission)
     assert exception_url(movement.id) in get_page(client, EXCEPTIONS_URL)
     assert movement.id in get_page(client, exception_url(movement.id))
@@ -330,19 +324,19 @@ def test_view_or_resolve_permission_shows_the_list(odd: ExceptionBuilder, permis
 
 @pytest.mark.slow
 def test_console_index_shows_the_number_of_open_exceptions(
-    odd: ExceptionBuilder, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, onlooker: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "open exception" not in get_page(onlooker, "/admin/")
-    odd.mismatch()
+    seller.mismatch()
     assert "1 open exception." in get_page(onlooker, "/admin/")
-    odd.unmatched()
+    seller.unmatched()
     assert f'<a href="{EXCEPTIONS_URL}">2 open exceptions.</a>' in get_page(onlooker, "/admin/")
     monkeypatch.setattr(exceptions, "MAX_COUNTED", 2)
     assert "2 or more open exceptions." in get_page(onlooker, "/admin/")
 
 
-def test_staff_without_permission_see_no_exceptions(odd: ExceptionBuilder, client: Client) -> None:
-    movement = odd.mismatch()
+def test_staff_without_permission_see_no_exceptions(seller: Seller, client: Client) -> None:
+    movement = seller.mismatch()
     nobody = staff_client("nobody", "view_payment")
     assert "open exception" not in get_page(nobody, "/admin/")
     for path in (EXCEPTIONS_URL, exception_url(movement.id)):
@@ -355,8 +349,8 @@ def test_unknown_exception_is_not_found(onlooker: Client, unknown: str) -> None:
     assert onlooker.get(exception_url(unknown)).status_code == 404
 
 
-def test_matched_money_has_a_page_too(odd: ExceptionBuilder, onlooker: Client) -> None:
-    movement = odd.told(odd.shop.qr_code())
+def test_matched_money_has_a_page_too(seller: Seller, onlooker: Client) -> None:
+    movement = seller.report(seller.shop.qr_code())
     assert "Its payment succeeded." in get_page(onlooker, exception_url(movement.id))
     record = get_page(onlooker, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
     assert exception_url(movement.id) in record
@@ -364,11 +358,11 @@ def test_matched_money_has_a_page_too(odd: ExceptionBuilder, onlooker: Client) -
 
 @pytest.mark.slow
 def test_open_exceptions_are_counted_up_to_a_limit(
-    odd: ExceptionBuilder, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, onlooker: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
-        odd.unmatched()
-        odd.bank.post(b"garbage")
+        seller.unmatched()
+        seller.bank.post(b"garbage")
     assert "or more" not in get_page(onlooker, EXCEPTIONS_URL)
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
     monkeypatch.setattr(metrics, "MAX_COUNTED", 2)

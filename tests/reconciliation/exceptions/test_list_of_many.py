@@ -25,8 +25,15 @@ from reconciliation.templatetags import exceptions
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
-from tests.reconciliation.cast import WHY, Till, decide
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    NOTE,
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    staff_client,
+)
 from tests.stack import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -110,7 +117,7 @@ def crowd(merchant: Merchant) -> None:
             subject_id=notification.id,
             type=ResolutionType.DISMISSED,
             actor="staff:malee",
-            note=WHY,
+            note=NOTE,
             created_at=now,
         )
         for notification in told
@@ -133,14 +140,14 @@ def test_list_page_reads_only_the_rows_it_shows(shop: Shop, onlooker: Client) ->
     assert reading(onlooker, "/admin/") < 10 * ON_A_PAGE
 
 
-def test_few_open_exceptions_are_found_among_many_resolved(till: Till, onlooker: Client) -> None:
-    crowd(till.shop.merchant)
+def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, onlooker: Client) -> None:
+    crowd(seller.shop.merchant)
     waiting = ReconciliationException.objects.values_list("pk", flat=True)
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM reconciliation_reconciliationexception"
         )  # as if all of it were decided too
-    late = till.late()
+    late = seller.late()
     assert list(waiting) == [late.id]
     assert reading(onlooker, EXCEPTIONS_URL) < 10 * ON_A_PAGE
     assert exception_url(late.id) in get_page(
@@ -148,16 +155,16 @@ def test_few_open_exceptions_are_found_among_many_resolved(till: Till, onlooker:
     )
 
 
-def test_equal_amounts_are_sorted_by_age(till: Till, onlooker: Client) -> None:
-    first, second = till.late(), till.late()
+def test_equal_amounts_are_sorted_by_age(seller: Seller, onlooker: Client) -> None:
+    first, second = seller.late(), seller.late()
     for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
         page = get_page(onlooker, EXCEPTIONS_URL, o=order)
         places = [page.index(exception_url(movement.id)) for movement in expected]
         assert places == sorted(places), order
 
 
-def test_exception_gets_the_merchant_that_is_connected_later(till: Till) -> None:
-    odd = till.unmatched(biller_id="099400016550100")
+def test_exception_gets_the_merchant_that_is_connected_later(seller: Seller) -> None:
+    odd = seller.unmatched(biller_id="099400016550100")
     assert ReconciliationException.objects.get(pk=odd.id).merchant is None
     later = open_shop("Later").merchant
     for biller_id, expected in (("099400016550100", later), ("099400016550101", None)):
@@ -167,14 +174,18 @@ def test_exception_gets_the_merchant_that_is_connected_later(till: Till) -> None
         assert not differences()
 
 
-def test_conflicting_message_gets_the_payment_of_its_money(till: Till) -> None:
-    notification = till.bank.notification(till.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
-    till.bank.post(notification)
-    till.bank.post(notification | {"amount": "1.23"})
-    payment_id = till.shop.qr_code()["payment_id"]
+def test_conflicting_message_gets_the_payment_of_its_money(seller: Seller) -> None:
+    notification = seller.bank.notification(seller.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+    seller.bank.post(notification)
+    seller.bank.post(notification | {"amount": "1.23"})
+    payment_id = seller.shop.qr_code()["payment_id"]
     decide("attach", BankTransaction.objects.get(), payment_id=payment_id)
     listed = ReconciliationException.objects.get()
-    assert (listed.reason, listed.payment_id, listed.merchant) == ("conflict", payment_id, till.shop.merchant)
+    assert (listed.reason, listed.payment_id, listed.merchant) == (
+        "conflict",
+        payment_id,
+        seller.shop.merchant,
+    )
     assert payment_id.upper() in listed.search_text
 
 
@@ -195,13 +206,13 @@ def dismissing(notification: BankNotification) -> Callable[[], Any]:
 
 @races
 def test_message_dismissed_while_its_money_is_attached_leaves_the_list() -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(ROUNDS):
-        notification = till.bank.notification(till.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+        notification = seller.bank.notification(seller.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
         for changes in ({}, {"amount": "1.23"}):
-            till.bank.post(notification | changes)
+            seller.bank.post(notification | changes)
         movement = BankTransaction.objects.get(bank_transaction_id=notification["transaction_id"])
-        payment_id = till.shop.qr_code()["payment_id"]
+        payment_id = seller.shop.qr_code()["payment_id"]
         run_concurrently(
             partial(decide, "attach", movement, payment_id=payment_id),
             dismissing(BankNotification.objects.get(movement=movement, result="conflict")),
@@ -212,11 +223,11 @@ def test_message_dismissed_while_its_money_is_attached_leaves_the_list() -> None
 
 @races
 def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     later = open_shop("Later").merchant
     for number in range(ROUNDS):
         biller_id = f"0994000165502{number:02}"
-        odd = till.unmatched(biller_id=biller_id)
+        odd = seller.unmatched(biller_id=biller_id)
         later.biller_id = biller_id
         run_concurrently(later.save, partial(decide, "record_manual_return", odd, bank_reference="b"))
         assert not ReconciliationException.objects.exists()
@@ -225,21 +236,21 @@ def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
 
 @races
 def test_concurrent_conflicting_messages_are_listed_with_their_payment() -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(ROUNDS):
-        notification = till.bank.notification(till.shop.qr_code())
+        notification = seller.bank.notification(seller.shop.qr_code())
         run_concurrently(
-            *(partial(till.bank.post, notification | {"amount": f"{baht}.00"}) for baht in range(1, 5))
+            *(partial(seller.bank.post, notification | {"amount": f"{baht}.00"}) for baht in range(1, 5))
         )
         assert not differences()
 
 
 @races
 def test_money_arriving_while_its_biller_is_connected_gets_the_merchant() -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     later = open_shop("Later").merchant
     later.biller_id = "099400016550300"
-    notification = till.bank.notification(till.shop.qr_code(), biller_id=later.biller_id)
+    notification = seller.bank.notification(seller.shop.qr_code(), biller_id=later.biller_id)
     saved, told = Event(), Event()
 
     def connect() -> None:
@@ -250,7 +261,7 @@ def test_money_arriving_while_its_biller_is_connected_gets_the_merchant() -> Non
 
     def tell() -> None:
         assert saved.wait(60)
-        till.bank.post(notification)
+        seller.bank.post(notification)
         told.set()
 
     run_concurrently(connect, tell)

@@ -12,8 +12,19 @@ from reconciliation.exceptions import resolutions, summaries
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from tests.audit import differences
-from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, reversal_of, suspense
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    NOTE,
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    postings_of,
+    reversal_of,
+    staff_client,
+    state_of,
+    suspense,
+)
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.sqlstates import sqlstate
 from tests.timeline.builders import types
@@ -25,16 +36,16 @@ CHECK_VIOLATION = "23514"
 
 
 @pytest.fixture
-def code(till: Till) -> dict[str, Any]:
-    made: dict[str, Any] = till.shop.qr_code()
+def code(seller: Seller) -> dict[str, Any]:
+    made: dict[str, Any] = seller.shop.qr_code()
     return made
 
 
 @pytest.fixture
-def held(till: Till, code: dict[str, Any]) -> BankTransaction:
+def held(seller: Seller, code: dict[str, Any]) -> BankTransaction:
     """A callback of money that a line of the day before reported, and that paid for the code."""
     import_file(bot_file(credit_line(code, NOON - DAY)))
-    return till.told(code, paid_at=NOON)
+    return seller.report(code, paid_at=NOON)
 
 
 @pytest.fixture
@@ -43,7 +54,7 @@ def malee(db: None) -> Client:
 
 
 def press(client: Client, movement: BankTransaction, slug: str) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/act/{slug}/", {"note": WHY}, follow=True)
+    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/act/{slug}/", {"note": NOTE}, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -56,22 +67,22 @@ def merged(movement: BankTransaction) -> Resolution:
 
 @pytest.mark.slow
 def test_probable_duplicate_is_merged_with_actor_and_note(
-    till: Till, held: BankTransaction, malee: Client
+    seller: Seller, held: BankTransaction, malee: Client
 ) -> None:
     paid = BankTransaction.objects.get(match_result="applied")
     assert suspense() == 150_000
     assert paid.id in get_page(malee, f"{EXCEPTIONS_URL}{held.id}/act/merge/")
     press(malee, held, "merge")
-    assert (now_of(held), suspense()) == (("duplicate", "merged"), 0)
+    assert (state_of(held), suspense()) == (("duplicate", "merged"), 0)
     assert not ReconciliationException.objects.exists()
     made = Resolution.objects.get()
-    assert (made.type, made.actor, made.note, made.merged_into_id) == ("merged", "staff:malee", WHY, paid.id)
+    assert (made.type, made.actor, made.note, made.merged_into_id) == ("merged", "staff:malee", NOTE, paid.id)
     assert postings_of(held.id) == [("held", 150_000), ("merged", 150_000)]
-    assert now_of(paid) == ("applied", "")
-    assert types(till.shop, str(paid.payment_id))[-1] == "staff.merged"
+    assert state_of(paid) == ("applied", "")
+    assert types(seller.shop, str(paid.payment_id))[-1] == "staff.merged"
     page = get_page(malee, exception_url(held.id))
     assert "Merged into" in page and paid.id not in get_page(malee, EXCEPTIONS_URL)
-    shown = till.shop.get(f"/v1/payments/{paid.payment_id}").json()
+    shown = seller.shop.get(f"/v1/payments/{paid.payment_id}").json()
     assert [each["status"] for each in shown["exceptions"]] == ["merged"]
 
 
@@ -82,8 +93,8 @@ def test_second_merge_changes_nothing(held: BankTransaction) -> None:
     assert suspense() == 0
 
 
-def test_different_bank_transaction_cannot_be_merged(till: Till) -> None:
-    for other in (till.duplicate(), till.unmatched()):
+def test_different_bank_transaction_cannot_be_merged(seller: Seller) -> None:
+    for other in (seller.duplicate(), seller.unmatched()):
         assert ResolutionType.MERGED not in resolutions.allowed_types(other)
         with pytest.raises(ActionNotAllowed, match="a probable duplicate of another"):
             merged(other)
@@ -97,10 +108,10 @@ def test_different_bank_transaction_cannot_be_merged(till: Till) -> None:
         assert refusal == CHECK_VIOLATION
 
 
-def test_after_a_merge_the_other_exception_can_be_resolved(till: Till) -> None:
-    code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+def test_after_a_merge_the_other_exception_can_be_resolved(seller: Seller) -> None:
+    code, late = seller.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
     import_file(bot_file(credit_line(code, late + DAY)))
-    line, callback = BankTransaction.objects.get(), till.told(code, paid_at=late)
+    line, callback = BankTransaction.objects.get(), seller.report(code, paid_at=late)
     assert [resolutions.allowed_types(each) - {ResolutionType.CONFIRMED} for each in (line, callback)] == [
         {ResolutionType.MERGED}
     ] * 2
@@ -109,7 +120,7 @@ def test_after_a_merge_the_other_exception_can_be_resolved(till: Till) -> None:
     with pytest.raises(ActionNotAllowed):
         merged(callback)
     decide("accept", callback)
-    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    assert (suspense(), seller.balance()) == (0, (150_000, 0))
     line.refresh_from_db()
     assert resolutions.allowed_types(line) == {ResolutionType.REOPENED}
 
@@ -120,14 +131,14 @@ def test_mistaken_merge_is_reopened_and_sent_back(
 ) -> None:
     merged(held)
     press(malee, held, "reopen")
-    assert (now_of(held), suspense()) == (("duplicate", ""), 150_000)
+    assert (state_of(held), suspense()) == (("duplicate", ""), 150_000)
     assert ReconciliationException.objects.get().id == held.id
     merged(held)
     press(malee, held, "reopen")
     assert [act.reopen_count for act in Resolution.objects.filter(type="merged").order_by("id")] == [0, 1]
     import_file(bot_file(credit_line(code, NOON + SECOND)))
     decide("record_manual_return", held, bank_reference="counter 7")
-    assert (now_of(held), suspense()) == (("duplicate", "sent_back"), 0)
+    assert (state_of(held), suspense()) == (("duplicate", "sent_back"), 0)
 
 
 @pytest.mark.slow
@@ -146,17 +157,17 @@ def test_audit_finds_a_merge_that_a_second_statement_line_disproves(
 
 @pytest.mark.slow
 def test_reversal_of_merged_money_reverses_the_transaction_it_was_merged_into(
-    till: Till, held: BankTransaction
+    seller: Seller, held: BankTransaction
 ) -> None:
     merged(held)
-    till.bank.post(reversal_of(held))
+    seller.bank.post(reversal_of(held))
     reversal = BankTransaction.objects.get(kind="reversal")
     assert reversal.match_result == "reversed"
-    assert (till.balance(), suspense()) == ((0, 0), 0)
+    assert (seller.balance(), suspense()) == ((0, 0), 0)
 
 
-def test_money_with_an_open_reversal_cannot_be_merged(till: Till, held: BankTransaction) -> None:
-    till.takes_back(held, 150_001)
+def test_money_with_an_open_reversal_cannot_be_merged(seller: Seller, held: BankTransaction) -> None:
+    seller.reverse(held, 150_001)
     with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
         merged(held)
 

@@ -11,8 +11,16 @@ from reconciliation.exceptions.resolution_records import ActionNotAllowed, Alrea
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import Till, carry_back, decide, now_of, postings_of
-from tests.reconciliation.console import exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    postings_of,
+    run_returns,
+    staff_client,
+    state_of,
+)
 from tests.reconciliation.exceptions.test_actions_in_console import act_page, buttons
 from tests.reconciliation.exceptions.test_resolution_races import deciding, done
 from tests.reconciliation.exceptions.test_write_offs import (
@@ -41,9 +49,9 @@ def malee(db: None) -> Client:
     return staff_client("malee", "view_banktransaction", "resolve_exception")
 
 
-def orphan(till: Till) -> BankTransaction:
+def orphan(seller: Seller) -> BankTransaction:
     """A reversal of more than its credit: nobody here can give that."""
-    return till.takes_back(till.sold(), 150_001)
+    return seller.reverse(seller.sale(), 150_001)
 
 
 def deeds(subject_id: str) -> list[tuple[str, int]]:
@@ -52,18 +60,18 @@ def deeds(subject_id: str) -> list[tuple[str, int]]:
     )
 
 
-def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(till: Till, malee: Client) -> None:
-    reversal = orphan(till)
+def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(seller: Seller, malee: Client) -> None:
+    reversal = orphan(seller)
     decide("dismiss", reversal)
     assert buttons(malee, reversal.id) == []
     assert "/act/reopen/" in get_page(malee, exception_url(reversal.id))
     said = malee.get(act_page(reversal.id, "reopen")).content.decode()
     assert "It waits for a decision again." in said
     malee.post(act_page(reversal.id, "reopen"), {"note": "the bank insists", "sure": "yes"})
-    assert now_of(reversal) == WAITS
+    assert state_of(reversal) == WAITS
     assert ReconciliationException.objects.get().id == reversal.id
     decide("write_off", reversal)
-    assert (now_of(reversal), losses()) == (LOST, -150_001)
+    assert (state_of(reversal), losses()) == (LOST, -150_001)
     assert deeds(reversal.id) == [("dismissed", 0), ("reopened", 1), ("written_off", 1)]
     opened = Resolution.objects.get(type="reopened")
     assert (opened.actor, opened.note) == ("staff:malee", "the bank insists")
@@ -71,8 +79,10 @@ def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(till: Till, m
     assert all(word in page for word in ("Dismissed", "Reopened", "the bank insists", "Written Off"))
 
 
-def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(till: Till, malee: Client) -> None:
-    reversal = orphan(till)
+def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(
+    seller: Seller, malee: Client
+) -> None:
+    reversal = orphan(seller)
     posted = {"note": "a mistake", "sure": "yes"}
     said = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
     assert f'<a href="{exception_url(reversal.id)}">Show it</a>' in said
@@ -81,40 +91,40 @@ def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(till:
     )
 
 
-def test_reopened_write_off_is_recovered_and_can_be_written_off_again(till: Till, malee: Client) -> None:
-    reversal = orphan(till)
+def test_reopened_write_off_is_recovered_and_can_be_written_off_again(seller: Seller, malee: Client) -> None:
+    reversal = orphan(seller)
     decide("write_off", reversal)
     said = malee.get(act_page(reversal.id, "reopen")).content.decode()
     assert "The write-off of 1,500.01 THB is reversed" in said
     decide("reopen", reversal)
-    assert (now_of(reversal), losses()) == (WAITS, 0)
+    assert (state_of(reversal), losses()) == (WAITS, 0)
     assert postings_of(reversal.id) == [("written_off", 150_001), ("recovered", 150_001)]
     for _ in range(2):
         decide("write_off", reversal)
-        assert (now_of(reversal), losses()) == (LOST, -150_001)
+        assert (state_of(reversal), losses()) == (LOST, -150_001)
         decide("reopen", reversal)
-        assert (now_of(reversal), losses()) == (WAITS, 0)
+        assert (state_of(reversal), losses()) == (WAITS, 0)
     decide("dismiss", reversal)
     assert deeds(reversal.id)[-1] == ("dismissed", 3)
     assert not ReconciliationException.objects.exists()
 
 
-def test_reopened_reversal_is_carried_out_if_it_can_be(till: Till, served_by: Serving) -> None:
+def test_reopened_reversal_is_carried_out_if_it_can_be(seller: Seller, served_by: Serving) -> None:
     """It was dismissed while the money was on its way back to the payer, which then failed."""
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY, REFUSED])
-    credit = till.unmatched()
+    credit = seller.unmatched()
     decide("send_back", credit)
-    carry_back()
-    reversal = till.takes_back(credit)
+    run_returns()
+    reversal = seller.reverse(credit)
     decide("dismiss", reversal)
-    carry_back(2)
-    assert (now_of(credit), now_of(reversal)) == (("unmatched", ""), DISMISSED)
+    run_returns(2)
+    assert (state_of(credit), state_of(reversal)) == (("unmatched", ""), DISMISSED)
     decide("reopen", reversal)
-    assert (now_of(credit), now_of(reversal)) == (("unmatched", "taken_back"), REVERSED)
+    assert (state_of(credit), state_of(reversal)) == (("unmatched", "taken_back"), REVERSED)
 
 
-def test_message_is_reopened_and_dismissed_again(till: Till, malee: Client) -> None:
-    till.bank.post(b"garbage")
+def test_message_is_reopened_and_dismissed_again(seller: Seller, malee: Client) -> None:
+    seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     for number in range(2):
         decide("dismiss", notification)
@@ -128,48 +138,56 @@ def test_message_is_reopened_and_dismissed_again(till: Till, malee: Client) -> N
         assert deeds(notification.id)[-2:] == [("dismissed", number), ("reopened", number + 1)]
 
 
-def test_timeline_shows_the_reopening(till: Till) -> None:
-    code = till.shop.qr_code()
-    told = till.bank.notification(code)
+def test_timeline_shows_the_reopening(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    told = seller.bank.notification(code)
     for changes in ({}, {"amount": "1.23"}):
-        till.bank.post(told | changes)
+        seller.bank.post(told | changes)
     notification = BankNotification.objects.get(result="conflict")
     for action in ("dismiss", "reopen"):
         decide(action, notification)
-    assert types(till.shop, code["payment_id"])[-2:] == ["staff.dismissed", "staff.reopened"]
+    assert types(seller.shop, code["payment_id"])[-2:] == ["staff.dismissed", "staff.reopened"]
 
 
-def test_only_dismissed_merged_or_written_off_is_reopened(till: Till, served_by: Serving) -> None:
+def test_only_dismissed_merged_or_written_off_is_reopened(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    till.bank.post(b"garbage")
-    sent_back, waits = till.unmatched(), orphan(till)
+    seller.bank.post(b"garbage")
+    sent_back, waits = seller.unmatched(), orphan(seller)
     decide("record_manual_return", sent_back, bank_reference="b")
-    subjects = [till.sold().id, sent_back.id, waits.id, BankNotification.objects.get(result="unreadable").id]
-    subjects += [till.refund(till.paid())["refund_id"], BankNotification.objects.filter(result="new")[0].id]
+    subjects = [
+        seller.sale().id,
+        sent_back.id,
+        waits.id,
+        BankNotification.objects.get(result="unreadable").id,
+    ]
+    subjects += [
+        seller.refund(seller.paid())["refund_id"],
+        BankNotification.objects.filter(result="new")[0].id,
+    ]
     for subject_id in subjects:
         with pytest.raises(ActionNotAllowed, match="Only what was dismissed"):
             decide("reopen", subject_id)
     assert not Resolution.objects.filter(type="reopened").exists()
 
 
-def test_second_reopening_names_who_was_first(till: Till) -> None:
-    reversal = orphan(till)
+def test_second_reopening_names_who_was_first(seller: Seller) -> None:
+    reversal = orphan(seller)
     decide("dismiss", reversal)
     decide("reopen", reversal)
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: reopened"):
         decide("reopen", reversal, actor="staff:somsak")
 
 
-def test_reopening_needs_the_resolve_permission(till: Till) -> None:
-    decide("dismiss", reversal := orphan(till))
+def test_reopening_needs_the_resolve_permission(seller: Seller) -> None:
+    decide("dismiss", reversal := orphan(seller))
     onlooker = staff_client("onlooker", "view_banktransaction")
     assert "/act/reopen/" not in get_page(onlooker, exception_url(reversal.id))
     assert onlooker.post(act_page(reversal.id, "reopen"), {"note": "x", "sure": "yes"}).status_code == 403
-    assert now_of(reversal) == DISMISSED
+    assert state_of(reversal) == DISMISSED
 
 
-def test_database_allows_one_reopening_of_a_resolved_exception(till: Till) -> None:
-    reversal = orphan(till)
+def test_database_allows_one_reopening_of_a_resolved_exception(seller: Seller) -> None:
+    reversal = orphan(seller)
     for deed, round in (("reopened", 0), ("reopened", 1), ("dismissed", 1)):
         assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
     decide("dismiss", reversal)
@@ -190,21 +208,21 @@ ROUNDS = 10
 
 
 @pytest.fixture
-def busy() -> Till:
-    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+def busy() -> Seller:
+    return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
 @races
 @pytest.mark.parametrize("ended", ["dismiss", "write_off"])
-def test_eight_concurrent_reopenings_count_once(busy: Till, ended: str) -> None:
+def test_eight_concurrent_reopenings_count_once(busy: Seller, ended: str) -> None:
     reversal = orphan(busy)
     decide(ended, reversal)
     assert done(run_concurrently(*[deciding("reopen", reversal)] * 8)) == 1
-    assert (now_of(reversal), losses()) == (WAITS, 0)
+    assert (state_of(reversal), losses()) == (WAITS, 0)
 
 
 @races
-def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Till) -> None:
+def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Seller) -> None:
     busy.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     decide("dismiss", notification)
@@ -214,7 +232,7 @@ def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Till) -> None
 
 
 @races
-def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Till) -> None:
+def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Seller) -> None:
     reversal = orphan(busy)
     decide("dismiss", reversal)
     for _ in range(ROUNDS):
@@ -222,21 +240,21 @@ def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Til
             deciding("reopen", reversal), deciding("write_off", reversal), deciding("reopen", reversal)
         )
         is_lost = deeds(reversal.id)[-1][0] == "written_off"
-        assert (now_of(reversal), losses()) == ((LOST, -150_001) if is_lost else (WAITS, 0))
+        assert (state_of(reversal), losses()) == ((LOST, -150_001) if is_lost else (WAITS, 0))
         if not is_lost:
             decide("dismiss", reversal)
 
 
 @races
 def test_reopening_while_the_money_comes_back_carries_out_the_reversal(
-    busy: Till, served_by: Serving
+    busy: Seller, served_by: Serving
 ) -> None:
     for _ in range(ROUNDS):
         served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
         credit = busy.unmatched()
         decide("send_back", credit)
-        carry_back()
-        reversal = busy.takes_back(credit)
+        run_returns()
+        reversal = busy.reverse(credit)
         decide("write_off", reversal)
         run_concurrently(deciding("reopen", reversal), partial(return_completion.run_due, now=clock.now))
-        assert (now_of(reversal), now_of(credit)[1], losses()) == (REVERSED, "taken_back", 0)
+        assert (state_of(reversal), state_of(credit)[1], losses()) == (REVERSED, "taken_back", 0)

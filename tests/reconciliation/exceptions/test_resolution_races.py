@@ -18,14 +18,14 @@ from reconciliation.exceptions.resolution_records import ActionNotAllowed, Alrea
 from reconciliation.models import BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import (
-    Till,
-    carry_back,
+from tests.reconciliation.builders import (
+    Seller,
     decide,
-    kinds_told,
-    now_of,
-    return_of,
+    event_types_of,
+    latest_return,
     reversal_of,
+    run_returns,
+    state_of,
     suspense,
 )
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
@@ -48,8 +48,8 @@ DONE, REFUSED, UNDER_WAY = (
 
 
 @pytest.fixture
-def till() -> Till:
-    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+def seller() -> Seller:
+    return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
 def deciding(deed: str, movement: Model | str, **more: Any) -> Callable[[], Any]:
@@ -77,17 +77,17 @@ def done(results: list[Any]) -> int:
     ("deed", "more"),
     [("accept", {}), ("attach", {}), ("send_back", {}), ("record_manual_return", {"bank_reference": "b"})],
 )
-def test_eight_concurrent_clicks_count_once(till: Till, deed: str, more: dict[str, str]) -> None:
-    movement, other = till.late(), till.shop.qr_code()["payment_id"]
+def test_eight_concurrent_clicks_count_once(seller: Seller, deed: str, more: dict[str, str]) -> None:
+    movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
     given = {"payment_id": other} if deed == "attach" else more
     results = run_concurrently(*[deciding(deed, movement, **given)] * 8)
     assert (done(results), sum(isinstance(result, AlreadyResolved) for result in results)) == (1, 7)
     assert Resolution.objects.count() == 1
 
 
-def test_concurrent_different_resolutions_count_once(till: Till) -> None:
+def test_concurrent_different_resolutions_count_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        movement, other = till.late(), till.shop.qr_code()["payment_id"]
+        movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
         results = run_concurrently(
             deciding("accept", movement),
             deciding("attach", movement, payment_id=other),
@@ -97,100 +97,100 @@ def test_concurrent_different_resolutions_count_once(till: Till) -> None:
         assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
 
 
-def test_concurrent_credits_of_a_returned_refund_count_once(till: Till, served_by: Serving) -> None:
+def test_concurrent_credits_of_a_returned_refund_count_once(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    refund_id = till.refund(till.paid())["refund_id"]
+    refund_id = seller.refund(seller.paid())["refund_id"]
     send_due_refunds()
     transfers.apply_notification(ReportedTransfer(refund_id, "returned"), HANDLERS["ref"], now=clock.now())
 
     assert done(run_concurrently(*[deciding("credit_returned_refund", refund_id)] * 8)) == 1
-    assert (till.balance(), suspense()) == ((150_000, 0), 0)
+    assert (seller.balance(), suspense()) == ((150_000, 0), 0)
 
 
 # --- against the bank's word -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("deed", ["accept", "attach", "send_back"])
-def test_resolution_during_a_reversal_never_uses_the_money_twice(till: Till, deed: str) -> None:
+def test_resolution_during_a_reversal_never_uses_the_money_twice(seller: Seller, deed: str) -> None:
     for _ in range(ROUNDS):
-        movement, other = till.late(), till.shop.qr_code()["payment_id"]
+        movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
         more = {"payment_id": other} if deed == "attach" else {}
         run_concurrently(deciding(deed, movement, **more), telling(reversal_of(movement)))
         reversal = BankTransaction.objects.get(
             kind="reversal", bank_transaction_id=movement.bank_transaction_id
         )
-        assert now_of(reversal) == ("reversed", "")
-        assert now_of(movement)[1] in ("taken_back", {"accept": "accepted", "attach": "attached"}.get(deed))
-        assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+        assert state_of(reversal) == ("reversed", "")
+        assert state_of(movement)[1] in ("taken_back", {"accept": "accepted", "attach": "attached"}.get(deed))
+        assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
-def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(till: Till) -> None:
+def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(seller: Seller) -> None:
     for number in range(ROUNDS):
-        code = till.shop.qr_code()
-        less = till.told(code, satang=100)
-        results = run_concurrently(deciding("accept", less), telling(till.bank.notification(code)))
+        code = seller.shop.qr_code()
+        less = seller.report(code, satang=100)
+        results = run_concurrently(deciding("accept", less), telling(seller.bank.notification(code)))
         payment = Payment.objects.get(pk=code["payment_id"])
         assert payment.status == "succeeded"
         assert payment.received == (100 if done(results[:1]) else 150_000), number
         right = BankTransaction.objects.get(reference1=less.reference1, amount=150_000)
-        assert (now_of(right)[0], now_of(less)[1]) in [("duplicate", "accepted"), ("applied", "")]
-        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+        assert (state_of(right)[0], state_of(less)[1]) in [("duplicate", "accepted"), ("applied", "")]
+        assert event_types_of(code["payment_id"]).count("payment.succeeded") == 1
 
 
-def test_two_concurrent_attachments_pay_a_payment_once(till: Till) -> None:
+def test_two_concurrent_attachments_pay_a_payment_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        payment_id, odd = till.shop.qr_code()["payment_id"], [till.unmatched() for _ in range(2)]
+        payment_id, odd = seller.shop.qr_code()["payment_id"], [seller.unmatched() for _ in range(2)]
         results = run_concurrently(*[deciding("attach", movement, payment_id=payment_id) for movement in odd])
-        assert (done(results), sorted(now_of(movement)[1] for movement in odd)) == (1, ["", "attached"])
-        assert kinds_told(payment_id).count("payment.succeeded") == 1
+        assert (done(results), sorted(state_of(movement)[1] for movement in odd)) == (1, ["", "attached"])
+        assert event_types_of(payment_id).count("payment.succeeded") == 1
 
 
-def test_attachment_during_a_payment_pays_it_once(till: Till) -> None:
+def test_attachment_during_a_payment_pays_it_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        code, movement = till.shop.qr_code(), till.unmatched()
+        code, movement = seller.shop.qr_code(), seller.unmatched()
         attach = deciding("attach", movement, payment_id=code["payment_id"])
-        results = run_concurrently(attach, telling(till.bank.notification(code)))
+        results = run_concurrently(attach, telling(seller.bank.notification(code)))
         outcomes = BankTransaction.objects.filter(payment_id=code["payment_id"]).values_list(
             "match_result", flat=True
         )
         assert sorted(outcomes) == (["duplicate", "unmatched"] if done(results[:1]) else ["applied"])
-        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+        assert event_types_of(code["payment_id"]).count("payment.succeeded") == 1
 
 
-def test_attachment_while_the_code_expires_pays_the_payment(till: Till) -> None:
+def test_attachment_while_the_code_expires_pays_the_payment(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        code, movement = till.shop.qr_code(expiry_minutes=1), till.unmatched()
+        code, movement = seller.shop.qr_code(expiry_minutes=1), seller.unmatched()
         sweep = partial(payments.expire_due, now=clock.now() + timedelta(minutes=2))
         run_concurrently(deciding("attach", movement, payment_id=code["payment_id"]), sweep)
-        assert till.shop.payment(code["payment_id"])["status"] == "succeeded"
-        assert kinds_told(code["payment_id"]).count("payment.succeeded") == 1
+        assert seller.shop.payment(code["payment_id"])["status"] == "succeeded"
+        assert event_types_of(code["payment_id"]).count("payment.succeeded") == 1
 
 
-def test_concurrent_credit_and_reversal_cancel_each_other(till: Till) -> None:
+def test_concurrent_credit_and_reversal_cancel_each_other(seller: Seller) -> None:
     for changes in [{}, {"reference1": "NOBODYKNOWSTHIS00000"}] * ROUNDS:
-        notification = till.bank.notification(till.shop.qr_code(), **changes)
+        notification = seller.bank.notification(seller.shop.qr_code(), **changes)
         run_concurrently(*[telling(notification | {"type": kind}) for kind in ("credit", "reversal")] * 3)
         reversal = BankTransaction.objects.get(
             bank_transaction_id=notification["transaction_id"], kind="reversal"
         )
         assert reversal.match_result == "reversed"
-        assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+        assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.parametrize("ends", [DONE, REFUSED])
 def test_reversal_while_a_return_completes_is_carried_out_or_an_exception(
-    till: Till, served_by: Serving, ends: TransferResult
+    seller: Seller, served_by: Serving, ends: TransferResult
 ) -> None:
     for _ in range(ROUNDS):
         served_by(sends=[UNDER_WAY], inquiries=[ends])
-        movement = till.unmatched()
+        movement = seller.unmatched()
         decide("send_back", movement)
-        carry_back()
+        run_returns()
         run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
         reversal = BankTransaction.objects.get(
             kind="reversal", bank_transaction_id=movement.bank_transaction_id
         )
-        found = now_of(reversal)[0], now_of(movement)[1], return_of(movement).status
+        found = state_of(reversal)[0], state_of(movement)[1], latest_return(movement).status
         assert found == (
             ("reversed", "taken_back", "failed")
             if ends is REFUSED
@@ -200,34 +200,34 @@ def test_reversal_while_a_return_completes_is_carried_out_or_an_exception(
 
 
 def test_reversal_while_a_return_is_sent_cancels_it_or_is_an_exception(
-    till: Till, served_by: Serving
+    seller: Seller, served_by: Serving
 ) -> None:
     for _ in range(ROUNDS):
         bank = served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-        movement = till.unmatched()
+        movement = seller.unmatched()
         decide("send_back", movement)
         run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
-        made = return_of(movement)
-        assert (bool(bank.sent), made.status, now_of(movement)[1]) in [
+        made = latest_return(movement)
+        assert (bool(bank.sent), made.status, state_of(movement)[1]) in [
             (False, "canceled", "taken_back"),
             (True, "pending", "sending_back"),
         ]
         assert not Return.objects.filter(status="failed").exists()
 
 
-def test_two_people_cannot_merge_two_exceptions_with_each_other(till: Till) -> None:
+def test_two_people_cannot_merge_two_exceptions_with_each_other(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+        code, late = seller.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
         import_file(bot_file(credit_line(code, late + timedelta(days=1))))
         line, callback = (
             BankTransaction.objects.get(resolution_state="", source="statement"),
-            till.told(code, paid_at=late),
+            seller.report(code, paid_at=late),
         )
         before = suspense()
         assert done(run_concurrently(deciding("merge", line), deciding("merge", callback))) == 1
         assert suspense() == before - callback.amount
         BankTransaction.objects.get(pk__in=[line.id, callback.id], resolution_state="merged")
-        (left,) = [each for each in (line, callback) if now_of(each)[1] == ""]
+        (left,) = [each for each in (line, callback) if state_of(each)[1] == ""]
         if not left.is_confirmed:
             decide("confirm", left, actor="staff:somsri")
         decide("record_manual_return", left, bank_reference="counter 7")

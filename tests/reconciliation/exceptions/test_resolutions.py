@@ -20,7 +20,7 @@ from reconciliation.exceptions.resolution_records import ActionNotAllowed, Alrea
 from reconciliation.models import BankNotification, BankTransaction, Resolution, ResolutionType
 from tests import tables
 from tests.conftest import Shop
-from tests.reconciliation.cast import WHY, Till, decide, now_of, postings_of, suspense, told_of
+from tests.reconciliation.builders import NOTE, Seller, decide, events_of, postings_of, state_of, suspense
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from transfers import services as transfers
@@ -32,7 +32,7 @@ DONE = TransferResult("succeeded", "b-1")
 
 def succeeded_with(payment_id: str) -> dict[str, Any]:
     """What the merchant was told; it was told once."""
-    (data,) = [data for kind, data in told_of(payment_id) if kind == "payment.succeeded"]
+    (data,) = [data for kind, data in events_of(payment_id) if kind == "payment.succeeded"]
     return data
 
 
@@ -44,18 +44,18 @@ def came_from(payment_id: str) -> list[str]:
 # --- accept ------------------------------------------------------------------------------------------------
 
 
-def test_accepted_late_money_makes_its_payment_succeed(till: Till) -> None:
-    movement = till.late()
+def test_accepted_late_money_makes_its_payment_succeed(seller: Seller) -> None:
+    movement = seller.late()
     payment_id = str(movement.payment_id)
-    assert (till.shop.payment(payment_id)["status"], suspense(), till.balance()) == (
+    assert (seller.shop.payment(payment_id)["status"], suspense(), seller.balance()) == (
         "pending",
         150_000,
         (0, 0),
     )
     decide("accept", movement)
-    payment = till.shop.payment(payment_id)
+    payment = seller.shop.payment(payment_id)
     assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
-    assert (now_of(movement), suspense(), till.balance()) == (("late", "accepted"), 0, (150_000, 0))
+    assert (state_of(movement), suspense(), seller.balance()) == (("late", "accepted"), 0, (150_000, 0))
     assert (came_from(payment_id), "amount_received" in succeeded_with(payment_id)) == (
         ["suspense:sandbox"],
         False,
@@ -65,60 +65,60 @@ def test_accepted_late_money_makes_its_payment_succeed(till: Till) -> None:
         movement.id,
         ResolutionType.ACCEPTED,
         "staff:malee",
-        WHY,
+        NOTE,
     )
     assert (act.payment_id, act.created_at) == (payment_id, movement.resolved_at)
 
 
 @pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
-def test_accepted_wrong_amount_is_shown_everywhere(till: Till, served_by: Serving, satang: int) -> None:
+def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Serving, satang: int) -> None:
     served_by(sends=[DONE])
-    movement = till.mismatch(satang)
+    movement = seller.mismatch(satang)
     payment_id = str(movement.payment_id)
     decide("accept", movement)
     for path in ("/Thai/v1/payments", "/v1/payments"):
-        shown = till.shop.get(f"{path}/{payment_id}").json()
+        shown = seller.shop.get(f"{path}/{payment_id}").json()
         assert (shown["status"], shown["amount"], shown["amount_received"]) == ("succeeded", 150_000, satang)
     assert (succeeded_with(payment_id)["amount"], succeeded_with(payment_id)["amount_received"]) == (
         150_000,
         satang,
     )
-    assert (till.history("payment"), till.balance()) == ([("succeeded", satang)], (satang, 0))
-    assert till.ask(payment_id, amount=satang + 1).json()["error"]["code"] == "refund_amount_exceeded"
-    assert till.refund(payment_id)["amount"] == satang
+    assert (seller.history("payment"), seller.balance()) == ([("succeeded", satang)], (satang, 0))
+    assert seller.ask(payment_id, amount=satang + 1).json()["error"]["code"] == "refund_amount_exceeded"
+    assert seller.refund(payment_id)["amount"] == satang
     send_due_refunds()
-    assert (till.shop.payment(payment_id)["status"], till.balance()) == ("refunded", (0, 0))
+    assert (seller.shop.payment(payment_id)["status"], seller.balance()) == ("refunded", (0, 0))
 
 
-def test_unmatched_and_duplicate_money_cannot_be_accepted(till: Till) -> None:
-    for movement in (till.unmatched(), till.duplicate(), till.sold()):
-        before = tables.count_rows(), now_of(movement)
+def test_unmatched_and_duplicate_money_cannot_be_accepted(seller: Seller) -> None:
+    for movement in (seller.unmatched(), seller.duplicate(), seller.sale()):
+        before = tables.count_rows(), state_of(movement)
         with pytest.raises(ActionNotAllowed, match="its payment is not waiting"):
             decide("accept", movement)
-        assert (tables.count_rows(), now_of(movement)) == before
+        assert (tables.count_rows(), state_of(movement)) == before
 
 
-def test_wrong_amount_cannot_be_accepted_after_the_correct_one(till: Till) -> None:
-    code = till.shop.qr_code()
-    less = till.told(code, satang=100)
-    till.told(code)
+def test_wrong_amount_cannot_be_accepted_after_the_correct_one(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    less = seller.report(code, satang=100)
+    seller.report(code)
     with pytest.raises(ActionNotAllowed):
         decide("accept", less)
-    assert (now_of(less), till.balance()) == (("amount_mismatch", ""), (150_000, 0))
+    assert (state_of(less), seller.balance()) == (("amount_mismatch", ""), (150_000, 0))
 
 
-def test_correct_amount_after_an_accepted_wrong_one_is_a_duplicate(till: Till) -> None:
-    code = till.shop.qr_code()
-    decide("accept", till.told(code, satang=100))
-    assert now_of(till.told(code)) == ("duplicate", "")
-    assert (till.balance(), suspense()) == ((100, 0), 150_000)
+def test_correct_amount_after_an_accepted_wrong_one_is_a_duplicate(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    decide("accept", seller.report(code, satang=100))
+    assert state_of(seller.report(code)) == ("duplicate", "")
+    assert (seller.balance(), suspense()) == ((100, 0), 150_000)
 
 
-def test_late_money_policy_accepts_late_money_automatically(till: Till) -> None:
-    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
-    late, short = till.late(), till.mismatch()
-    assert (now_of(late), now_of(short)) == (("late", "accepted"), ("amount_mismatch", ""))
-    assert (till.balance(), suspense()) == ((150_000, 0), 149_900)
+def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> None:
+    Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
+    late, short = seller.late(), seller.mismatch()
+    assert (state_of(late), state_of(short)) == (("late", "accepted"), ("amount_mismatch", ""))
+    assert (seller.balance(), suspense()) == ((150_000, 0), 149_900)
     assert succeeded_with(str(late.payment_id))["status"] == "succeeded"
     act = Resolution.objects.get()
     assert (act.actor, act.type, act.payment_id) == (
@@ -134,61 +134,63 @@ def test_late_money_policy_accepts_late_money_automatically(till: Till) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unmatched", "duplicate", "mismatch", "late"])
-def test_staff_attach_money_to_another_payment(till: Till, kind: str) -> None:
-    movement: BankTransaction = getattr(till, kind)()
-    before, payment_id = till.balance()[0], till.shop.qr_code(amount=100)["payment_id"]
+def test_staff_attach_money_to_another_payment(seller: Seller, kind: str) -> None:
+    movement: BankTransaction = getattr(seller, kind)()
+    before, payment_id = seller.balance()[0], seller.shop.qr_code(amount=100)["payment_id"]
     decide("attach", movement, payment_id=payment_id)
-    payment = till.shop.payment(payment_id)
+    payment = seller.shop.payment(payment_id)
     assert (payment["status"], payment["amount_received"]) == ("succeeded", movement.amount)
-    assert (now_of(movement)[1], movement.payment_id) == ("attached", payment_id)
-    assert (till.balance()[0], suspense()) == (before + movement.amount, 0)
+    assert (state_of(movement)[1], movement.payment_id) == ("attached", payment_id)
+    assert (seller.balance()[0], suspense()) == (before + movement.amount, 0)
     assert succeeded_with(payment_id)["amount_received"] == movement.amount
     assert Payment.objects.get(pk=payment_id).completed_at == movement.paid_at
 
 
-def test_money_can_be_attached_to_an_expired_code_or_another_merchant(till: Till, other_shop: Shop) -> None:
-    ended = till.shop.qr_code(expiry_minutes=1)["payment_id"]
+def test_money_can_be_attached_to_an_expired_code_or_another_merchant(
+    seller: Seller, other_shop: Shop
+) -> None:
+    ended = seller.shop.qr_code(expiry_minutes=1)["payment_id"]
     theirs = other_shop.qr_code()["payment_id"]
     with time_machine.travel(clock.now() + timedelta(minutes=5)):
-        decide("attach", till.unmatched(), payment_id=ended)
-    decide("attach", movement := till.unmatched(biller_id="000000000000000"), payment_id=theirs)
-    assert (till.shop.payment(ended)["status"], other_shop.payment(theirs)["status"]) == (
+        decide("attach", seller.unmatched(), payment_id=ended)
+    decide("attach", movement := seller.unmatched(biller_id="000000000000000"), payment_id=theirs)
+    assert (seller.shop.payment(ended)["status"], other_shop.payment(theirs)["status"]) == (
         "succeeded",
         "succeeded",
     )
     assert movement.merchant_id is None
     movement.refresh_from_db()
     assert movement.merchant_id == other_shop.merchant.id
-    assert (till.balance(), suspense()) == ((150_000, 0), 0)
+    assert (seller.balance(), suspense()) == ((150_000, 0), 0)
 
 
-def test_money_paid_to_one_merchant_cannot_be_attached_to_another(till: Till, other_shop: Shop) -> None:
-    movement = till.unmatched()
-    with pytest.raises(ActionNotAllowed, match=f"This money was paid to {till.shop.merchant.name}"):
+def test_money_paid_to_one_merchant_cannot_be_attached_to_another(seller: Seller, other_shop: Shop) -> None:
+    movement = seller.unmatched()
+    with pytest.raises(ActionNotAllowed, match=f"This money was paid to {seller.shop.merchant.name}"):
         decide("attach", movement, payment_id=other_shop.qr_code()["payment_id"])
-    assert (now_of(movement), suspense()) == (("unmatched", ""), 150_000)
+    assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
 
 
-def test_money_attached_to_its_own_payment_is_recorded_as_accepted(till: Till) -> None:
-    movement = till.mismatch()
+def test_money_attached_to_its_own_payment_is_recorded_as_accepted(seller: Seller) -> None:
+    movement = seller.mismatch()
     decide("attach", movement, payment_id=movement.payment_id)
-    assert (now_of(movement)[1], Resolution.objects.get().type) == ("accepted", "accepted")
+    assert (state_of(movement)[1], Resolution.objects.get().type) == ("accepted", "accepted")
 
 
-def payment_that(till: Till, rival: Shop, what: str) -> str:
+def payment_that(seller: Seller, rival: Shop, what: str) -> str:
     """The id of a payment that money cannot be attached to."""
     if what == "is by card":
-        made = cards.draft(merchant=till.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+        made = cards.draft(merchant=seller.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
         cards.store(made)
         return str(made.payment.id)
     if what == "is of another bank":
         Merchant.objects.filter(pk=rival.merchant.id).update(mode="live", bank="scb")
         return str(rival.qr_code()["payment_id"])
     if what == "is paid":
-        return till.paid()
+        return seller.paid()
     if what == "has failed":
-        code = till.shop.qr_code()
-        till.bank.notify(code, type="decline")
+        code = seller.shop.qr_code()
+        seller.bank.notify(code, type="decline")
         return str(code["payment_id"])
     return "pay_000000000000000000000000000"
 
@@ -204,14 +206,14 @@ def payment_that(till: Till, rival: Shop, what: str) -> str:
     ],
 )
 def test_attach_refuses_a_payment_that(
-    till: Till, other_shop: Shop, settings: Settings, what: str, why: str
+    seller: Seller, other_shop: Shop, settings: Settings, what: str, why: str
 ) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
-    movement, payment_id = till.unmatched(), payment_that(till, other_shop, what)
+    movement, payment_id = seller.unmatched(), payment_that(seller, other_shop, what)
     before = tables.count_rows()
     with pytest.raises(ActionNotAllowed, match=why):
         decide("attach", movement, payment_id=payment_id)
-    assert (tables.count_rows(), now_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
+    assert (tables.count_rows(), state_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
 
 
 # --- twice -------------------------------------------------------------------------------------------------
@@ -227,25 +229,25 @@ def test_attach_refuses_a_payment_that(
     ],
 )
 def test_second_resolution_is_refused_and_names_who_was_first(
-    till: Till, served_by: Serving, deed: str, said: str
+    seller: Seller, served_by: Serving, deed: str, said: str
 ) -> None:
     served_by()
-    movement, more = till.late(), {"payment_id": till.shop.qr_code()["payment_id"]}
+    movement, more = seller.late(), {"payment_id": seller.shop.qr_code()["payment_id"]}
     given: dict[str, Any] = {"attach": more, "record_manual_return": {"bank_reference": "b"}}
     with time_machine.travel("2026-11-21T05:00:00Z", tick=False):
         decide(deed, movement, **given.get(deed, {}))
-    before = tables.count_rows(), now_of(movement), till.held()
+    before = tables.count_rows(), state_of(movement), seller.funds()
     for again in ("accept", "attach", "send_back", "record_manual_return"):
         with pytest.raises(AlreadyResolved) as told:
             decide(again, movement, actor="staff:somsak", **given.get(again, {}))
         assert str(told.value) == f"malee has already resolved this: {said}, 21 Nov 2026 12:00."
     with pytest.raises(AlreadyResolved):
         decide("dismiss", movement)
-    assert (tables.count_rows(), now_of(movement), till.held()) == before
+    assert (tables.count_rows(), state_of(movement), seller.funds()) == before
 
 
-def test_message_is_dismissed_only_once(till: Till) -> None:
-    till.bank.post(b"garbage")
+def test_message_is_dismissed_only_once(seller: Seller) -> None:
+    seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     act = decide("dismiss", notification)
     assert (act.type, act.actor) == (ResolutionType.DISMISSED, "staff:malee")
@@ -255,13 +257,13 @@ def test_message_is_dismissed_only_once(till: Till) -> None:
 
 
 @pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
-def test_unknown_message_cannot_be_dismissed(till: Till, subject_id: str) -> None:
+def test_unknown_message_cannot_be_dismissed(seller: Seller, subject_id: str) -> None:
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
         decide("dismiss", subject_id)
 
 
-def test_parsed_message_cannot_be_dismissed(till: Till) -> None:
-    till.sold()
+def test_parsed_message_cannot_be_dismissed(seller: Seller) -> None:
+    seller.sale()
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
         decide("dismiss", BankNotification.objects.get().id)
 
@@ -269,23 +271,23 @@ def test_parsed_message_cannot_be_dismissed(till: Till) -> None:
 # --- a refund that came back -------------------------------------------------------------------------------
 
 
-def came_back(till: RefundShop, served_by: Serving) -> str:
+def came_back(seller: RefundShop, served_by: Serving) -> str:
     """The id of a refund whose money came back."""
     served_by(sends=[DONE])
-    refund_id = str(till.refund(till.paid())["refund_id"])
+    refund_id = str(seller.refund(seller.paid())["refund_id"])
     send_due_refunds()
     transfers.apply_notification(ReportedTransfer(refund_id, "returned"), HANDLERS["ref"], now=clock.now())
     return refund_id
 
 
-def test_returned_refund_is_credited_to_the_merchant_once(till: Till, served_by: Serving) -> None:
-    refund_id = came_back(till, served_by)
-    assert (suspense(), till.balance()) == (150_000, (0, 0))
+def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served_by: Serving) -> None:
+    refund_id = came_back(seller, served_by)
+    assert (suspense(), seller.balance()) == (150_000, (0, 0))
     decide("credit_returned_refund", refund_id)
-    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    assert (suspense(), seller.balance()) == (0, (150_000, 0))
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: kept"):
         decide("credit_returned_refund", refund_id, actor="staff:somsak")
-    assert (suspense(), till.balance()) == (0, (150_000, 0))
+    assert (suspense(), seller.balance()) == (0, (150_000, 0))
     assert [fact for fact, _ in postings_of(refund_id)] == [
         "refund_reserved",
         "refund_paid",
@@ -294,14 +296,14 @@ def test_returned_refund_is_credited_to_the_merchant_once(till: Till, served_by:
     ]
 
 
-def test_refund_that_was_not_returned_cannot_be_credited(till: Till, served_by: Serving) -> None:
+def test_refund_that_was_not_returned_cannot_be_credited(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    refund_id = till.refund(till.paid())["refund_id"]
+    refund_id = seller.refund(seller.paid())["refund_id"]
     for _ in range(2):
         with pytest.raises(ActionNotAllowed, match="has not returned the money"):
             decide("credit_returned_refund", refund_id)
         send_due_refunds()
-    assert till.balance() == (0, 0)
+    assert seller.balance() == (0, 0)
 
 
 # --- which buttons there are -------------------------------------------------------------------------------
@@ -310,33 +312,33 @@ MONEY = frozenset({ResolutionType.ATTACHED, ResolutionType.SENT_BACK, Resolution
 
 
 @pytest.mark.slow
-def test_allowed_resolution_types_per_match_result(till: Till) -> None:
-    mine = till.sold()
+def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
+    mine = seller.sale()
     cases = [
-        (till.late(), MONEY | {ResolutionType.ACCEPTED}),
-        (till.mismatch(), MONEY | {ResolutionType.ACCEPTED}),
-        (till.unmatched(), MONEY),
-        (till.duplicate(), MONEY),
+        (seller.late(), MONEY | {ResolutionType.ACCEPTED}),
+        (seller.mismatch(), MONEY | {ResolutionType.ACCEPTED}),
+        (seller.unmatched(), MONEY),
+        (seller.duplicate(), MONEY),
         (mine, frozenset()),
-        (till.told(till.shop.qr_code(), type="decline"), frozenset()),
+        (seller.report(seller.shop.qr_code(), type="decline"), frozenset()),
         (
-            till.takes_back(mine, transaction_id="NEVERHEARDOFTHAT0000"),
+            seller.reverse(mine, transaction_id="NEVERHEARDOFTHAT0000"),
             frozenset({ResolutionType.DISMISSED, ResolutionType.WRITTEN_OFF}),
         ),
-        (till.takes_back(mine), frozenset()),
+        (seller.reverse(mine), frozenset()),
     ]
     assert [resolutions.allowed_types(movement) for movement, _ in cases] == [deeds for _, deeds in cases]
 
 
-def test_decline_after_payment_and_payment_after_decline_change_nothing(till: Till) -> None:
-    paid, declined = till.shop.qr_code(), till.shop.qr_code()
-    till.told(paid)
-    assert now_of(till.told(paid, type="decline")) == ("declined", "")
-    till.told(declined, type="decline")
-    late = till.told(declined)
-    assert (now_of(late), resolutions.allowed_types(late)) == (("duplicate", ""), MONEY)
-    assert [till.shop.payment(code["payment_id"])["status"] for code in (paid, declined)] == [
+def test_decline_after_payment_and_payment_after_decline_change_nothing(seller: Seller) -> None:
+    paid, declined = seller.shop.qr_code(), seller.shop.qr_code()
+    seller.report(paid)
+    assert state_of(seller.report(paid, type="decline")) == ("declined", "")
+    seller.report(declined, type="decline")
+    late = seller.report(declined)
+    assert (state_of(late), resolutions.allowed_types(late)) == (("duplicate", ""), MONEY)
+    assert [seller.shop.payment(code["payment_id"])["status"] for code in (paid, declined)] == [
         "succeeded",
         "failed",
     ]
-    assert (till.balance(), suspense()) == ((150_000, 0), 150_000)
+    assert (seller.balance(), suspense()) == ((150_000, 0), 150_000)

@@ -13,14 +13,14 @@ from core import clock
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Resolution, Return
-from tests.reconciliation.cast import (
-    Till,
-    carry_back,
+from tests.reconciliation.builders import (
+    Seller,
     complete_order,
     decide,
-    now_of,
+    latest_return,
     postings_of,
-    return_of,
+    run_returns,
+    state_of,
     suspense,
 )
 from tests.transfers.builders import Bank
@@ -37,83 +37,87 @@ DONE, REFUSED, UNDER_WAY = (
 )
 
 
-def test_return_goes_to_the_payer_account_the_bank_reported(till: Till, served_by: Serving) -> None:
-    bank, movement = served_by(), till.unmatched()
+def test_return_goes_to_the_payer_account_the_bank_reported(seller: Seller, served_by: Serving) -> None:
+    bank, movement = served_by(), seller.unmatched()
     made = decide("send_back", movement)
     order = Transfer.objects.get().order
     assert (order.order_id, order.purpose, order.amount) == (made.id, "return", 150_000)
     assert (order.bank_code, order.account, order.account_name) == ("014", "1234567890", "Somchai Jaidee")
     assert "1234567890" not in Transfer.objects.get().account_sealed
-    assert Transfer.objects.get().merchant_id == till.shop.merchant.id
-    assert (now_of(movement), suspense()) == (("unmatched", "sending_back"), 150_000)
-    carry_back(2)
-    assert (bank.sent, now_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    assert Transfer.objects.get().merchant_id == seller.shop.merchant.id
+    assert (state_of(movement), suspense()) == (("unmatched", "sending_back"), 150_000)
+    run_returns(2)
+    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
     made.refresh_from_db()
     assert (made.status, made.bank_reference, made.is_manual) == ("completed", "b-1", False)
     assert (postings_of(made.id), suspense()) == ([("sent_back", 150_000)], 0)
     assert Resolution.objects.get().type == "sent_back"
 
 
-def test_return_goes_to_the_account_staff_entered(till: Till, served_by: Serving) -> None:
+def test_return_goes_to_the_account_staff_entered(seller: Seller, served_by: Serving) -> None:
     served_by()
-    decide("send_back", till.unmatched(), destination=ReturnDestination("004", "4051234567", "สมหญิง ใจดี"))
+    decide("send_back", seller.unmatched(), destination=ReturnDestination("004", "4051234567", "สมหญิง ใจดี"))
     order = Transfer.objects.get().order
     assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
 
 
 def test_return_without_a_valid_payer_account_needs_an_entered_account(
-    till: Till, served_by: Serving
+    seller: Seller, served_by: Serving
 ) -> None:
     served_by()
-    movement = till.unmatched(payer_bank_code="999")
+    movement = seller.unmatched(payer_bank_code="999")
     with pytest.raises(ActionNotAllowed, match="enter one"):
         decide("send_back", movement)
-    assert (now_of(movement), Return.objects.count(), Resolution.objects.count()) == (("unmatched", ""), 0, 0)
+    assert (state_of(movement), Return.objects.count(), Resolution.objects.count()) == (
+        ("unmatched", ""),
+        0,
+        0,
+    )
     decide("send_back", movement, destination=ReturnDestination("004", "4051234567", "S"))
-    assert now_of(movement)[1] == "sending_back"
+    assert state_of(movement)[1] == "sending_back"
 
 
-def test_bank_that_cannot_send_needs_a_manual_return(till: Till, settings: Settings) -> None:
-    movement = till.unmatched()
+def test_bank_that_cannot_send_needs_a_manual_return(seller: Seller, settings: Settings) -> None:
+    movement = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(ActionNotAllowed, match="send it at the bank"):
         decide("send_back", movement)
-    assert (now_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
+    assert (state_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
     made = decide("record_manual_return", movement, bank_reference="counter 7, 21 Nov")
     assert (made.status, made.is_manual, made.bank_reference) == ("completed", True, "counter 7, 21 Nov")
-    assert (now_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
     assert not Transfer.objects.exists()
 
 
 @pytest.mark.slow
-def test_failed_return_can_be_retried_or_resolved_otherwise(till: Till, served_by: Serving) -> None:
+def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED, REFUSED, DONE])
-    movement = till.late()
+    movement = seller.late()
     for _ in range(2):
         decide("send_back", movement)
-        carry_back()
-        failed = return_of(movement)
-        assert (now_of(movement), failed.status, failed.failure_code) == (("late", ""), "failed", "closed")
+        run_returns()
+        failed = latest_return(movement)
+        assert (state_of(movement), failed.status, failed.failure_code) == (("late", ""), "failed", "closed")
         assert suspense() == 150_000
     decide("accept", movement)
-    assert (now_of(movement)[1], suspense(), till.balance()) == ("accepted", 0, (150_000, 0))
+    assert (state_of(movement)[1], suspense(), seller.balance()) == ("accepted", 0, (150_000, 0))
     assert [act.type for act in Resolution.objects.order_by("id")] == ["sent_back", "sent_back", "accepted"]
 
 
 @pytest.mark.slow
-def test_money_of_a_return_that_comes_back_is_an_exception_again(till: Till, served_by: Serving) -> None:
+def test_money_of_a_return_that_comes_back_is_an_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    movement = till.unmatched()
+    movement = seller.unmatched()
     first = decide("send_back", movement)
-    carry_back()
+    run_returns()
     for _ in range(2):
-        assert till.bank.post(order_notice(first.id, "returned")).status_code == 200
+        assert seller.bank.post(order_notice(first.id, "returned")).status_code == 200
         first.refresh_from_db()
-        assert (first.status, now_of(movement), suspense()) == ("completed", ("unmatched", ""), 150_000)
+        assert (first.status, state_of(movement), suspense()) == ("completed", ("unmatched", ""), 150_000)
     assert first.returned_at is not None
     second = decide("send_back", movement)
-    carry_back()
-    assert (now_of(movement)[1], suspense()) == ("sent_back", 0)
+    run_returns()
+    assert (state_of(movement)[1], suspense()) == ("sent_back", 0)
     assert [postings_of(made.id) for made in (first, second)] == [
         [("sent_back", 150_000), ("held", 150_000)],
         [("sent_back", 150_000)],
@@ -127,23 +131,29 @@ def order_notice(order_id: str, status: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_bank_notification_completes_a_return(till: Till, served_by: Serving) -> None:
+def test_bank_notification_completes_a_return(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    movement = till.unmatched()
+    movement = seller.unmatched()
     made = decide("send_back", movement)
-    carry_back()
+    run_returns()
     for _ in range(2):
-        assert till.bank.post(order_notice(made.id, "succeeded")).json() == {"status": "received"}
-    assert (now_of(movement)[1], suspense(), return_of(movement).bank_reference) == ("sent_back", 0, "sbo_1")
+        assert seller.bank.post(order_notice(made.id, "succeeded")).json() == {"status": "received"}
+    assert (state_of(movement)[1], suspense(), latest_return(movement).bank_reference) == (
+        "sent_back",
+        0,
+        "sbo_1",
+    )
 
 
-def test_returned_notification_before_success_reopens_the_exception(till: Till, served_by: Serving) -> None:
+def test_returned_notification_before_success_reopens_the_exception(
+    seller: Seller, served_by: Serving
+) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    movement = till.unmatched()
+    movement = seller.unmatched()
     made = decide("send_back", movement)
-    carry_back()
-    till.bank.post(order_notice(made.id, "returned"))
-    assert (now_of(movement), suspense()) == (("unmatched", ""), 150_000)
+    run_returns()
+    seller.bank.post(order_notice(made.id, "returned"))
+    assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
     assert [fact for fact, _ in postings_of(made.id)] == ["sent_back", "held"]
 
 
@@ -152,23 +162,23 @@ def test_returned_notification_before_success_reopens_the_exception(till: Till, 
     [(transfers.ARRIVED, "sent_back", 0), (transfers.NEVER_ARRIVED, "", 150_000)],
 )
 def test_staff_complete_an_overdue_return(
-    till: Till, served_by: Serving, word: TransferResult, resolution_state: str, left: int
+    seller: Seller, served_by: Serving, word: TransferResult, resolution_state: str, left: int
 ) -> None:
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
-    movement = till.unmatched()
+    movement = seller.unmatched()
     made = decide("send_back", movement)
-    carry_back(2)
+    run_returns(2)
     with time_machine.travel(clock.now() + OVERDUE_AFTER + timedelta(minutes=1)):
         complete_order(made.id, word)
         with pytest.raises(transfers.NotOverdue):
             complete_order(made.id, word, actor="staff:somsak")
-    assert (now_of(movement)[1], suspense()) == (resolution_state, left)
+    assert (state_of(movement)[1], suspense()) == (resolution_state, left)
 
 
 @pytest.mark.slow
-def test_money_of_a_pending_return_cannot_be_resolved_otherwise(till: Till, served_by: Serving) -> None:
+def test_money_of_a_pending_return_cannot_be_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[UNDER_WAY], inquiries=[DONE])
-    movement = till.late()
+    movement = seller.late()
     decide("send_back", movement)
     for _ in range(3):
         for deed, more in [
@@ -178,8 +188,8 @@ def test_money_of_a_pending_return_cannot_be_resolved_otherwise(till: Till, serv
         ]:
             with pytest.raises(AlreadyResolved):
                 decide(deed, movement, **more)
-        carry_back()
-    assert (len(bank.sent), suspense(), till.shop.payment(str(movement.payment_id))["status"]) == (
+        run_returns()
+    assert (len(bank.sent), suspense(), seller.shop.payment(str(movement.payment_id))["status"]) == (
         1,
         0,
         "pending",

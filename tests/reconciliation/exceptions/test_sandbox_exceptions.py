@@ -10,8 +10,7 @@ from ledger import accounts
 from ledger import services as ledger
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop, new_client
-from tests.reconciliation.cast import Till
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page, staff_client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
@@ -23,7 +22,7 @@ def onlooker(db: None) -> Client:
 
 @pytest.fixture
 def sandbox_money(shop: Shop, bank: SandboxBankClient) -> BankTransaction:
-    return Till(shop, bank).unmatched()
+    return Seller(shop, bank).unmatched()
 
 
 @pytest.fixture

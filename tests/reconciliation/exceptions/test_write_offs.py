@@ -18,19 +18,22 @@ from reconciliation.notifications import intake
 from reconciliation.statements.importing import ImportSummary
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import (
-    WHY,
-    Till,
-    carry_back,
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    NOTE,
+    Seller,
     decide,
-    now_of,
-    parsed,
+    exception_url,
+    get_page,
+    latest_return,
+    parse,
     postings_of,
-    return_of,
     reversal_of,
+    run_returns,
+    staff_client,
+    state_of,
     suspense,
 )
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.transfers.builders import Bank
 from transfers import services as transfers
@@ -49,143 +52,143 @@ def losses() -> int:
     return read_accounts([accounts.WRITE_OFFS], None).get(accounts.WRITE_OFFS, 0)
 
 
-def taken_twice(till: Till, served_by: Serving) -> tuple[BankTransaction, BankTransaction]:
+def taken_twice(seller: Seller, served_by: Serving) -> tuple[BankTransaction, BankTransaction]:
     """Money that arrived at its payer and was taken back as well: its credit, and the reversal that waits."""
     served_by(sends=[UNDER_WAY], inquiries=[DONE])
-    credit = till.unmatched()
+    credit = seller.unmatched()
     decide("send_back", credit)
-    carry_back()
-    reversal = till.takes_back(credit)
-    carry_back()
-    assert (now_of(credit), now_of(reversal)) == (("unmatched", "sent_back"), WAITS)
+    run_returns()
+    reversal = seller.reverse(credit)
+    run_returns()
+    assert (state_of(credit), state_of(reversal)) == (("unmatched", "sent_back"), WAITS)
     return credit, reversal
 
 
-def test_money_that_left_twice_is_written_off(till: Till, served_by: Serving) -> None:
-    _, reversal = taken_twice(till, served_by)
+def test_money_that_left_twice_is_written_off(seller: Seller, served_by: Serving) -> None:
+    _, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
-    assert (now_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
+    assert (state_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
     assert postings_of(reversal.id) == [("written_off", 150_000)]
     act = Resolution.objects.get(subject_id=reversal.id)
     assert (act.type, act.actor, act.note, act.created_at) == (
         ResolutionType.WRITTEN_OFF,
         "staff:malee",
-        WHY,
+        NOTE,
         reversal.resolved_at,
     )
     assert not ReconciliationException.objects.exists()
 
 
-def test_merchant_is_not_charged_for_a_reversal_above_its_credit(till: Till) -> None:
-    credit = till.sold()
-    reversal = till.takes_back(credit, 150_001)
+def test_merchant_is_not_charged_for_a_reversal_above_its_credit(seller: Seller) -> None:
+    credit = seller.sale()
+    reversal = seller.reverse(credit, 150_001)
     decide("write_off", reversal)
-    assert (now_of(reversal), losses(), till.held()) == (
+    assert (state_of(reversal), losses(), seller.funds()) == (
         LOST,
         -150_001,
         {"available": 150_000, "reserved": 0},
     )
-    assert till.shop.payment(str(credit.payment_id))["status"] == "succeeded"
+    assert seller.shop.payment(str(credit.payment_id))["status"] == "succeeded"
 
 
-def test_write_off_is_booked_once_and_the_second_click_is_refused(till: Till, served_by: Serving) -> None:
-    _, reversal = taken_twice(till, served_by)
+def test_write_off_is_booked_once_and_the_second_click_is_refused(seller: Seller, served_by: Serving) -> None:
+    _, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     for deed in ("write_off", "dismiss"):
         with pytest.raises(AlreadyResolved, match="malee has already resolved this: written off"):
             decide(deed, reversal, actor="staff:somsak")
     assert losses() == -150_000
-    dismissed = till.takes_back(till.sold(), 150_001)
+    dismissed = seller.reverse(seller.sale(), 150_001)
     decide("dismiss", dismissed)
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: dismissed"):
         decide("write_off", dismissed)
 
 
-def test_credits_and_completed_reversals_cannot_be_written_off(till: Till) -> None:
-    credit = till.sold()
-    for movement in (till.unmatched(), credit, till.takes_back(credit)):
-        before = now_of(movement)
+def test_credits_and_completed_reversals_cannot_be_written_off(seller: Seller) -> None:
+    credit = seller.sale()
+    for movement in (seller.unmatched(), credit, seller.reverse(credit)):
+        before = state_of(movement)
         with pytest.raises(ActionNotAllowed, match="Only a reversal that could not be covered"):
             decide("write_off", movement)
-        assert (now_of(movement), losses()) == (before, 0)
+        assert (state_of(movement), losses()) == (before, 0)
 
 
-def test_reversal_that_can_be_covered_is_not_written_off(till: Till) -> None:
+def test_reversal_that_can_be_covered_is_not_written_off(seller: Seller) -> None:
     """The process ended after it had kept the bank's word."""
-    credit = till.sold()
-    notification = parsed(reversal_of(credit))
+    credit = seller.sale()
+    notification = parse(reversal_of(credit))
     reversal = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
     with pytest.raises(ActionNotAllowed):
         decide("write_off", reversal)
-    assert (now_of(reversal), losses(), till.held()) == (REVERSED, 0, {"available": 0, "reserved": 0})
+    assert (state_of(reversal), losses(), seller.funds()) == (REVERSED, 0, {"available": 0, "reserved": 0})
 
 
 # --- a loss ends -------------------------------------------------------------------------------------------
 
 
-def test_write_off_is_recovered_when_the_return_comes_back(till: Till, served_by: Serving) -> None:
-    credit, reversal = taken_twice(till, served_by)
+def test_write_off_is_recovered_when_the_return_comes_back(seller: Seller, served_by: Serving) -> None:
+    credit, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     transfers.apply_notification(
-        ReportedTransfer(return_of(credit).id, "returned"), return_completion.HANDLER, now=clock.now()
+        ReportedTransfer(latest_return(credit).id, "returned"), return_completion.HANDLER, now=clock.now()
     )
-    assert (now_of(reversal), now_of(credit)) == (REVERSED, ("unmatched", "taken_back"))
+    assert (state_of(reversal), state_of(credit)) == (REVERSED, ("unmatched", "taken_back"))
     assert (losses(), suspense()) == (0, 0)
     assert sorted(postings_of(reversal.id)) == [
         ("recovered", 150_000), ("reversal", 150_000), ("written_off", 150_000),
     ]  # fmt: skip
 
 
-def test_repeated_reversal_changes_nothing_about_a_write_off(till: Till, served_by: Serving) -> None:
-    credit, reversal = taken_twice(till, served_by)
+def test_repeated_reversal_changes_nothing_about_a_write_off(seller: Seller, served_by: Serving) -> None:
+    credit, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
-    assert till.takes_back(credit, paid_at=reversal.paid_at.astimezone(BANGKOK).isoformat()).id == reversal.id
-    assert (now_of(reversal), losses()) == (LOST, -150_000)
+    assert seller.reverse(credit, paid_at=reversal.paid_at.astimezone(BANGKOK).isoformat()).id == reversal.id
+    assert (state_of(reversal), losses()) == (LOST, -150_000)
 
 
-def test_early_write_off_is_recovered_when_the_return_fails(till: Till, served_by: Serving) -> None:
+def test_early_write_off_is_recovered_when_the_return_fails(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
-    decide("send_back", credit := till.unmatched())
-    carry_back()
-    decide("write_off", reversal := till.takes_back(credit))
+    decide("send_back", credit := seller.unmatched())
+    run_returns()
+    decide("write_off", reversal := seller.reverse(credit))
     assert losses() == -150_000
-    carry_back()
-    assert (now_of(reversal), losses(), suspense()) == (REVERSED, 0, 0)
+    run_returns()
+    assert (state_of(reversal), losses(), suspense()) == (REVERSED, 0, 0)
 
 
 @pytest.mark.parametrize("by_line", [False, True])
-def test_write_off_is_recovered_when_its_credit_is_reported(till: Till, by_line: bool) -> None:
-    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
-    notification = till.bank.notification(code, paid_at=paid_at)
-    till.bank.post(notification | {"type": "reversal"})
+def test_write_off_is_recovered_when_its_credit_is_reported(seller: Seller, by_line: bool) -> None:
+    code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
+    notification = seller.bank.notification(code, paid_at=paid_at)
+    seller.bank.post(notification | {"type": "reversal"})
     reversal = BankTransaction.objects.get()
     decide("write_off", reversal)
     told: ImportSummary | Any = (
-        import_file(bot_file(credit_line(code, paid_at))) if by_line else till.bank.post(notification)
+        import_file(bot_file(credit_line(code, paid_at))) if by_line else seller.bank.post(notification)
     )
-    assert told and (now_of(reversal), losses()) == (REVERSED, 0)
-    assert till.held() == {"available": 0, "reserved": 0}
-    assert till.shop.payment(code["payment_id"])["status"] == "refunded"
+    assert told and (state_of(reversal), losses()) == (REVERSED, 0)
+    assert seller.funds() == {"available": 0, "reserved": 0}
+    assert seller.shop.payment(code["payment_id"])["status"] == "refunded"
 
 
-def test_partial_write_off_leaves_the_rest_to_resolve(till: Till, served_by: Serving) -> None:
+def test_partial_write_off_leaves_the_rest_to_resolve(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    sent, accepted = till.unmatched(), till.mismatch(149_900)
+    sent, accepted = seller.unmatched(), seller.mismatch(149_900)
     for credit in (sent, accepted):
-        decide("write_off", till.takes_back(credit, 50_000))
+        decide("write_off", seller.reverse(credit, 50_000))
     assert losses() == -100_000
     decide("send_back", sent)
     decide("accept", accepted)
-    carry_back()
-    assert (now_of(sent)[1], losses(), suspense()) == ("sent_back", -50_000, 0)
-    assert till.held() == {"available": 99_900, "reserved": 0}, "what is the merchant's now, the bank took"
+    run_returns()
+    assert (state_of(sent)[1], losses(), suspense()) == ("sent_back", -50_000, 0)
+    assert seller.funds() == {"available": 99_900, "reserved": 0}, "what is the merchant's now, the bank took"
 
 
 # --- at the console, and at once ---------------------------------------------------------------------------
 
 
-def test_staff_write_off_in_the_console_with_a_note(till: Till, served_by: Serving) -> None:
-    _, reversal = taken_twice(till, served_by)
+def test_staff_write_off_in_the_console_with_a_note(seller: Seller, served_by: Serving) -> None:
+    _, reversal = taken_twice(seller, served_by)
     malee: Client = staff_client("malee", "resolve_exception")
     assert "Write off" in get_page(malee, exception_url(reversal.id))
     act = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
@@ -200,8 +203,8 @@ def test_staff_write_off_in_the_console_with_a_note(till: Till, served_by: Servi
 
 @pytest.mark.django_db(transaction=True)
 def test_eight_concurrent_write_offs_count_once(served_by: Serving) -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
-    _, reversal = taken_twice(till, served_by)
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
+    _, reversal = taken_twice(seller, served_by)
 
     def click() -> bool:
         try:
@@ -216,10 +219,10 @@ def test_eight_concurrent_write_offs_count_once(served_by: Serving) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_write_off_while_the_return_comes_back_is_recovered(served_by: Serving) -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(10):
-        credit, reversal = taken_twice(till, served_by)
-        notification = ReportedTransfer(return_of(credit).id, "returned")
+        credit, reversal = taken_twice(seller, served_by)
+        notification = ReportedTransfer(latest_return(credit).id, "returned")
 
         def book(reversal: BankTransaction = reversal) -> None:
             try:
@@ -231,5 +234,5 @@ def test_write_off_while_the_return_comes_back_is_recovered(served_by: Serving) 
             transfers.apply_notification(notification, return_completion.HANDLER, now=clock.now())
 
         run_concurrently(book, come_back)
-        assert (now_of(reversal), now_of(credit)[1]) == (REVERSED, "taken_back")
+        assert (state_of(reversal), state_of(credit)[1]) == (REVERSED, "taken_back")
         assert (losses(), suspense()) == (0, 0)

@@ -15,7 +15,7 @@ from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import Till, now_of, reversal_of, suspense
+from tests.reconciliation.builders import Seller, reversal_of, state_of, suspense
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, minutes_ago
 
 pytestmark = [
@@ -27,10 +27,10 @@ LATER = timedelta(seconds=5)
 
 
 @pytest.fixture
-def till() -> Iterator[Till]:
+def seller() -> Iterator[Seller]:
     """Whoever waits for a lock here gives up soon."""
     rows.run("SET lock_timeout = '100ms'", [])
-    yield Till(open_shop("Busy"), SandboxBankClient(new_client()))
+    yield Seller(open_shop("Busy"), SandboxBankClient(new_client()))
     connection.close()
 
 
@@ -58,78 +58,78 @@ def held(table: str, row_id: str) -> Iterator[None]:
         holder.join()
 
 
-def test_transaction_of_a_locked_payment_is_applied_by_the_next_run(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_transaction_of_a_locked_payment_is_applied_by_the_next_run(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     with held("payments_payment", code["payment_id"]):
-        assert till.bank.notify(code).json() == {"status": "received"}
+        assert seller.bank.notify(code).json() == {"status": "received"}
         assert matching.apply_unapplied(now=clock.now() + LATER) == 0
     movement = BankTransaction.objects.get()
-    assert (now_of(movement), Journal.objects.count()) == (("", ""), 0)
+    assert (state_of(movement), Journal.objects.count()) == (("", ""), 0)
     assert matching.apply_unapplied(now=clock.now() + LATER) == 1
-    assert (now_of(movement)[0], till.balance()) == ("applied", (150_000, 0))
+    assert (state_of(movement)[0], seller.balance()) == ("applied", (150_000, 0))
 
 
 @pytest.mark.parametrize("what", ["balance", "payment", "credit"])
-def test_failed_reversal_posts_nothing(till: Till, what: str) -> None:
-    credit = till.sold()
+def test_failed_reversal_posts_nothing(seller: Seller, what: str) -> None:
+    credit = seller.sale()
     row = {
-        "balance": (Account._meta.db_table, accounts.available(till.shop.merchant.id)),
+        "balance": (Account._meta.db_table, accounts.available(seller.shop.merchant.id)),
         "payment": (Payment._meta.db_table, str(credit.payment_id)),
         "credit": (BankTransaction._meta.db_table, credit.id),
     }[what]
     with held(*row):
-        reversal = till.takes_back(credit)
-    assert (now_of(reversal), Payment.objects.get().status) == (("", ""), "succeeded")
-    assert (till.held(), till.history()) == ({"available": 150_000, "reserved": 0}, [])
+        reversal = seller.reverse(credit)
+    assert (state_of(reversal), Payment.objects.get().status) == (("", ""), "succeeded")
+    assert (seller.funds(), seller.history()) == ({"available": 150_000, "reserved": 0}, [])
     assert matching.apply_unapplied(now=clock.now() + LATER) == 1
-    assert (now_of(reversal)[0], till.held()) == ("reversed", {"available": 0, "reserved": 0})
+    assert (state_of(reversal)[0], seller.funds()) == ("reversed", {"available": 0, "reserved": 0})
 
 
-def test_reversal_of_held_money_waits_for_the_row_lock(till: Till) -> None:
-    credit = till.unmatched()
+def test_reversal_of_held_money_waits_for_the_row_lock(seller: Seller) -> None:
+    credit = seller.unmatched()
     with held(Account._meta.db_table, accounts.SANDBOX_SUSPENSE):
-        reversal = till.takes_back(credit)
-        till.unmatched()
-    assert (now_of(reversal), now_of(credit)) == (("", ""), ("unmatched", ""))
+        reversal = seller.reverse(credit)
+        seller.unmatched()
+    assert (state_of(reversal), state_of(credit)) == (("", ""), ("unmatched", ""))
     assert suspense() == 300_000
     matching.apply_unapplied(now=clock.now() + LATER)
-    assert (now_of(reversal)[0], now_of(credit)[1], suspense()) == ("reversed", "taken_back", 150_000)
+    assert (state_of(reversal)[0], state_of(credit)[1], suspense()) == ("reversed", "taken_back", 150_000)
 
 
-def test_credit_and_reversal_left_by_a_crash_cancel_out(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_credit_and_reversal_left_by_a_crash_cancel_out(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     with held("payments_payment", code["payment_id"]):
-        till.bank.notify(code)
-        till.bank.post(reversal_of(BankTransaction.objects.get()))
+        seller.bank.notify(code)
+        seller.bank.post(reversal_of(BankTransaction.objects.get()))
     matching.apply_unapplied(now=clock.now() + LATER)
     assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == ["applied", "reversed"]
-    assert (till.held(), Payment.objects.get().status) == ({"available": 0, "reserved": 0}, "refunded")
+    assert (seller.funds(), Payment.objects.get().status) == ({"available": 0, "reserved": 0}, "refunded")
 
 
-def test_failure_that_no_run_would_repair_is_not_acknowledged(till: Till) -> None:
+def test_failure_that_no_run_would_repair_is_not_acknowledged(seller: Seller) -> None:
     """A message names the credit that a reversal has waited for, while its payment is busy."""
-    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, minutes_ago(1)), credit_line(code, paid_at)))
     second = BankTransaction.objects.get(match_result="duplicate")
-    reversal = till.takes_back(second, transaction_id="THEBANKSOWNID0000000")
-    named = till.bank.notification(code, paid_at=second.paid_at, transaction_id="THEBANKSOWNID0000000")
+    reversal = seller.reverse(second, transaction_id="THEBANKSOWNID0000000")
+    named = seller.bank.notification(code, paid_at=second.paid_at, transaction_id="THEBANKSOWNID0000000")
     with held("payments_payment", code["payment_id"]):
-        assert till.bank.post(named).status_code == 503
-    assert (now_of(reversal), BankNotification.objects.count()) == (("unmatched", ""), 2)
-    assert till.bank.post(named).json() == {"status": "received"}
-    assert (now_of(reversal), suspense()) == (("reversed", ""), 0)
+        assert seller.bank.post(named).status_code == 503
+    assert (state_of(reversal), BankNotification.objects.count()) == (("unmatched", ""), 2)
+    assert seller.bank.post(named).json() == {"status": "received"}
+    assert (state_of(reversal), suspense()) == (("reversed", ""), 0)
 
 
-def test_payer_details_for_a_locked_bank_transaction_are_not_acknowledged(till: Till) -> None:
-    code, paid_at = till.shop.qr_code(), clock.now().replace(microsecond=0)
+def test_payer_details_for_a_locked_bank_transaction_are_not_acknowledged(seller: Seller) -> None:
+    code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, paid_at, name="")))
-    notification = till.bank.notification(code, paid_at=paid_at)
-    till.bank.post(notification | {"payer_name": ""})
+    notification = seller.bank.notification(code, paid_at=paid_at)
+    seller.bank.post(notification | {"payer_name": ""})
     movement = BankTransaction.objects.get()
     with held("reconciliation_banktransaction", movement.id):
-        assert till.bank.post(notification).status_code == 503
+        assert seller.bank.post(notification).status_code == 503
     movement.refresh_from_db()
     assert (movement.payer_name, BankNotification.objects.count()) == ("", 2)
-    till.bank.post(notification)
+    seller.bank.post(notification)
     movement.refresh_from_db()
     assert movement.payer_name == Payment.objects.get().payer_name == "Somchai Jaidee"

@@ -19,7 +19,7 @@ from reconciliation.models import (
     SlipCheck,
 )
 from reconciliation.notifications import intake
-from tests.reconciliation.cast import Till, carry_back, decide, parsed, return_of
+from tests.reconciliation.builders import Seller, decide, latest_return, parse, run_returns
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import send_due_refunds
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
@@ -59,22 +59,24 @@ ROADS: dict[ResolutionState, list[ResolutionState]] = {
 }
 
 
-def movement_in(till: Till, resolution_state: ResolutionState) -> BankTransaction:
+def movement_in(seller: Seller, resolution_state: ResolutionState) -> BankTransaction:
     """A bank transaction of which that was decided. Not by the acts, so nothing else says so."""
     if resolution_state == ResolutionState.MERGED:
-        movement = probably_same(till)
+        movement = probably_same(seller)
     else:
-        movement = till.takes_back(till.sold(), 150_001) if resolution_state in OF_REVERSALS else till.late()
+        movement = (
+            seller.reverse(seller.sale(), 150_001) if resolution_state in OF_REVERSALS else seller.late()
+        )
     for step in ROADS.get(resolution_state, [resolution_state]):
         movement.resolve(step, now=clock.now())
     return movement
 
 
-def probably_same(till: Till) -> BankTransaction:
+def probably_same(seller: Seller) -> BankTransaction:
     """A callback whose money a line of the day before has reported."""
-    code, now = till.shop.qr_code(), clock.now().replace(microsecond=0)
+    code, now = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-    return till.told(code, paid_at=now)
+    return seller.report(code, paid_at=now)
 
 
 # Money is merged only where it is probably the same, and that may not become anything else.
@@ -87,9 +89,9 @@ PAIRS = [
 
 @pytest.mark.parametrize(("start", "target"), PAIRS)
 def test_python_and_database_allow_the_same_resolution_transitions(
-    till: Till, start: ResolutionState, target: ResolutionState
+    seller: Seller, start: ResolutionState, target: ResolutionState
 ) -> None:
-    movement = movement_in(till, start)
+    movement = movement_in(seller, start)
     is_kind_right = (movement.kind == "reversal") == (target in OF_REVERSALS) or not target
     is_allowed = target in BankTransaction.TRANSITIONS.get(start, set()) and is_kind_right
     refusal = change(movement, decided(target) if target else OPEN)
@@ -118,8 +120,8 @@ def test_python_and_database_allow_the_same_resolution_transitions(
         "later_bank_transaction_id = 'other'",
     ],
 )
-def test_database_refuses_invalid_states_of_late_money(till: Till, assignment: str) -> None:
-    assert change(till.late(), assignment) == CHECK_VIOLATION
+def test_database_refuses_invalid_states_of_late_money(seller: Seller, assignment: str) -> None:
+    assert change(seller.late(), assignment) == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -140,41 +142,41 @@ def test_database_refuses_invalid_states_of_late_money(till: Till, assignment: s
         "id = 'rcp_000000000000000000000000000'",
     ],
 )
-def test_database_refuses_changes_of_reported_fields(till: Till, assignment: str) -> None:
-    assert change(till.late(), assignment) in (NOT_ALLOWED, CHECK_VIOLATION)
+def test_database_refuses_changes_of_reported_fields(seller: Seller, assignment: str) -> None:
+    assert change(seller.late(), assignment) in (NOT_ALLOWED, CHECK_VIOLATION)
 
 
 @pytest.mark.parametrize("kind", BankTransactionKind)
 @pytest.mark.parametrize("match_result", [match_result for match_result in MatchResult if match_result])
 def test_match_result_must_fit_the_kind(
-    till: Till, kind: BankTransactionKind, match_result: MatchResult
+    seller: Seller, kind: BankTransactionKind, match_result: MatchResult
 ) -> None:
-    code = till.shop.qr_code()
-    notification = parsed(till.bank.notification(code, type=kind.value))
+    code = seller.shop.qr_code()
+    notification = parse(seller.bank.notification(code, type=kind.value))
     movement = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
     judged = f"match_result = '{match_result}', matched_at = now()"
     is_right = match_result in OUTCOMES[kind]
     needs_payment = match_result == MatchResult.APPLIED
     assert change(movement, judged) == (None if is_right and not needs_payment else CHECK_VIOLATION)
     if is_right and needs_payment:
-        whose = f"payment_id = '{code['payment_id']}', merchant_id = '{till.shop.merchant.id}'"
+        whose = f"payment_id = '{code['payment_id']}', merchant_id = '{seller.shop.merchant.id}'"
         assert change(movement, f"{judged}, {whose}") is None
 
 
 @pytest.mark.parametrize("resolution_state", ["accepted", "sent_back", "taken_back", "dismissed"])
-def test_applied_bank_transaction_cannot_be_resolved(till: Till, resolution_state: str) -> None:
-    assert change(till.sold(), decided(resolution_state)) == CHECK_VIOLATION
+def test_applied_bank_transaction_cannot_be_resolved(seller: Seller, resolution_state: str) -> None:
+    assert change(seller.sale(), decided(resolution_state)) == CHECK_VIOLATION
 
 
-def test_payment_is_credited_by_one_bank_transaction_only(till: Till) -> None:
-    paid, odd = till.sold(), till.unmatched()
+def test_payment_is_credited_by_one_bank_transaction_only(seller: Seller) -> None:
+    paid, odd = seller.sale(), seller.unmatched()
     attach = f"payment_id = '{paid.payment_id}', merchant_id = '{paid.merchant_id}', " + decided("attached")
     assert change(odd, attach) == UNIQUE_VIOLATION
-    assert change(till.told(till.shop.qr_code(), satang=1), decided("accepted")) is None
+    assert change(seller.report(seller.shop.qr_code(), satang=1), decided("accepted")) is None
 
 
-def test_bank_transaction_ids_are_unique_across_both_columns(till: Till) -> None:
-    one, two = (till.shop.qr_code() for _ in range(2))
+def test_bank_transaction_ids_are_unique_across_both_columns(seller: Seller) -> None:
+    one, two = (seller.shop.qr_code() for _ in range(2))
     import_file(bot_file(credit_line(one, clock.now()), credit_line(two, clock.now())))
     first, second = BankTransaction.objects.order_by("id")
     assert change(first, "later_bank_transaction_id = 'THEBANKSID'") is None
@@ -187,19 +189,21 @@ def test_bank_transaction_ids_are_unique_across_both_columns(till: Till) -> None
     ("match_result", "refusal"),
     [("reversed", None), ("ordered", None), ("applied", CHECK_VIOLATION), ("", CHECK_VIOLATION)],
 )
-def test_unmatched_reversal_may_become_reversed(till: Till, match_result: str, refusal: str | None) -> None:
-    reversal = till.takes_back(till.sold(), 150_001)
+def test_unmatched_reversal_may_become_reversed(
+    seller: Seller, match_result: str, refusal: str | None
+) -> None:
+    reversal = seller.reverse(seller.sale(), 150_001)
     assert change(reversal, f"match_result = '{match_result}'") == refusal
 
 
 @pytest.mark.parametrize("match_result", [*HELD_RESULTS, "ordered", ""])
-def test_applied_reversal_cannot_change(till: Till, match_result: str) -> None:
-    assert change(till.takes_back(till.sold()), f"match_result = '{match_result}'") == CHECK_VIOLATION
+def test_applied_reversal_cannot_change(seller: Seller, match_result: str) -> None:
+    assert change(seller.reverse(seller.sale()), f"match_result = '{match_result}'") == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize("deed", ["dismiss", "write_off"])
-def test_resolved_reversal_cannot_be_applied(till: Till, deed: str) -> None:
-    reversal = till.takes_back(till.sold(), 150_001)
+def test_resolved_reversal_cannot_be_applied(seller: Seller, deed: str) -> None:
+    reversal = seller.reverse(seller.sale(), 150_001)
     decide(deed, reversal)
     assert change(reversal, f"match_result = 'reversed', {OPEN}") == CHECK_VIOLATION
 
@@ -212,19 +216,19 @@ INSERT = """INSERT INTO reconciliation_return
 
 
 @pytest.mark.slow
-def test_only_held_money_is_returned_and_only_in_full(till: Till) -> None:
-    late, reversal = till.late(), till.takes_back(till.sold(), 150_001)
-    accepted = till.late()
+def test_only_held_money_is_returned_and_only_in_full(seller: Seller) -> None:
+    late, reversal = seller.late(), seller.reverse(seller.sale(), 150_001)
+    accepted = seller.late()
     decide("accept", accepted)
-    for movement in (till.sold(), accepted, reversal):
+    for movement in (seller.sale(), accepted, reversal):
         assert sqlstate(INSERT, movement.id, movement.amount) == CHECK_VIOLATION
     for amount in (1, late.amount + 1, 0, -1):
         assert sqlstate(INSERT, late.id, amount) == CHECK_VIOLATION
     assert sqlstate(INSERT, late.id, late.amount) is None
 
 
-def test_one_return_at_a_time_per_bank_transaction(till: Till) -> None:
-    movement = till.late()
+def test_one_return_at_a_time_per_bank_transaction(seller: Seller) -> None:
+    movement = seller.late()
     assert sqlstate(INSERT, movement.id, movement.amount) is None
     again = INSERT.replace("rtn_0", "rtn_1")
     assert sqlstate(again, movement.id, movement.amount) == UNIQUE_VIOLATION
@@ -247,10 +251,10 @@ def test_one_return_at_a_time_per_bank_transaction(till: Till) -> None:
     ],
 )
 def test_database_refuses_invalid_returns(
-    till: Till, served_by: Serving, assignment: str, refusal: str
+    seller: Seller, served_by: Serving, assignment: str, refusal: str
 ) -> None:
     served_by()
-    decide("send_back", till.late())
+    decide("send_back", seller.late())
     assert sqlstate(f"UPDATE reconciliation_return SET {assignment}") == refusal
 
 
@@ -264,20 +268,20 @@ def test_database_refuses_invalid_returns(
     ],
 )
 def test_final_return_never_changes(
-    till: Till, served_by: Serving, ends: TransferResult, assignment: str
+    seller: Seller, served_by: Serving, ends: TransferResult, assignment: str
 ) -> None:
     served_by(sends=[ends])
-    decide("send_back", movement := till.late())
-    carry_back()
-    assert return_of(movement).status in ("completed", "failed")
+    decide("send_back", movement := seller.late())
+    run_returns()
+    assert latest_return(movement).status in ("completed", "failed")
     assert sqlstate(f"UPDATE reconciliation_return SET {assignment}") == CHECK_VIOLATION
 
 
 @pytest.mark.slow
-def test_returned_at_of_a_return_is_set_once(till: Till, served_by: Serving) -> None:
+def test_returned_at_of_a_return_is_set_once(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    decide("send_back", till.late())
-    carry_back()
+    decide("send_back", seller.late())
+    run_returns()
     assert sqlstate("UPDATE reconciliation_return SET returned_at = now()") is None
     for other in ("NULL", "now() + interval '1 day'"):
         assert sqlstate(f"UPDATE reconciliation_return SET returned_at = {other}") == CHECK_VIOLATION
@@ -301,14 +305,14 @@ def test_resolution_needs_actor_and_note_and_is_unique(db: None) -> None:
         assert sqlstate(acted(type=resolution, subject_id=resolution)) == UNIQUE_VIOLATION
 
 
-def everything(till: Till, served_by: Serving) -> None:
+def everything(seller: Seller, served_by: Serving) -> None:
     """A row in each table that is kept."""
     served_by(sends=[DONE])
-    decide("send_back", till.late())
-    import_file(bot_file(credit_line(till.shop.qr_code(), clock.now())))
+    decide("send_back", seller.late())
+    import_file(bot_file(credit_line(seller.shop.qr_code(), clock.now())))
     SlipCheck.objects.create(sending_bank="014", transaction_id="x", actor="malee", checked_at=clock.now())
-    till.takes_back(till.sold())
-    till.refund(till.paid())
+    seller.reverse(seller.sale())
+    seller.refund(seller.paid())
     send_due_refunds()
 
 
@@ -337,9 +341,9 @@ KEPT = [
 
 
 def test_stored_rows_are_never_updated_deleted_or_truncated(
-    till: Till, served_by: Serving, subtests: pytest.Subtests
+    seller: Seller, served_by: Serving, subtests: pytest.Subtests
 ) -> None:
-    everything(till, served_by)
+    everything(seller, served_by)
     for table, assignment in KEPT:
         with subtests.test(table, assignment=assignment):
             assert sqlstate(f"UPDATE {table} SET {assignment}") in (NOT_ALLOWED, CHECK_VIOLATION)
@@ -347,8 +351,8 @@ def test_stored_rows_are_never_updated_deleted_or_truncated(
             assert sqlstate(f"TRUNCATE {table} CASCADE") == NOT_ALLOWED
 
 
-def test_refund_is_created_completed_only_for_a_reversal(till: Till) -> None:
-    till.takes_back(till.sold(), 50_000)
+def test_refund_is_created_completed_only_for_a_reversal(seller: Seller) -> None:
+    seller.reverse(seller.sale(), 50_000)
     born = """INSERT INTO refunds_refund (
             id, merchant_id, payment_id, transaction_id, amount, currency, status, route,
             created_at, updated_at, completed_at, reversal_id, actor, request_id, cancel_actor,
@@ -360,9 +364,9 @@ def test_refund_is_created_completed_only_for_a_reversal(till: Till) -> None:
 
 
 @pytest.mark.parametrize("purpose", ["return", "refund", "withdrawal"])
-def test_void_needs_the_id_of_a_received_payment(till: Till, served_by: Serving, purpose: str) -> None:
+def test_void_needs_the_id_of_a_received_payment(seller: Seller, served_by: Serving, purpose: str) -> None:
     served_by()
-    decide("send_back", till.late())
+    decide("send_back", seller.late())
     copy = """INSERT INTO transfers_transfer (
             id, purpose, merchant_id, route, amount, bank_code, account_sealed, account_name, charge_id,
             state, due_at, inquiries, bank_reference, failure_code, created_at, completed_by)

@@ -30,8 +30,17 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, success, transaction
-from tests.reconciliation.cast import Till, decide, now_of, parsed, suspense
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    Seller,
+    decide,
+    exception_url,
+    get_page,
+    parse,
+    staff_client,
+    state_of,
+    suspense,
+)
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.sqlstates import sqlstate
 from tests.transfers.conftest import served_by
@@ -61,28 +70,28 @@ def ask(notification: dict[str, Any]) -> None:
     movement = intake.receive(
         bank="sandbox",
         body=b"{}",
-        notification=parsed(notification),
+        notification=parse(notification),
         now=clock.now(),
         source=ReportSource.INQUIRY,
     )
     matching.apply_report(movement, now=clock.now())
 
 
-def notification_of(till: Till, code: dict[str, Any], paid_at: datetime, name: str) -> dict[str, Any]:
-    return till.bank.notification(code, paid_at=paid_at, transaction_id=name)
+def notification_of(seller: Seller, code: dict[str, Any], paid_at: datetime, name: str) -> dict[str, Any]:
+    return seller.bank.notification(code, paid_at=paid_at, transaction_id=name)
 
 
 @pytest.mark.parametrize("order", list(permutations(["callback", "inquiry", "line"])), ids="-".join)
 @pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
 @pytest.mark.slow
 def test_callback_inquiry_and_statement_become_one_bank_transaction(
-    till: Till, times: tuple[datetime, datetime, datetime], order: tuple[str, ...]
+    seller: Seller, times: tuple[datetime, datetime, datetime], order: tuple[str, ...]
 ) -> None:
-    code = till.shop.qr_code()
+    code = seller.shop.qr_code()
     by_callback, by_inquiry, by_line = times
     report: dict[str, Callable[[], object]] = {
-        "callback": lambda: till.bank.post(notification_of(till, code, by_callback, "BANKID1")),
-        "inquiry": lambda: ask(notification_of(till, code, by_inquiry, "BANKID1")),
+        "callback": lambda: seller.bank.post(notification_of(seller, code, by_callback, "BANKID1")),
+        "inquiry": lambda: ask(notification_of(seller, code, by_inquiry, "BANKID1")),
         "line": lambda: import_file(bot_file(credit_line(code, by_line))),
     }
     for source in order:
@@ -92,18 +101,18 @@ def test_callback_inquiry_and_statement_become_one_bank_transaction(
     assert StatementLine.objects.get().movement == movement
     assert not ReconciliationException.objects.exists()
     assert not BankNotification.objects.filter(result="conflict").exists()
-    assert till.balance() == (150_000, 0)
+    assert seller.balance() == (150_000, 0)
 
 
 @pytest.mark.parametrize("apart", [timedelta(minutes=6), DAY])
-def test_same_bank_transaction_id_on_two_bank_days_is_a_conflict(till: Till, apart: timedelta) -> None:
-    code = till.shop.qr_code()
+def test_same_bank_transaction_id_on_two_bank_days_is_a_conflict(seller: Seller, apart: timedelta) -> None:
+    code = seller.shop.qr_code()
     for paid_at in (MIDNIGHT - SECOND, MIDNIGHT - SECOND + apart):
-        till.bank.post(notification_of(till, code, paid_at, "BANKID1"))
+        seller.bank.post(notification_of(seller, code, paid_at, "BANKID1"))
     assert [waiting.reason for waiting in ReconciliationException.objects.all()] == ["conflict"]
 
 
-def test_scb_inquiry_time_with_milliseconds_equals_its_callback(till: Till) -> None:
+def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) -> None:
     """Its callback tells whole seconds."""
     with FakeScb.running() as bank:
         bank.on_inquiry(
@@ -130,77 +139,77 @@ def test_scb_inquiry_time_with_milliseconds_equals_its_callback(till: Till) -> N
 # --- what proves that there are two ------------------------------------------------------------------------
 
 
-def test_two_bank_ids_are_two_transactions_until_statement_shows_one(till: Till) -> None:
-    code = till.shop.qr_code()
-    till.bank.post(notification_of(till, code, NOON, "BANKID1"))
-    second = till.told(code, paid_at=NOON + timedelta(minutes=3))
+def test_two_bank_ids_are_two_transactions_until_statement_shows_one(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    seller.bank.post(notification_of(seller, code, NOON, "BANKID1"))
+    second = seller.report(code, paid_at=NOON + timedelta(minutes=3))
     assert ResolutionType.SENT_BACK in resolutions.allowed_types(second)
     first_line, second_line = credit_line(code, NOON), credit_line(code, NOON + timedelta(minutes=3))
     import_file(bot_file(first_line))
-    assert_is_blocked(till, second, "two transaction ids, but its statement has one line")
+    assert_is_blocked(seller, second, "two transaction ids, but its statement has one line")
     import_file(bot_file(first_line, second_line))
     assert_can_be_sent_back(second)
 
 
-def test_one_statement_line_for_two_bank_ids_blocks_the_exception(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_one_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON)))
-    till.bank.post(notification_of(till, code, NOON + 2 * SECOND, "BANKID1"))
-    second = till.told(code, paid_at=NOON + timedelta(minutes=3))
+    seller.bank.post(notification_of(seller, code, NOON + 2 * SECOND, "BANKID1"))
+    second = seller.report(code, paid_at=NOON + timedelta(minutes=3))
     assert BankTransaction.objects.count() == 2
-    assert_is_blocked(till, second, "one line for both")
+    assert_is_blocked(seller, second, "one line for both")
 
 
 @pytest.mark.parametrize("line_first", [True, False])
 @pytest.mark.parametrize("days", [1, 4])
 def test_line_and_callback_of_different_days_are_probable_duplicates(
-    till: Till, days: int, line_first: bool
+    seller: Seller, days: int, line_first: bool
 ) -> None:
-    code = till.shop.qr_code()
-    by_line, by_callback = NOON - days * DAY, notification_of(till, code, NOON, "BANKID1")
+    code = seller.shop.qr_code()
+    by_line, by_callback = NOON - days * DAY, notification_of(seller, code, NOON, "BANKID1")
     report: list[Callable[[], object]] = [
         lambda: import_file(bot_file(credit_line(code, by_line))),
-        lambda: till.bank.post(by_callback),
+        lambda: seller.bank.post(by_callback),
     ]
     for each in report if line_first else report[::-1]:
         each()
     held = BankTransaction.objects.get(match_result="duplicate")
-    assert_is_blocked(till, held, "one of them is only a statement line")
+    assert_is_blocked(seller, held, "one of them is only a statement line")
 
 
-def test_second_bank_transaction_id_allows_return(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
-    held = till.told(code, paid_at=NOON)
-    assert_is_blocked(till, held, "Probable duplicate")
-    ask(notification_of(till, code, NOON - DAY, "BANKID2"))
+    held = seller.report(code, paid_at=NOON)
+    assert_is_blocked(seller, held, "Probable duplicate")
+    ask(notification_of(seller, code, NOON - DAY, "BANKID2"))
     assert BankTransaction.objects.count() == 2
     assert_can_be_sent_back(held)
 
 
-def test_second_statement_line_allows_return(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_second_statement_line_allows_return(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
-    held = till.told(code, paid_at=NOON)
-    assert_is_blocked(till, held, "Probable duplicate")
+    held = seller.report(code, paid_at=NOON)
+    assert_is_blocked(seller, held, "Probable duplicate")
     import_file(bot_file(credit_line(code, NOON + SECOND)))
     assert BankTransaction.objects.count() == 2
     assert_can_be_sent_back(held)
 
 
-def test_other_amount_or_reference_is_no_probable_duplicate(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_other_amount_or_reference_is_no_probable_duplicate(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
-    for other in (till.told(code, satang=149_999, paid_at=NOON), till.unmatched(paid_at=NOON)):
+    for other in (seller.report(code, satang=149_999, paid_at=NOON), seller.unmatched(paid_at=NOON)):
         assert_can_be_sent_back(other)
 
 
-def assert_is_blocked(till: Till, held: BankTransaction, reason: str) -> None:
+def assert_is_blocked(seller: Seller, held: BankTransaction, reason: str) -> None:
     """In the console, in the services and in the database; nothing changes."""
-    before = now_of(held)
+    before = state_of(held)
     assert resolutions.allowed_types(held) <= {ResolutionType.CONFIRMED, ResolutionType.MERGED}
     assert reason in summaries.by_id([held.id])[held.id].explanation
-    payment_id = till.shop.qr_code()["payment_id"]
+    payment_id = seller.shop.qr_code()["payment_id"]
     for deed, more in (
         ("send_back", {}),
         ("record_manual_return", {"bank_reference": "counter 7"}),
@@ -215,7 +224,7 @@ def assert_is_blocked(till: Till, held: BankTransaction, reason: str) -> None:
     for resolution_state in ("sending_back", "sent_back", "accepted"):
         assert sqlstate(resolve, resolution_state, held.payment_id, held.id) == CHECK_VIOLATION
     assert sqlstate(INSERT_RETURN, held.id) == CHECK_VIOLATION
-    assert (now_of(held), Return.objects.count()) == (before, 0)
+    assert (state_of(held), Return.objects.count()) == (before, 0)
 
 
 RESOLVE = "UPDATE reconciliation_banktransaction SET resolution_state = %s, resolved_at = now() WHERE id = %s"
@@ -230,14 +239,14 @@ FROM reconciliation_banktransaction WHERE id = %s
 
 def assert_can_be_sent_back(held: BankTransaction) -> None:
     decide("record_manual_return", held, bank_reference="counter 7")
-    assert now_of(held)[1] == "sent_back"
+    assert state_of(held)[1] == "sent_back"
 
 
 @pytest.mark.slow
-def test_console_shows_probable_duplicate_without_return_button(till: Till) -> None:
-    code = till.shop.qr_code()
+def test_console_shows_probable_duplicate_without_return_button(seller: Seller) -> None:
+    code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
-    held = till.told(code, paid_at=NOON)
+    held = seller.report(code, paid_at=NOON)
     client = staff_client("malee", "view_banktransaction", "resolve_exception")
     assert "Probable duplicate of" in get_page(client, EXCEPTIONS_URL)
     page = get_page(client, exception_url(held.id))
@@ -248,44 +257,46 @@ def test_console_shows_probable_duplicate_without_return_button(till: Till) -> N
 # --- late money --------------------------------------------------------------------------------------------
 
 
-def test_late_money_policy_skips_probable_duplicates(till: Till) -> None:
-    code, late = till.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
+def test_late_money_policy_skips_probable_duplicates(seller: Seller) -> None:
+    code, late = seller.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
     import_file(bot_file(credit_line(code, late + DAY)))
-    assert now_of(BankTransaction.objects.get()) == ("late", "")
-    Merchant.objects.filter(pk=till.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
-    held = till.told(code, paid_at=late)
-    assert (now_of(held), suspense(), till.balance()) == (("late", ""), 300_000, (0, 0))
+    assert state_of(BankTransaction.objects.get()) == ("late", "")
+    Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
+    held = seller.report(code, paid_at=late)
+    assert (state_of(held), suspense(), seller.balance()) == (("late", ""), 300_000, (0, 0))
 
 
 @pytest.mark.parametrize("second", ["callback", "line"])
-def test_payment_does_not_succeed_by_money_already_returned(till: Till, second: str) -> None:
+def test_payment_does_not_succeed_by_money_already_returned(seller: Seller, second: str) -> None:
     with time_machine.travel(clock.now(), tick=False) as machine:
-        code, made_at = till.shop.qr_code(expiry_minutes=1), clock.now()
-        by_callback = till.bank.notification(code, paid_at=made_at if second == "callback" else made_at + DAY)
+        code, made_at = seller.shop.qr_code(expiry_minutes=1), clock.now()
+        by_callback = seller.bank.notification(
+            code, paid_at=made_at if second == "callback" else made_at + DAY
+        )
         by_line = credit_line(code, made_at + DAY if second == "callback" else made_at)
         machine.shift(2 * DAY)
         report: list[Callable[[], object]] = [
             lambda: import_file(bot_file(by_line)),
-            lambda: till.bank.post(by_callback),
+            lambda: seller.bank.post(by_callback),
         ]
         for each in report if second == "callback" else report[::-1]:
             each()
             if Return.objects.exists():
                 continue
             late = BankTransaction.objects.get()
-            assert now_of(late) == ("late", "")
+            assert state_of(late) == ("late", "")
             if not late.is_confirmed:
                 decide("confirm", late, actor="staff:somsri")
             decide("record_manual_return", late, bank_reference="counter 7")
         held = BankTransaction.objects.get(resolution_state="")
-        assert now_of(held) == ("duplicate", "")
-        assert_is_blocked_from_credit(till, held)
+        assert state_of(held) == ("duplicate", "")
+        assert_is_blocked_from_credit(seller, held)
 
 
-def assert_is_blocked_from_credit(till: Till, held: BankTransaction) -> None:
-    assert till.balance() == (0, 0)
+def assert_is_blocked_from_credit(seller: Seller, held: BankTransaction) -> None:
+    assert seller.balance() == (0, 0)
     with pytest.raises(ActionNotAllowed, match="Probable duplicate"):
-        decide("attach", held, payment_id=till.shop.qr_code()["payment_id"])
+        decide("attach", held, payment_id=seller.shop.qr_code()["payment_id"])
 
 
 # --- the rule for days -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction
 from reconciliation.notifications import intake
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import parsed
+from tests.reconciliation.builders import parse
 from transactions.models import Transaction
 from webhooks.models import Event
 
@@ -189,7 +189,7 @@ def test_notification_in_time_is_not_late_when_applied_after_a_crash(
     with time_machine.travel(noon, tick=False) as clock:
         code, end = shop.qr_code(expiry_minutes=1), noon + timedelta(minutes=1)
         clock.move_to(end - SECOND)
-        told = parsed(bank.notification(code, paid_at=end + 5 * SECOND))
+        told = parse(bank.notification(code, paid_at=end + 5 * SECOND))
         intake.receive(bank="sandbox", body=b"{}", notification=told, now=our_clock.now())
         clock.move_to(end + timedelta(hours=1))
         payments.expire_due(now=our_clock.now())

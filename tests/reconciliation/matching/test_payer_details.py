@@ -15,7 +15,7 @@ from reconciliation.models import BankTransaction, ReportSource
 from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.cast import Till, decide, now_of, parsed
+from tests.reconciliation.builders import Seller, decide, parse, state_of
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     confirm_all_transactions,
@@ -30,8 +30,8 @@ ACCOUNT = "1234567890"
 
 
 @pytest.fixture
-def code(till: Till) -> dict[str, Any]:
-    return till.shop.qr_code()
+def code(seller: Seller) -> dict[str, Any]:
+    return seller.shop.qr_code()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def by_line(code: dict[str, Any], paid_at: datetime, **changes: Any) -> BankTran
 
 def by_inquiry(notification: dict[str, Any], **changes: Any) -> BankTransaction:
     """The bank answers what it tells of its own accord too, but not who paid."""
-    told = replace(parsed(notification), **changes)
+    told = replace(parse(notification), **changes)
     movement = intake.receive(
         bank="sandbox", body=b"{}", notification=told, now=clock.now(), source=ReportSource.INQUIRY
     )
@@ -61,81 +61,81 @@ def payer_of(of: BankTransaction | Payment) -> tuple[str | None, str | None, str
 
 
 def test_refund_of_a_statement_payment_goes_to_payer_of_later_notification(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement, payment = by_line(code, paid_at, name=""), Payment.objects.get()
-    assert (now_of(movement), payer_of(payment)) == (("applied", ""), (None, "014", None))
-    assert till.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000").status_code == 200
+    assert (state_of(movement), payer_of(payment)) == (("applied", ""), (None, "014", None))
+    assert seller.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000").status_code == 200
     assert payer_of(movement) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
     assert payment.bank_transaction_id == "THEBANKSOWNID0000000"
-    made = till.refund(code["payment_id"])
+    made = seller.refund(code["payment_id"])
     assert (made["status"], made["pending_reason"]) == ("pending", "processing")
     order = Transfer.objects.get(pk=made["refund_id"])
     assert (order.bank_code, order.account, order.account_name) == ("014", ACCOUNT, "Somchai Jaidee")
 
 
 def test_return_of_statement_money_goes_to_payer_of_later_notification(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement = by_line(code, paid_at, ref1="NOBODYKNOWSTHIS00000", name="")
     confirm_all_transactions()
     with pytest.raises(ActionNotAllowed, match="did not report the payer's account"):
         decide("send_back", movement)
-    till.bank.notify(code, paid_at=paid_at, reference1="NOBODYKNOWSTHIS00000")
+    seller.bank.notify(code, paid_at=paid_at, reference1="NOBODYKNOWSTHIS00000")
     made = decide("send_back", movement)
     order = Transfer.objects.get(pk=made.id)
     assert (order.bank_code, order.account, order.account_name) == ("014", ACCOUNT, "Somchai Jaidee")
 
 
-def test_notification_adds_payer_to_payment_found_by_inquiry(till: Till, code: dict[str, Any]) -> None:
-    notification = till.bank.notification(code) | {"slip_reference": "2026112100000000001"}
+def test_notification_adds_payer_to_payment_found_by_inquiry(seller: Seller, code: dict[str, Any]) -> None:
+    notification = seller.bank.notification(code) | {"slip_reference": "2026112100000000001"}
     movement = by_inquiry(
         notification, payer_name="", payer_bank_code="", payer_account="", slip_reference=""
     )
     payment = Payment.objects.get()
     assert payer_of(movement) == ("", "", "") and payer_of(payment) == (None, None, None)
-    till.bank.post(notification)
+    seller.bank.post(notification)
     assert payer_of(movement) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
     assert (movement.slip_reference, BankTransaction.objects.count()) == ("2026112100000000001", 1)
 
 
-def test_payer_details_are_never_overwritten(till: Till, code: dict[str, Any], paid_at: datetime) -> None:
+def test_payer_details_are_never_overwritten(seller: Seller, code: dict[str, Any], paid_at: datetime) -> None:
     movement, payment = by_line(code, paid_at, name="MS MALEE"), Payment.objects.get()
-    till.bank.notify(code, paid_at=paid_at)
+    seller.bank.notify(code, paid_at=paid_at)
     assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
-    told = till.bank.notification(code, paid_at=paid_at, transaction_id=movement.later_bank_transaction_id)
-    till.bank.post(told | {"payer_name": "SOMEBODY", "payer_account": "9999999999"})
+    told = seller.bank.notification(code, paid_at=paid_at, transaction_id=movement.later_bank_transaction_id)
+    seller.bank.post(told | {"payer_name": "SOMEBODY", "payer_account": "9999999999"})
     assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
 
 
 def test_payer_account_is_not_added_to_another_payer_bank(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement, payment = by_line(code, paid_at, payer_bank="004", name=""), Payment.objects.get()
-    till.bank.notify(code, paid_at=paid_at)
+    seller.bank.notify(code, paid_at=paid_at)
     assert (payer_of(movement), payer_of(payment)) == (
         ("Somchai Jaidee", "004", ""),
         ("Somchai Jaidee", "004", None),
     )
 
 
-def test_contradicting_notification_adds_no_payer_details(till: Till, code: dict[str, Any]) -> None:
-    notification = till.bank.notification(code)
+def test_contradicting_notification_adds_no_payer_details(seller: Seller, code: dict[str, Any]) -> None:
+    notification = seller.bank.notification(code)
     movement = by_inquiry(notification, payer_name="", payer_bank_code="", payer_account="")
-    till.bank.post(notification | {"amount": "1.00"})
+    seller.bank.post(notification | {"amount": "1.00"})
     assert payer_of(movement) == ("", "", "")
 
 
-def test_expected_payer_is_compared_with_payer_reported_later(till: Till, paid_at: datetime) -> None:
-    code = till.shop.qr_code(client_bank_account="405-1-23456-7")
+def test_expected_payer_is_compared_with_payer_reported_later(seller: Seller, paid_at: datetime) -> None:
+    code = seller.shop.qr_code(client_bank_account="405-1-23456-7")
     by_line(code, paid_at, name="")
     assert not Payment.objects.get().payer_differs
-    till.bank.notify(code, paid_at=paid_at)
+    seller.bank.notify(code, paid_at=paid_at)
     assert Payment.objects.get().payer_differs
 
 
 def test_database_allows_only_missing_payer_details_to_be_added(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement = by_line(code, paid_at, name="", payer_bank="")
     learnable = ["payer_name", "payer_bank_code", "payer_account_sealed", "slip_reference"]
@@ -149,9 +149,9 @@ def test_database_allows_only_missing_payer_details_to_be_added(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_concurrent_payer_details_are_stored_from_one_report_only() -> None:
-    till = Till(open_shop("Race"), SandboxBankClient(new_client()))
+    seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(10):
-        notification = till.bank.notification(till.shop.qr_code())
+        notification = seller.bank.notification(seller.shop.qr_code())
         movement = by_inquiry(notification, payer_name="", payer_bank_code="", payer_account="")
         one = {"payer_name": "ONE", "payer_bank_code": "014", "payer_account": "1111111111"}
         two = {"payer_name": "TWO", "payer_bank_code": "004", "payer_account": "2222222222"}

@@ -16,7 +16,7 @@ from refunds.models import Refund
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.examples import examples
-from tests.reconciliation.cast import Till, parsed, reversal_of
+from tests.reconciliation.builders import Seller, parse, reversal_of
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, send_due_withdrawals, withdrawn
 from transfers.models import Transfer
@@ -27,9 +27,9 @@ REVERSALS, WITHDRAWALS, THREADS, ROUNDS = 20, 240, 8, examples(200)
 
 
 @pytest.fixture
-def till(settings: Any) -> Till:
+def seller(settings: Any) -> Seller:
     settings.RATE_LIMIT = 0
-    return Till(open_shop("Race"), SandboxBankClient(new_client()))
+    return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
 def in_turn(actions: list[Callable[[], object]]) -> Callable[[], int]:
@@ -38,19 +38,19 @@ def in_turn(actions: list[Callable[[], object]]) -> Callable[[], int]:
 
 
 @pytest.mark.slow
-def test_reversals_refunds_and_withdrawals_never_deadlock(till: Till) -> None:
-    credits = [till.sold(10_000) for _ in range(REVERSALS)]
+def test_reversals_refunds_and_withdrawals_never_deadlock(seller: Seller) -> None:
+    credits = [seller.sale(10_000) for _ in range(REVERSALS)]
     for credit in credits:
-        till.refund(str(credit.payment_id), amount=6_000)
+        seller.refund(str(credit.payment_id), amount=6_000)
     reversals = [_stored(reversal_of(credit)) for credit in credits]
-    till.sold(WITHDRAWALS * 100 + REVERSALS * 10_000)
+    seller.sale(WITHDRAWALS * 100 + REVERSALS * 10_000)
 
     def reverse(movement_id: str) -> None:
         movements.apply(movement_id=movement_id, now=clock.now())
 
     def withdraw() -> None:
         withdrawals.create(
-            merchant=till.shop.merchant,
+            merchant=seller.shop.merchant,
             now=clock.now(),
             amount=100,
             bank_code="014",
@@ -64,26 +64,26 @@ def test_reversals_refunds_and_withdrawals_never_deadlock(till: Till) -> None:
     players += [in_turn([withdraw] * (WITHDRAWALS // THREADS)) for _ in range(THREADS)]
     assert sum(run_concurrently(*players)) == REVERSALS + WITHDRAWALS
     assert not Refund.objects.filter(status="pending").exists()
-    held = ledger.balance(till.shop.merchant.id)
+    held = ledger.balance(seller.shop.merchant.id)
     assert (held.available, held.reserved, held.debt) == (REVERSALS * 10_000, WITHDRAWALS * 100, 0)
 
 
 def _stored(notification: dict[str, Any]) -> str:
     """Store what the bank tells, as the first commit of its request does; the reversal is not applied yet."""
     return str(
-        intake.receive(bank="sandbox", body=b"{}", notification=parsed(notification), now=clock.now()).id
+        intake.receive(bank="sandbox", body=b"{}", notification=parse(notification), now=clock.now()).id
     )
 
 
 @pytest.mark.slow
 def test_no_withdrawal_is_submitted_after_reversal_of_its_money(
-    till: Till, served_by: Callable[..., Bank]
+    seller: Seller, served_by: Callable[..., Bank]
 ) -> None:
     bank = served_by(sends=[TransferResult("processing", "b-1")])
     outcomes: Counter[bool] = Counter()
     for number in range(ROUNDS):
         shop = open_shop(f"Round {number}")
-        credit = Till(shop, till.bank).sold(10_000)
+        credit = Seller(shop, seller.bank).sale(10_000)
         made = withdrawn(shop, amount=10_000)
         movement_id = _stored(reversal_of(credit))
         run_concurrently(

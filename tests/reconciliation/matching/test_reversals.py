@@ -13,17 +13,17 @@ from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
-from tests.reconciliation.cast import (
-    Till,
-    carry_back,
+from tests.reconciliation.builders import (
+    Seller,
     decide,
-    kinds_told,
-    now_of,
+    event_types_of,
+    events_of,
+    latest_return,
     postings_of,
-    return_of,
     reversal_of,
+    run_returns,
+    state_of,
     suspense,
-    told_of,
 )
 from tests.refunds.builders import PAYEE, send_due_refunds
 from tests.transfers.builders import Bank
@@ -40,25 +40,25 @@ DONE, REFUSED, UNDER_WAY = (
 REVERSED, WAITS, TAKEN = ("reversed", ""), ("unmatched", ""), ("unmatched", "taken_back")
 
 
-def test_bank_reversal_of_a_payment_is_shown_as_refund(till: Till) -> None:
-    credit = till.sold()
-    reversal = till.takes_back(credit)
-    assert (now_of(reversal), now_of(credit)) == (REVERSED, ("applied", ""))
-    assert (reversal.payment_id, reversal.merchant_id) == (credit.payment_id, till.shop.merchant.id)
-    payment = till.shop.payment(str(credit.payment_id))
+def test_bank_reversal_of_a_payment_is_shown_as_refund(seller: Seller) -> None:
+    credit = seller.sale()
+    reversal = seller.reverse(credit)
+    assert (state_of(reversal), state_of(credit)) == (REVERSED, ("applied", ""))
+    assert (reversal.payment_id, reversal.merchant_id) == (credit.payment_id, seller.shop.merchant.id)
+    payment = seller.shop.payment(str(credit.payment_id))
     assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
-    assert (till.history(), till.history("payment")) == (
+    assert (seller.history(), seller.history("payment")) == (
         [("succeeded", -150_000)],
         [("refunded", 150_000)],
     )
-    assert till.held() == {"available": 0, "reserved": 0}
+    assert seller.funds() == {"available": 0, "reserved": 0}
     assert postings_of(reversal.id) == [("reversal", 150_000)]
 
 
-def test_merchant_gets_one_refund_event_for_a_bank_reversal(till: Till) -> None:
-    credit = till.sold()
-    reversal = till.takes_back(credit)
-    (shown,) = till.shop.get(f"/v1/refunds?payment_id={credit.payment_id}").json()["refunds"]
+def test_merchant_gets_one_refund_event_for_a_bank_reversal(seller: Seller) -> None:
+    credit = seller.sale()
+    reversal = seller.reverse(credit)
+    (shown,) = seller.shop.get(f"/v1/refunds?payment_id={credit.payment_id}").json()["refunds"]
     assert (shown["status"], shown["amount"], shown["reason"], shown["note"]) == (
         "completed",
         150_000,
@@ -66,88 +66,88 @@ def test_merchant_gets_one_refund_event_for_a_bank_reversal(till: Till) -> None:
         "Taken back by the bank.",
     )
     assert shown["completed_at"] == shown["created_at"] is not None
-    assert told_of(shown["refund_id"]) == [("refund.completed", shown)]
+    assert events_of(shown["refund_id"]) == [("refund.completed", shown)]
     assert Refund.objects.get().reversal_id == reversal.id
-    assert sorted(kinds_told(str(credit.payment_id))) == ["payment.pending", "payment.succeeded"]
+    assert sorted(event_types_of(str(credit.payment_id))) == ["payment.pending", "payment.succeeded"]
 
 
-def test_repeated_reversal_changes_nothing(till: Till) -> None:
-    credit = till.sold()
+def test_repeated_reversal_changes_nothing(seller: Seller) -> None:
+    credit = seller.sale()
     notification = reversal_of(credit)
     for _ in range(3):
-        assert till.bank.post(notification).json() == {"status": "received"}
-    assert (till.held(), Refund.objects.count()) == ({"available": 0, "reserved": 0}, 1)
+        assert seller.bank.post(notification).json() == {"status": "received"}
+    assert (seller.funds(), Refund.objects.count()) == ({"available": 0, "reserved": 0}, 1)
 
 
 @pytest.mark.slow
-def test_reversal_beyond_balance_is_debt_that_later_credits_repay(till: Till, served_by: Serving) -> None:
+def test_reversal_beyond_balance_is_debt_that_later_credits_repay(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    credit = till.sold()
-    withdrawn(till.shop, amount=100_000)
+    credit = seller.sale()
+    withdrawn(seller.shop, amount=100_000)
     send_due_withdrawals()
-    till.takes_back(credit)
-    assert till.held() == {"available": 0, "reserved": 0, "owed": 100_000}
-    till.sold(30_000)
-    assert till.held() == {"available": 0, "reserved": 0, "owed": 70_000}
+    seller.reverse(credit)
+    assert seller.funds() == {"available": 0, "reserved": 0, "owed": 100_000}
+    seller.sale(30_000)
+    assert seller.funds() == {"available": 0, "reserved": 0, "owed": 70_000}
     ledger.roll_up_due(now=clock.now())
-    till.sold(90_000)
-    assert till.held() == {"available": 20_000, "reserved": 0}
+    seller.sale(90_000)
+    assert seller.funds() == {"available": 20_000, "reserved": 0}
     ledger.roll_up_due(now=clock.now())
-    assert till.held() == {"available": 20_000, "reserved": 0}
+    assert seller.funds() == {"available": 20_000, "reserved": 0}
 
 
 @pytest.mark.slow
-def test_debt_blocks_withdrawals(till: Till, served_by: Serving) -> None:
+def test_debt_blocks_withdrawals(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    credit = till.sold()
-    withdrawn(till.shop, amount=100_000)
+    credit = seller.sale()
+    withdrawn(seller.shop, amount=100_000)
     send_due_withdrawals()
-    till.takes_back(credit)
-    till.sold(110_000)
-    answer = till.shop.post(PATH, withdrawal_request(amount=10_001))
+    seller.reverse(credit)
+    seller.sale(110_000)
+    answer = seller.shop.post(PATH, withdrawal_request(amount=10_001))
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
 
 
 @pytest.mark.slow
-def test_after_partial_reversal_the_rest_can_be_refunded(till: Till, served_by: Serving) -> None:
+def test_after_partial_reversal_the_rest_can_be_refunded(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    credit = till.sold()
-    assert now_of(till.takes_back(credit, 50_000)) == REVERSED
-    payment = till.shop.payment(str(credit.payment_id))
-    assert (payment["status"], payment["amount_refunded"], till.balance()) == (
+    credit = seller.sale()
+    assert state_of(seller.reverse(credit, 50_000)) == REVERSED
+    payment = seller.shop.payment(str(credit.payment_id))
+    assert (payment["status"], payment["amount_refunded"], seller.balance()) == (
         "succeeded",
         50_000,
         (100_000, 0),
     )
-    refused = till.ask(str(credit.payment_id), amount=100_001)
+    refused = seller.ask(str(credit.payment_id), amount=100_001)
     assert refused.json()["error"]["code"] == "refund_amount_exceeded"
-    till.refund(str(credit.payment_id))
+    seller.refund(str(credit.payment_id))
     send_due_refunds()
-    assert till.shop.payment(str(credit.payment_id))["status"] == "refunded"
-    assert till.held() == {"available": 0, "reserved": 0}
+    assert seller.shop.payment(str(credit.payment_id))["status"] == "refunded"
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
 @pytest.mark.slow
-def test_reversal_counts_earlier_refunds_only_once(till: Till, served_by: Serving) -> None:
+def test_reversal_counts_earlier_refunds_only_once(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    credit = till.sold()
-    till.refund(str(credit.payment_id), amount=60_000)
+    credit = seller.sale()
+    seller.refund(str(credit.payment_id), amount=60_000)
     send_due_refunds()
-    till.takes_back(credit)
-    payment = till.shop.payment(str(credit.payment_id))
+    seller.reverse(credit)
+    payment = seller.shop.payment(str(credit.payment_id))
     assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
-    assert till.history() == [("succeeded", -90_000), ("succeeded", -60_000)]
-    assert till.held() == {"available": 0, "reserved": 0, "owed": 60_000}
+    assert seller.history() == [("succeeded", -90_000), ("succeeded", -60_000)]
+    assert seller.funds() == {"available": 0, "reserved": 0, "owed": 60_000}
 
 
 @pytest.mark.slow
-def test_reversal_of_a_refunded_payment_is_debt(till: Till, served_by: Serving) -> None:
+def test_reversal_of_a_refunded_payment_is_debt(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    credit = till.sold()
-    till.refund(str(credit.payment_id))
+    credit = seller.sale()
+    seller.refund(str(credit.payment_id))
     send_due_refunds()
-    assert now_of(till.takes_back(credit)) == REVERSED
-    assert (Refund.objects.count(), till.held()) == (1, {"available": 0, "reserved": 0, "owed": 150_000})
+    assert state_of(seller.reverse(credit)) == REVERSED
+    assert (Refund.objects.count(), seller.funds()) == (1, {"available": 0, "reserved": 0, "owed": 150_000})
 
 
 @pytest.mark.parametrize(
@@ -159,244 +159,251 @@ def test_reversal_of_a_refunded_payment_is_debt(till: Till, served_by: Serving) 
 )
 @pytest.mark.slow
 def test_refund_in_progress_completes_after_a_reversal(
-    till: Till, served_by: Serving, ends: TransferResult, status: str, refunded: int, held: Any
+    seller: Seller, served_by: Serving, ends: TransferResult, status: str, refunded: int, held: Any
 ) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[ends])
-    credit = till.sold()
-    till.refund(str(credit.payment_id), amount=40_000)
+    credit = seller.sale()
+    seller.refund(str(credit.payment_id), amount=40_000)
     send_due_refunds()
-    till.takes_back(credit)
-    assert till.held() == {"available": 0, "reserved": 40_000, "owed": 40_000}
+    seller.reverse(credit)
+    assert seller.funds() == {"available": 0, "reserved": 40_000, "owed": 40_000}
     send_due_refunds()
-    payment = till.shop.payment(str(credit.payment_id))
-    assert (payment["status"], payment["amount_refunded"], till.held()) == (status, refunded, held)
+    payment = seller.shop.payment(str(credit.payment_id))
+    assert (payment["status"], payment["amount_refunded"], seller.funds()) == (status, refunded, held)
 
 
 @pytest.mark.slow
-def test_reversed_money_cannot_be_refunded_again(till: Till, served_by: Serving) -> None:
+def test_reversed_money_cannot_be_refunded_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
-    credit = till.sold()
-    asked = till.refund(str(credit.payment_id))["refund_id"]
+    credit = seller.sale()
+    asked = seller.refund(str(credit.payment_id))["refund_id"]
     send_due_refunds()
-    reversal = till.takes_back(credit)
+    reversal = seller.reverse(credit)
     assert Refund.objects.get().id == asked
-    till.sold()
+    seller.sale()
     send_due_refunds()
     (by_bank,) = Refund.objects.exclude(pk=asked)
     assert (by_bank.status, by_bank.amount, by_bank.reversal_id) == ("completed", 150_000, reversal.id)
-    assert kinds_told(by_bank.id) == ["refund.completed"]
-    assert till.shop.payment(str(credit.payment_id))["status"] == "refunded"
-    assert till.held() == {"available": 150_000, "reserved": 0}
-    again = till.shop.post("/v1/refunds", {"payment_id": credit.payment_id, "amount": 1})
+    assert event_types_of(by_bank.id) == ["refund.completed"]
+    assert seller.shop.payment(str(credit.payment_id))["status"] == "refunded"
+    assert seller.funds() == {"available": 150_000, "reserved": 0}
+    again = seller.shop.post("/v1/refunds", {"payment_id": credit.payment_id, "amount": 1})
     assert again.json()["error"]["code"] == "payment_not_refundable"
 
 
 @pytest.mark.slow
-def test_unsubmitted_refunds_are_canceled_by_a_reversal(till: Till) -> None:
-    credit = till.sold()
-    asked = [till.refund(str(credit.payment_id), amount=satang)["refund_id"] for satang in (100_000, 10_000)]
-    reversal = till.takes_back(credit)
+def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
+    credit = seller.sale()
+    asked = [
+        seller.refund(str(credit.payment_id), amount=satang)["refund_id"] for satang in (100_000, 10_000)
+    ]
+    reversal = seller.reverse(credit)
     assert set(Refund.objects.filter(pk__in=asked).values_list("status", "cancel_actor")) == {
         ("canceled", "bank:sandbox")
     }
     shown = Refund.objects.filter(reversal_id=reversal.id).values_list("amount", flat=True)
     assert sorted(shown) == [10_000, 40_000, 100_000]
-    assert till.shop.payment(str(credit.payment_id))["status"] == "refunded"
-    assert till.held() == {"available": 0, "reserved": 0}
+    assert seller.shop.payment(str(credit.payment_id))["status"] == "refunded"
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
 def test_reversed_payment_keeps_refund_without_destination_closed(
-    till: Till,
+    seller: Seller,
 ) -> None:
-    code = till.shop.qr_code()
-    assert till.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
-    credit, waiting = till.movement(code["payment_id"]), till.refund(code["payment_id"])
+    code = seller.shop.qr_code()
+    assert seller.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
+    credit, waiting = seller.movement(code["payment_id"]), seller.refund(code["payment_id"])
     assert waiting["pending_reason"] == "awaiting_destination"
-    till.takes_back(credit)
-    answer = till.act(waiting, "destination", PAYEE)
+    seller.reverse(credit)
+    answer = seller.act(waiting, "destination", PAYEE)
     assert answer.json()["error"]["code"] == "refund_not_addressable"
-    assert till.held() == {"available": 0, "reserved": 0}
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
 @pytest.mark.slow
-def test_partial_reversal_keeps_refunds_within_remaining_amount(till: Till) -> None:
-    credit = till.sold()
-    kept, beyond = (till.refund(str(credit.payment_id), amount=60_000)["refund_id"] for _ in range(2))
-    till.takes_back(credit, 50_000)
+def test_partial_reversal_keeps_refunds_within_remaining_amount(seller: Seller) -> None:
+    credit = seller.sale()
+    kept, beyond = (seller.refund(str(credit.payment_id), amount=60_000)["refund_id"] for _ in range(2))
+    seller.reverse(credit, 50_000)
     assert dict(Refund.objects.filter(pk__in=[kept, beyond]).values_list("pk", "status")) == {
         kept: "pending",
         beyond: "canceled",
     }
-    payment = till.shop.payment(str(credit.payment_id))
+    payment = seller.shop.payment(str(credit.payment_id))
     assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 50_000)
 
 
 @pytest.mark.parametrize("change", [{"satang": 150_001}, {"transaction_id": "ANOTHERTRANSACTION00"}])
-def test_reversal_of_an_unknown_credit_posts_nothing(till: Till, change: Any) -> None:
-    credit = till.sold()
-    reversal = till.takes_back(credit, **change)
-    assert (now_of(reversal), reversal.payment_id) == (WAITS, None)
-    assert till.held() == {"available": 150_000, "reserved": 0}
+def test_reversal_of_an_unknown_credit_posts_nothing(seller: Seller, change: Any) -> None:
+    credit = seller.sale()
+    reversal = seller.reverse(credit, **change)
+    assert (state_of(reversal), reversal.payment_id) == (WAITS, None)
+    assert seller.funds() == {"available": 150_000, "reserved": 0}
     assert Payment.objects.get().status == "succeeded"
 
 
-def test_credit_is_reversed_once_under_any_bank_id(till: Till) -> None:
-    credit = till.sold()
-    till.takes_back(credit)
-    assert now_of(till.takes_back(credit, transaction_id="ANOTHERTRANSACTION00")) == WAITS
-    assert till.held() == {"available": 0, "reserved": 0}
+def test_credit_is_reversed_once_under_any_bank_id(seller: Seller) -> None:
+    credit = seller.sale()
+    seller.reverse(credit)
+    assert state_of(seller.reverse(credit, transaction_id="ANOTHERTRANSACTION00")) == WAITS
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_reversal_before_its_credit_is_applied_when_the_credit_arrives(till: Till) -> None:
-    code = till.shop.qr_code()
-    notification = till.bank.notification(code)
-    assert till.bank.post(notification | {"type": "reversal"}).status_code == 200
+def test_reversal_before_its_credit_is_applied_when_the_credit_arrives(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    notification = seller.bank.notification(code)
+    assert seller.bank.post(notification | {"type": "reversal"}).status_code == 200
     reversal = BankTransaction.objects.get()
-    assert now_of(reversal) == WAITS
-    till.bank.post(notification)
-    assert (now_of(reversal), till.shop.payment(code["payment_id"])["status"]) == (REVERSED, "refunded")
-    assert till.held() == {"available": 0, "reserved": 0}
-    assert sorted(kinds_told(code["payment_id"])) == ["payment.pending", "payment.succeeded"]
+    assert state_of(reversal) == WAITS
+    seller.bank.post(notification)
+    assert (state_of(reversal), seller.shop.payment(code["payment_id"])["status"]) == (REVERSED, "refunded")
+    assert seller.funds() == {"available": 0, "reserved": 0}
+    assert sorted(event_types_of(code["payment_id"])) == ["payment.pending", "payment.succeeded"]
 
 
 @pytest.mark.slow
-def test_reversal_takes_held_money_out_of_suspense(till: Till) -> None:
-    for credit in (till.unmatched(), till.mismatch(), till.late(), till.duplicate()):
+def test_reversal_takes_held_money_out_of_suspense(seller: Seller) -> None:
+    for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         before = suspense()
-        reversal = till.takes_back(credit)
-        assert (now_of(reversal), credit.id, now_of(credit)[1]) == (REVERSED, credit.id, "taken_back")
+        reversal = seller.reverse(credit)
+        assert (state_of(reversal), credit.id, state_of(credit)[1]) == (REVERSED, credit.id, "taken_back")
         assert suspense() == before - credit.amount
         with pytest.raises(AlreadyResolved, match="The bank has reversed this money"):
             decide("send_back", credit)
     assert (suspense(), Refund.objects.count()) == (0, 0)
 
 
-def test_partial_reversal_of_held_money_is_applied_after_the_decision(till: Till) -> None:
-    credit = till.mismatch(149_900)
-    reversal = till.takes_back(credit, 100_000)
-    assert (now_of(reversal), suspense()) == (WAITS, 149_900)
+def test_partial_reversal_of_held_money_is_applied_after_the_decision(seller: Seller) -> None:
+    credit = seller.mismatch(149_900)
+    reversal = seller.reverse(credit, 100_000)
+    assert (state_of(reversal), suspense()) == (WAITS, 149_900)
     decide("accept", credit)
-    assert (now_of(reversal), suspense()) == (REVERSED, 0)
-    payment = till.shop.payment(str(credit.payment_id))
+    assert (state_of(reversal), suspense()) == (REVERSED, 0)
+    payment = seller.shop.payment(str(credit.payment_id))
     assert (payment["status"], payment["amount_received"], payment["amount_refunded"]) == (
         "succeeded",
         149_900,
         100_000,
     )
-    assert till.held() == {"available": 49_900, "reserved": 0}
+    assert seller.funds() == {"available": 49_900, "reserved": 0}
 
 
-def test_reversal_of_attached_money_debits_its_new_merchant(till: Till) -> None:
-    credit, payment_id = till.unmatched(), till.shop.qr_code()["payment_id"]
+def test_reversal_of_attached_money_debits_its_new_merchant(seller: Seller) -> None:
+    credit, payment_id = seller.unmatched(), seller.shop.qr_code()["payment_id"]
     decide("attach", credit, payment_id=payment_id)
-    reversal = till.takes_back(credit)
-    assert (now_of(reversal), reversal.payment_id) == (REVERSED, payment_id)
-    assert till.shop.payment(payment_id)["status"] == "refunded"
-    assert till.held() == {"available": 0, "reserved": 0}
+    reversal = seller.reverse(credit)
+    assert (state_of(reversal), reversal.payment_id) == (REVERSED, payment_id)
+    assert seller.shop.payment(payment_id)["status"] == "refunded"
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
 # --- money on its way back to the payer --------------------------------------------------------------------
 
 
-def test_reversal_cancels_an_unsubmitted_return(till: Till, served_by: Serving) -> None:
-    bank, credit = served_by(), till.unmatched()
+def test_reversal_cancels_an_unsubmitted_return(seller: Seller, served_by: Serving) -> None:
+    bank, credit = served_by(), seller.unmatched()
     decide("send_back", credit)
-    assert now_of(till.takes_back(credit)) == REVERSED
-    carry_back(2)
-    assert (now_of(credit), return_of(credit).status, bank.sent, suspense()) == (TAKEN, "canceled", [], 0)
+    assert state_of(seller.reverse(credit)) == REVERSED
+    run_returns(2)
+    assert (state_of(credit), latest_return(credit).status, bank.sent, suspense()) == (
+        TAKEN,
+        "canceled",
+        [],
+        0,
+    )
 
 
-def test_reversal_of_money_being_returned_is_an_exception(till: Till, served_by: Serving) -> None:
+def test_reversal_of_money_being_returned_is_an_exception(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    credit = till.unmatched()
+    credit = seller.unmatched()
     decide("send_back", credit)
-    carry_back()
-    reversal = till.takes_back(credit)
-    assert (now_of(reversal), now_of(credit)) == (WAITS, ("unmatched", "sending_back"))
+    run_returns()
+    reversal = seller.reverse(credit)
+    assert (state_of(reversal), state_of(credit)) == (WAITS, ("unmatched", "sending_back"))
     assert suspense() == 150_000
 
 
 def waiting_reversal(
-    till: Till, served_by: Serving, ends: TransferResult
+    seller: Seller, served_by: Serving, ends: TransferResult
 ) -> tuple[BankTransaction, BankTransaction]:
     """A credit that its bank was sending back as it took it back; how the sending ended."""
     served_by(sends=[UNDER_WAY], inquiries=[ends])
-    credit = till.unmatched()
+    credit = seller.unmatched()
     decide("send_back", credit)
-    carry_back()
-    reversal = till.takes_back(credit)
-    carry_back()
+    run_returns()
+    reversal = seller.reverse(credit)
+    run_returns()
     return credit, reversal
 
 
 @pytest.mark.slow
-def test_reversal_is_applied_after_the_return_fails(till: Till, served_by: Serving) -> None:
-    credit, reversal = waiting_reversal(till, served_by, REFUSED)
-    assert (now_of(reversal), now_of(credit), return_of(credit).status) == (REVERSED, TAKEN, "failed")
+def test_reversal_is_applied_after_the_return_fails(seller: Seller, served_by: Serving) -> None:
+    credit, reversal = waiting_reversal(seller, served_by, REFUSED)
+    assert (state_of(reversal), state_of(credit), latest_return(credit).status) == (REVERSED, TAKEN, "failed")
     assert (suspense(), postings_of(reversal.id)) == (0, [("reversal", 150_000)])
 
 
 @pytest.mark.slow
-def test_reversal_stays_an_exception_after_the_return_completes(till: Till, served_by: Serving) -> None:
-    credit, reversal = waiting_reversal(till, served_by, DONE)
-    assert (now_of(reversal), now_of(credit)) == (WAITS, ("unmatched", "sent_back"))
+def test_reversal_stays_an_exception_after_the_return_completes(seller: Seller, served_by: Serving) -> None:
+    credit, reversal = waiting_reversal(seller, served_by, DONE)
+    assert (state_of(reversal), state_of(credit)) == (WAITS, ("unmatched", "sent_back"))
     assert (suspense(), postings_of(reversal.id)) == (0, [])
-    till.bank.post(reversal_of(credit, paid_at=reversal_of(credit)["paid_at"]))
-    assert now_of(reversal) == WAITS
+    seller.bank.post(reversal_of(credit, paid_at=reversal_of(credit)["paid_at"]))
+    assert state_of(reversal) == WAITS
 
 
 @pytest.mark.slow
-def test_reversal_is_applied_when_the_returned_money_bounces(till: Till, served_by: Serving) -> None:
-    credit, reversal = waiting_reversal(till, served_by, DONE)
-    notification = ReportedTransfer(return_of(credit).id, "returned")
+def test_reversal_is_applied_when_the_returned_money_bounces(seller: Seller, served_by: Serving) -> None:
+    credit, reversal = waiting_reversal(seller, served_by, DONE)
+    notification = ReportedTransfer(latest_return(credit).id, "returned")
     transfers.apply_notification(notification, return_completion.HANDLER, now=clock.now())
-    assert (now_of(reversal), now_of(credit), suspense()) == (REVERSED, TAKEN, 0)
+    assert (state_of(reversal), state_of(credit), suspense()) == (REVERSED, TAKEN, 0)
 
 
 @pytest.mark.slow
-def test_dismissed_reversal_does_not_change_a_return(till: Till, served_by: Serving) -> None:
+def test_dismissed_reversal_does_not_change_a_return(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
-    credit = till.unmatched()
+    credit = seller.unmatched()
     decide("send_back", credit)
-    carry_back()
-    reversal = till.takes_back(credit)
+    run_returns()
+    reversal = seller.reverse(credit)
     decide("dismiss", reversal)
-    carry_back()
-    assert (now_of(reversal), now_of(credit), suspense()) == (("unmatched", "dismissed"), WAITS, 150_000)
+    run_returns()
+    assert (state_of(reversal), state_of(credit), suspense()) == (("unmatched", "dismissed"), WAITS, 150_000)
 
 
-def test_dismissed_reversal_is_applied_when_its_credit_arrives(till: Till) -> None:
-    code = till.shop.qr_code()
-    notification = till.bank.notification(code)
-    till.bank.post(notification | {"type": "reversal"})
+def test_dismissed_reversal_is_applied_when_its_credit_arrives(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    notification = seller.bank.notification(code)
+    seller.bank.post(notification | {"type": "reversal"})
     reversal = BankTransaction.objects.get()
     decide("dismiss", reversal)
-    till.bank.post(notification)
-    assert now_of(reversal) == ("reversed", "")
-    assert till.held() == {"available": 0, "reserved": 0}
-    assert till.shop.payment(code["payment_id"])["status"] == "refunded"
+    seller.bank.post(notification)
+    assert state_of(reversal) == ("reversed", "")
+    assert seller.funds() == {"available": 0, "reserved": 0}
+    assert seller.shop.payment(code["payment_id"])["status"] == "refunded"
 
 
-def test_partially_reversed_money_cannot_be_returned_in_full(till: Till, served_by: Serving) -> None:
+def test_partially_reversed_money_cannot_be_returned_in_full(seller: Seller, served_by: Serving) -> None:
     served_by()
-    credit = till.unmatched()
-    till.takes_back(credit, credit.amount - 1)
+    credit = seller.unmatched()
+    seller.reverse(credit, credit.amount - 1)
     for deed, more in (("send_back", {}), ("record_manual_return", {"bank_reference": "B-1"})):
         with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
             decide(deed, credit, **more)
-    assert now_of(credit) == WAITS
+    assert state_of(credit) == WAITS
 
 
 @pytest.mark.slow
-def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(till: Till) -> None:
-    credit = till.sold()
-    reversal = till.takes_back(credit, transaction_id="ANOTHERTRANSACTION00")
+def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(seller: Seller) -> None:
+    credit = seller.sale()
+    reversal = seller.reverse(credit, transaction_id="ANOTHERTRANSACTION00")
     with pytest.raises(ActionNotAllowed, match="Money cannot be dismissed"):
-        decide("dismiss", till.unmatched())
+        decide("dismiss", seller.unmatched())
     for deed, more in [("send_back", {}), ("record_manual_return", {"bank_reference": "x"})]:
         with pytest.raises(ActionNotAllowed, match="no money"):
             decide(deed, reversal, **more)
     with pytest.raises(ActionNotAllowed, match="cannot be accepted"):
         decide("accept", reversal)
     with pytest.raises(ActionNotAllowed, match="Only a credit can be attached"):
-        decide("attach", reversal, payment_id=till.shop.qr_code()["payment_id"])
+        decide("attach", reversal, payment_id=seller.shop.qr_code()["payment_id"])

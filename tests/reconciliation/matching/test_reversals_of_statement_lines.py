@@ -11,7 +11,7 @@ from payments.models import Payment
 from reconciliation.exceptions import returns
 from reconciliation.exceptions.returns import NoSender
 from reconciliation.models import BankNotification, BankTransaction
-from tests.reconciliation.cast import Till, decide, now_of, reversal_of, suspense
+from tests.reconciliation.builders import Seller, decide, reversal_of, state_of, suspense
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     confirm_all_transactions,
@@ -26,8 +26,8 @@ REVERSED, WAITS = ("reversed", ""), ("unmatched", "")
 
 
 @pytest.fixture
-def code(till: Till) -> dict[str, Any]:
-    return till.shop.qr_code()
+def code(seller: Seller) -> dict[str, Any]:
+    return seller.shop.qr_code()
 
 
 @pytest.fixture
@@ -46,17 +46,17 @@ def by_line(*lines: bytes) -> list[BankTransaction]:
 
 
 def test_reversal_by_bank_id_finds_credit_of_a_statement_line(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     (credit,) = by_line(credit_line(code, paid_at))
-    assert (now_of(credit)[0], till.balance()) == ("applied", (150_000, 0))
-    till.bank.post(reversal_of(credit, transaction_id="THEBANKSOWNID0000000"))
+    assert (state_of(credit)[0], seller.balance()) == ("applied", (150_000, 0))
+    seller.bank.post(reversal_of(credit, transaction_id="THEBANKSOWNID0000000"))
     reversal = BankTransaction.objects.get(kind="reversal")
-    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+    assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
 def test_statement_payment_has_no_bank_id_to_void(
-    till: Till, code: dict[str, Any], paid_at: datetime, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, code: dict[str, Any], paid_at: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (credit,) = by_line(credit_line(code, paid_at))
     assert Payment.objects.get().bank_transaction_id is None
@@ -67,48 +67,48 @@ def test_statement_payment_has_no_bank_id_to_void(
 
 @pytest.mark.parametrize("was_attached", [True, False])
 def test_ambiguous_reversal_is_applied_when_its_credit_gets_a_bank_id(
-    till: Till, code: dict[str, Any], paid_at: datetime, was_attached: bool
+    seller: Seller, code: dict[str, Any], paid_at: datetime, was_attached: bool
 ) -> None:
     """One of two lines alike was taken back; the bank's messages, which come later, tell which."""
     by_line(credit_line(code, minutes_ago(1)), credit_line(code, paid_at))
     second = BankTransaction.objects.get(match_result="duplicate")
-    reversal = till.takes_back(second, transaction_id="THEBANKSOWNID0000000")
-    assert (now_of(reversal), suspense()) == (WAITS, 150_000)
+    reversal = seller.reverse(second, transaction_id="THEBANKSOWNID0000000")
+    assert (state_of(reversal), suspense()) == (WAITS, 150_000)
     if was_attached:
-        decide("attach", second, payment_id=till.shop.qr_code()["payment_id"])
-    named = till.bank.notification(code, paid_at=second.paid_at, transaction_id="THEBANKSOWNID0000000")
-    assert till.bank.post(named).json() == {"status": "received"}
-    assert now_of(reversal) == REVERSED
-    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+        decide("attach", second, payment_id=seller.shop.qr_code()["payment_id"])
+    named = seller.bank.notification(code, paid_at=second.paid_at, transaction_id="THEBANKSOWNID0000000")
+    assert seller.bank.post(named).json() == {"status": "received"}
+    assert state_of(reversal) == REVERSED
+    assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
 
 
 def test_reversal_line_finds_credit_of_a_notification(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    till.bank.notify(code, paid_at=paid_at)
+    seller.bank.notify(code, paid_at=paid_at)
     (reversal,) = by_line(credit_line(code, clock.now(), sign="D"))
-    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+    assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
 def test_reversal_line_finds_credit_when_the_bank_names_it_later(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    till.bank.notify(code, paid_at=paid_at)
-    till.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000")
+    seller.bank.notify(code, paid_at=paid_at)
+    seller.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000")
     (reversal,) = by_line(credit_line(code, clock.now(), sign="D"))
-    assert (now_of(reversal), suspense()) == (WAITS, 150_000)
+    assert (state_of(reversal), suspense()) == (WAITS, 150_000)
     duplicate = BankTransaction.objects.get(bank_transaction_id="THEBANKSOWNID0000000")
-    till.bank.post(reversal_of(duplicate))
-    assert (now_of(reversal), now_of(duplicate)) == (REVERSED, ("duplicate", "taken_back"))
-    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+    seller.bank.post(reversal_of(duplicate))
+    assert (state_of(reversal), state_of(duplicate)) == (REVERSED, ("duplicate", "taken_back"))
+    assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
     assert BankTransaction.objects.filter(kind="reversal").count() == 1
 
 
 @pytest.fixture
-def twice(till: Till, code: dict[str, Any]) -> tuple[Word, Word, Word]:
+def twice(seller: Seller, code: dict[str, Any]) -> tuple[Word, Word, Word]:
     """The same money twice for a code, and between the two the bank took the first back."""
-    first, second = (till.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 1))
-    return first, till.bank.notification(code, **taken_back(first, minutes_ago(2))), second
+    first, second = (seller.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 1))
+    return first, seller.bank.notification(code, **taken_back(first, minutes_ago(2))), second
 
 
 def taken_back(credit: Word, at: datetime) -> Word:
@@ -125,108 +125,112 @@ def told(code: dict[str, Any], *notifications: Word) -> bytes:
 
 
 def test_credit_after_a_reversal_is_not_its_credit(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
 ) -> None:
     first, reversal, second = twice
     import_file(told(code, second))
     for word in (reversal, second, first):
-        till.bank.post(word)
+        seller.bank.post(word)
     import_file(told(code, *twice))
     assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
-    assert till.shop.payment(code["payment_id"])["status"] == "succeeded"
-    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+    assert seller.shop.payment(code["payment_id"])["status"] == "succeeded"
+    assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_reversal_reported_first_reverses_the_earlier_credit(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
 ) -> None:
     first, reversal, second = twice
-    till.bank.post(reversal)
+    seller.bank.post(reversal)
     import_file(told(code, *(reversed(twice) if newest_first else twice)))
     for word in (second, first):
-        till.bank.post(word)
+        seller.bank.post(word)
     assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
-    assert (suspense(), till.held()) == (0, {"available": 150_000, "reserved": 0})
+    assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_reversal_reported_first_with_two_possible_credits_is_held(
-    till: Till, code: dict[str, Any], newest_first: bool
+    seller: Seller, code: dict[str, Any], newest_first: bool
 ) -> None:
-    first, second = (till.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 2))
-    reversal = till.bank.notification(code, **taken_back(second, minutes_ago(1)))
-    till.bank.post(reversal)
+    first, second = (seller.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 2))
+    reversal = seller.bank.notification(code, **taken_back(second, minutes_ago(1)))
+    seller.bank.post(reversal)
     words = [first, second, reversal]
     import_file(told(code, *(words[::-1] if newest_first else words)))
     confirm_all_transactions()
     assert fates()[2] == WAITS
-    till.bank.post(second)
+    seller.bank.post(second)
     assert fates()[2] == REVERSED
-    assert suspense() + till.held()["available"] == 150_000
-    till.bank.post(first)
+    assert suspense() + seller.funds()["available"] == 150_000
+    seller.bank.post(first)
     assert fates()[2] == REVERSED
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_statement_lines_pair_two_credits_with_two_reversals(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
 ) -> None:
-    words = [*twice, till.bank.notification(code, **taken_back(twice[2], clock.now()))]
+    words = [*twice, seller.bank.notification(code, **taken_back(twice[2], clock.now()))]
     import_file(told(code, *(words[::-1] if newest_first else words)))
     assert (fates()[1], fates()[3]) == (REVERSED, REVERSED)
-    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+    assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.slow
 def test_reversed_credit_is_not_reversed_again_by_the_next_line(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
 ) -> None:
     first, reversal, second = twice
     import_file(told(code, first, reversal))
-    till.bank.post(reversal)
-    till.bank.post(till.bank.notification(code, **taken_back(second, clock.now())))
-    till.bank.post(second)
+    seller.bank.post(reversal)
+    seller.bank.post(seller.bank.notification(code, **taken_back(second, clock.now())))
+    seller.bank.post(second)
     assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
-    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+    assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.parametrize(("by_callback", "credit_first"), [(True, True), (True, False), (False, True)])
 def test_reversal_notification_does_not_match_line_of_another_credit(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word], by_callback: bool, credit_first: bool
+    seller: Seller,
+    code: dict[str, Any],
+    twice: tuple[Word, Word, Word],
+    by_callback: bool,
+    credit_first: bool,
 ) -> None:
     first, debit, second = twice
     if by_callback:
-        till.bank.post(first)
+        seller.bank.post(first)
     import_file(told(code, first, debit))
-    words = [second, till.bank.notification(code, **taken_back(second, clock.now()))]
+    words = [second, seller.bank.notification(code, **taken_back(second, clock.now()))]
     for word in words if credit_first else words[::-1]:
-        till.bank.post(word)
+        seller.bank.post(word)
     assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
-    assert (suspense(), till.held()) == (0, {"available": 0, "reserved": 0})
+    assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.slow
 def test_second_reversal_of_a_payment_is_an_exception(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
 ) -> None:
     """The bank's word about the second money joined the debit of the first, for nothing told them apart."""
     first, debit, second = twice
     import_file(told(code, first, debit))
-    for word in (till.bank.notification(code, **taken_back(second, clock.now())), second, debit, first):
-        assert till.bank.post(word).status_code == 200
+    for word in (seller.bank.notification(code, **taken_back(second, clock.now())), second, debit, first):
+        assert seller.bank.post(word).status_code == 200
     assert fates() == [("applied", ""), REVERSED, WAITS, ("duplicate", "")]
-    assert (suspense(), till.held()) == (150_000, {"available": 0, "reserved": 0})
+    assert (suspense(), seller.funds()) == (150_000, {"available": 0, "reserved": 0})
 
 
 def test_reversal_notification_matches_line_of_the_credit_it_names(
-    till: Till, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
 ) -> None:
     first, reversal, _ = twice
     import_file(bot_file(credit_line(code, minutes_ago(4), sign="D")))  # of what nobody knows
     import_file(told(code, first, reversal))
     for word in (first, reversal):
-        till.bank.post(word)
+        seller.bank.post(word)
     assert fates() == [WAITS, ("applied", ""), REVERSED]
     assert (
         BankTransaction.objects.get(
@@ -237,21 +241,21 @@ def test_reversal_notification_matches_line_of_the_credit_it_names(
 
 
 def test_reversal_line_in_the_same_second_reverses_its_credit(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    till.bank.notify(code, paid_at=paid_at + timedelta(milliseconds=500))
+    seller.bank.notify(code, paid_at=paid_at + timedelta(milliseconds=500))
     (reversal,) = by_line(credit_line(code, paid_at, sign="D"))
-    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+    assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
 def test_reversal_in_the_same_second_reverses_credit_of_a_line(
-    till: Till, code: dict[str, Any], paid_at: datetime
+    seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     """Some banks tell a reversal with the time of its credit."""
     (credit,) = by_line(credit_line(code, paid_at))
     at = (paid_at + timedelta(milliseconds=1)).astimezone(BANGKOK).isoformat(timespec="milliseconds")
-    reversal = till.takes_back(credit, transaction_id="THEBANKSOWNID0000000", paid_at=at)
-    assert (now_of(reversal), till.held()) == (REVERSED, {"available": 0, "reserved": 0})
+    reversal = seller.reverse(credit, transaction_id="THEBANKSOWNID0000000", paid_at=at)
+    assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
 def fates() -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.examples import examples
 from tests.hostile_inputs import LEAK
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page
+from tests.reconciliation.builders import EXCEPTIONS_URL, exception_url, get_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 DOOR = "/banks/sandbox/notices"

@@ -25,7 +25,7 @@ from sandbox.models import SandboxPayment
 from tests.banks import fake_scb
 from tests.banks.fake_scb import BILLER, SLIP, FakeScb, error_response, success, transaction
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.console import ExceptionBuilder, staff_client
+from tests.reconciliation.builders import Seller, staff_client
 from tests.reconciliation.inquiries.builders import database_now, sweep
 from tests.webhook_receiver import Reply
 
@@ -95,7 +95,7 @@ def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> 
 
 def test_slip_of_a_reported_transfer_is_not_asked_about(shop: Shop, bank: FakeScb, malee: Client) -> None:
     told = SandboxBankClient(shop.http)
-    ExceptionBuilder(shop, told).told(shop.qr_code(), slip_reference=SLIP["transRef"])
+    Seller(shop, told).report(shop.qr_code(), slip_reference=SLIP["transRef"])
     assert BUTTON not in check(malee)
 
 

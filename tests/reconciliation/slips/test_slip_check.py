@@ -23,7 +23,7 @@ from reconciliation.models import BankTransaction, SlipCheck
 from reconciliation.slips import decode_picture, pictures
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.console import ExceptionBuilder, exception_url, staff_client
+from tests.reconciliation.builders import Seller, exception_url, staff_client
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
 UNHEARD = "No bank has reported this transfer"
@@ -42,7 +42,7 @@ def slip_id() -> str:
 
 def told(shop: Shop, bank: SandboxBankClient, slip: str, **changes: Any) -> BankTransaction:
     """Money whose slip the bank told."""
-    return ExceptionBuilder(shop, bank).told(
+    return Seller(shop, bank).report(
         changes.pop("code", None) or shop.qr_code(), slip_reference=slip, **changes
     )
 

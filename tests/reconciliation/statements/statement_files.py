@@ -12,7 +12,7 @@ from reconciliation.statements import importing, statement_file
 from reconciliation.statements.importing import ImportSummary, LineOutcome
 from tests.conftest import Shop, open_shop
 from tests.context import acting_as
-from tests.reconciliation.cast import decide
+from tests.reconciliation.builders import decide
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"

@@ -16,7 +16,7 @@ from reconciliation.exceptions import resolution_records
 from reconciliation.models import BankTransaction, Resolution, Statement
 from reconciliation.statements import importing
 from tests.conftest import Shop
-from tests.reconciliation.cast import decide
+from tests.reconciliation.builders import decide
 from tests.reconciliation.statements.statement_files import (
     BILLER,
     bot_file,

@@ -16,8 +16,15 @@ from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.cast import WHY, decide, reversal_of
-from tests.reconciliation.console import EXCEPTIONS_URL, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    NOTE,
+    decide,
+    exception_url,
+    get_page,
+    reversal_of,
+    staff_client,
+)
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     credit_line,
@@ -76,7 +83,7 @@ def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
 def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
     movement = uploaded(shop)
     act = confirm(movement)
-    assert (act.actor, act.note, act.type) == ("staff:somsri", WHY, ResolutionType.CONFIRMED)
+    assert (act.actor, act.note, act.type) == ("staff:somsri", NOTE, ResolutionType.CONFIRMED)
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     withdrawn(shop, amount=AMOUNT)
     with pytest.raises(resolution_records.AlreadyResolved, match="somsri"):
@@ -187,14 +194,14 @@ def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: 
     act = f"{EXCEPTIONS_URL}{movement.id}/act/confirm/"
     assert "only a statement reports it, uploaded by malee" in get_page(second, exception_url(movement.id))
     assert "Confirm this transaction" not in get_page(reader, exception_url(movement.id))
-    assert reader.post(act, {"note": WHY}).status_code == 403
-    refused = uploader.post(act, {"note": WHY}, follow=True).content.decode()
+    assert reader.post(act, {"note": NOTE}).status_code == 403
+    refused = uploader.post(act, {"note": NOTE}, follow=True).content.decode()
     assert "You uploaded this statement" in refused
-    done = second.post(act, {"note": WHY}, follow=True).content.decode()
+    done = second.post(act, {"note": NOTE}, follow=True).content.decode()
     assert "Confirmed" in done
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     found = Resolution.objects.get()
-    assert (found.actor, found.note, found.subject_id) == ("staff:somsri", WHY, movement.id)
+    assert (found.actor, found.note, found.subject_id) == ("staff:somsri", NOTE, movement.id)
 
 
 @pytest.mark.slow
@@ -229,7 +236,7 @@ def confirm_as_uploader(movement: BankTransaction) -> None:
         subject_id=movement.id,
         type=ResolutionType.CONFIRMED,
         actor="staff:malee",
-        note=WHY,
+        note=NOTE,
         created_at=clock.now(),
     )
 
@@ -239,7 +246,7 @@ def confirm_without_moving_the_money(movement: BankTransaction) -> None:
         subject_id=movement.id,
         type=ResolutionType.CONFIRMED,
         actor="staff:somsri",
-        note=WHY,
+        note=NOTE,
         created_at=clock.now(),
     )
     say_it_is_confirmed(movement)
