@@ -6,13 +6,13 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-from config.devstack import envfile
+from config.devstack.environment import load_env_file
 from core import request_context
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Standard output holds the answer of a command, such as a key as JSON.
     os.environ.setdefault("LOG_STREAM", "stderr")
-    envfile.load()
+    load_env_file()
     request_context.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
     execute_from_command_line(sys.argv)

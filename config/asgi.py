@@ -1,9 +1,8 @@
 """Runs a WSGI application behind an ASGI server.
 
-Granian's own WSGI lets its threads wait for request bodies, so a few hundred clients that send
-half a body stop the service. Here the event loop reads the whole body first, against a clock and
-a limit, and only complete requests reach a thread. ASGI and not Granian's RSGI, because RSGI hides
-header values that are not ASCII.
+With Granian's own WSGI interface threads wait for request bodies, so a few hundred clients that send half a
+body stop the service. Here the event loop reads the whole body first, within limits of time and size. Only
+complete requests reach a thread. Granian's RSGI interface hides header values that are not ASCII.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from weakref import WeakValueDictionary
 
 from django.db import connections
 
-from config import thread_pools
+from config import concurrency
 from config.concurrency import ConsoleConcurrency, OverloadedError
 from config.upload_authorization import FindUploader, UploadAuthorizer, find_uploader
 from core import errors, http, uploads
@@ -32,10 +31,10 @@ from core.http import MAX_BODY
 logger = logging.getLogger(__name__)
 
 BODY_SECONDS = 10.0
-# What is read and thrown away of a body over the limit, so that its sender hears the answer.
+# Bytes over the limit that are read and dropped, so that the client can read our refusal.
 DRAIN_LIMIT = 8 * 1024 * 1024
 BODY_TOO_LARGE = "qr.body_too_large"
-# How a repeated header becomes one: two idempotency keys must not pass for one with a comma in it.
+# How values of a repeated header are joined. Two idempotency keys must not become one with a comma in it.
 HEADER_SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
 
 Headers = list[tuple[str, str]]
@@ -49,7 +48,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class IncompleteBody(Exception):
-    """The connection ended before the body did, or its chunks make no sense."""
+    """The connection ended before the body did, or its chunks are malformed."""
 
 
 class WsgiAdapter:
@@ -66,8 +65,8 @@ class WsgiAdapter:
         find_uploader: FindUploader = find_uploader,
     ) -> None:
         self.pools = {
-            thread_pools.WEB: ThreadPool(thread_pools.WEB, application, threads),
-            thread_pools.CARD_PAYMENTS: ThreadPool(thread_pools.CARD_PAYMENTS, application, card_threads),
+            concurrency.WEB: ThreadPool(concurrency.WEB, application, threads),
+            concurrency.CARD_PAYMENTS: ThreadPool(concurrency.CARD_PAYMENTS, application, card_threads),
         }
         self.loop: asyncio.AbstractEventLoop | None = None
         self.upload_authorizer = UploadAuthorizer(find_uploader)
@@ -98,13 +97,13 @@ class WsgiAdapter:
             await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
             return
         self._pool_for(environ).work.put((environ, response_future))
-        # Whoever hangs up does not end what a thread is doing: an upload keeps its place until then.
+        # A client that disconnects does not end the work of the thread, and an upload keeps its slot.
         await _send(send, await asyncio.shield(response_future))
 
     async def _read_request_body(
         self, environ: Environ, receive: Receive, response_future: asyncio.Future[Response]
     ) -> None:
-        """Read the body. Raises BrokenBody, TimeoutError, NoPlaceError."""
+        """Read the body. Raises IncompleteBody, TimeoutError, OverloadedError."""
         user_id = await self.upload_authorizer.find_uploader(environ)
         if user_id is None:
             async with asyncio.timeout(BODY_SECONDS):
@@ -120,26 +119,26 @@ class WsgiAdapter:
             raise
 
     async def _acquire_upload_slots(self, user_id: str, response_future: asyncio.Future[Response]) -> None:
-        """Wait for a place of the user and for one of the process; both are held until the answer."""
+        """Wait for a slot of the user and for one of the process; hold both until the response."""
         own = self.uploads_by_user.setdefault(user_id, asyncio.Semaphore(uploads.MAX_CONCURRENT_PER_USER))
         for semaphore in (own, self.uploads):
             await semaphore.acquire()
             response_future.add_done_callback(partial(_release_semaphore, semaphore))
 
     def _start(self) -> asyncio.AbstractEventLoop:
-        """At the first request, on the event loop: nothing can race with it."""
+        """Start the threads at the first request. The event loop runs it, so no request races with it."""
         self.loop = asyncio.get_running_loop()
         for pool in self.pools.values():
             pool.start()
         return self.loop
 
     def _pool_for(self, environ: Environ) -> "ThreadPool":
-        pool = self.pools[thread_pools.pool_for(environ)]
-        return pool if pool.threads else self.pools[thread_pools.WEB]
+        pool = self.pools[concurrency.pool_for(environ)]
+        return pool if pool.threads else self.pools[concurrency.WEB]
 
 
 class ThreadPool:
-    """Requests of one kind and the threads that answer them. One lane never waits for another."""
+    """Requests of one kind and the threads that answer them. No pool waits for another."""
 
     def __init__(self, name: str, application: WsgiApplication, threads: int) -> None:
         self.name = name
@@ -159,10 +158,10 @@ class ThreadPool:
             response_future.get_loop().call_soon_threadsafe(_set_response, response_future, response)
 
     def _next(self) -> "tuple[Environ, asyncio.Future[Response]]":
-        """Threads for peaks give their database connection back when the peak is over."""
-        if self.name == thread_pools.CARD_PAYMENTS:
+        """The next request. An idle card thread closes its database connection."""
+        if self.name == concurrency.CARD_PAYMENTS:
             try:
-                return self.work.get(timeout=thread_pools.IDLE_SECONDS)
+                return self.work.get(timeout=concurrency.IDLE_SECONDS)
             except queue.Empty:
                 connections.close_all()
         return self.work.get()
@@ -185,7 +184,7 @@ async def _send(send: Send, response: Response) -> None:
 
 
 def environ_of(scope: Message) -> Environ:
-    """The WSGI environ of a request, its body still empty (PEP 3333)."""
+    """The WSGI environ of a request, without its body (PEP 3333)."""
     host, port = scope["server"]
     environ: Environ = {
         "REQUEST_METHOD": scope["method"],
@@ -210,7 +209,7 @@ def environ_of(scope: Message) -> Environ:
 
 
 def _path(raw: bytes) -> str:
-    """The bytes of the path as if they were latin-1, which is what WSGI wants."""
+    """The bytes of the path decoded as latin-1, as WSGI requires."""
     return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
 
 
@@ -225,7 +224,7 @@ def _add_header(environ: Environ, name: bytes, value: str) -> None:
 
 @lru_cache(maxsize=512)
 def _environ_key(name: bytes) -> str | None:
-    """`x-request-id` becomes `HTTP_X_REQUEST_ID`; a name with an underscore could pose as another."""
+    """`x-request-id` becomes `HTTP_X_REQUEST_ID`. Names with an underscore could imitate others: None."""
     if b"_" in name:
         return None
     key = name.decode("latin-1").upper().replace("-", "_")
@@ -233,7 +232,7 @@ def _environ_key(name: bytes) -> str | None:
 
 
 def _with_minimum_rate(receive: Receive) -> Receive:
-    """`receive`, which raises TimeoutError once the body is slower than an upload may be."""
+    """`receive` that raises TimeoutError when the body is slower than the minimum rate of uploads."""
     began, received = asyncio.get_running_loop().time(), 0
 
     async def receive_in_time() -> Message:
@@ -248,7 +247,7 @@ def _with_minimum_rate(receive: Receive) -> Receive:
 
 
 async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
-    """Put the body into the environ by way of `body`, or mark it as too large. Raises BrokenBody."""
+    """Read the body into `body` for the environ, or mark it as too large. Raises IncompleteBody."""
     environ.pop("HTTP_TRANSFER_ENCODING", None)
     try:
         length = await _read_up_to(receive, body, limit)
@@ -265,7 +264,7 @@ async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: 
 
 
 async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
-    """The body up to just over the limit; what follows is read and dropped. Returns how long it is."""
+    """Read the body to just over the limit, and drop what follows. Returns its length."""
     length, dropped, has_more = 0, 0, True
     while has_more and dropped <= DRAIN_LIMIT:
         message = await receive()
@@ -280,13 +279,13 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
 
 
 def _error_and_close(error: errors.ApiError) -> Response:
-    """What follows on the connection cannot be told from the body: it ends here."""
+    """An error that closes the connection: the rest of the body would look like the next request."""
     status, headers, body = _error_response(error)
     return status, [*headers, ("Connection", "close")], body
 
 
 def _error_response(error: errors.ApiError) -> Response:
-    """Where the application cannot answer."""
+    """The response to a request that does not reach the application."""
     request_id = f"req_{secrets.token_hex(12)}"
     response = http.error_response(error, request_id)
     own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
@@ -294,7 +293,7 @@ def _error_response(error: errors.ApiError) -> Response:
 
 
 def run_application(application: WsgiApplication, environ: Environ) -> Response:
-    """Run the application; what it fails to answer becomes our 500."""
+    """Run the application. An exception that it does not handle becomes 500."""
     try:
         return _call(application, environ)
     except Exception:

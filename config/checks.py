@@ -1,8 +1,10 @@
-"""A wrong or missing setting refuses to start, with a hint that says what to set."""
+"""Checks of settings, keys and database. A process with an error does not start, and prints a hint."""
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -35,11 +37,11 @@ WEBHOOK_PROBE_MODES = ("off", "reachable", "2xx")
 
 
 def refuse_wrong_settings() -> None:
-    """Run every check, the database's too; raises SystemCheckError. Servers and workers call it at start."""
-    # First ours: Django's checks of models end in a traceback where the database does not answer.
+    """Run every check. Servers and workers call it at their start. Raises SystemCheckError."""
+    # Ours come first: without a database, Django's checks of models end in a traceback.
     call_command("check", tags=[SETTINGS_TAG, Tags.database], databases=["default"], fail_level="ERROR")
     _run_checks()
-    with suppress(ProgrammingError):  # the tables are not there yet, as `/readyz` says
+    with suppress(ProgrammingError):  # without tables `/readyz` reports it
         encryption.write_key_check()
     _run_checks(Tags.database)  # somebody else may have written it, with other keys
 
@@ -80,66 +82,73 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
+@dataclass(frozen=True)
+class SettingRule:
+    """A rule for the value of one setting, whatever the other settings are."""
+
+    number: int
+    name: str
+    is_valid: Callable[[Any], object]
+    problem: str
+    hint: str
+
+
+SETTING_RULES = [
+    SettingRule(6, "RATE_LIMIT", lambda n: n >= 0, "is negative",
+        "Requests per second and key; 0 turns it off."),
+    SettingRule(7, "IDEMPOTENCY_TTL_HOURS", lambda n: 0 < n <= MAX_TTL_HOURS, "is out of range",
+        "24, or less in tests; a year at most."),
+    SettingRule(8, "WEBHOOK_PROBE", lambda mode: mode in WEBHOOK_PROBE_MODES, "is unknown",
+        f"One of {', '.join(WEBHOOK_PROBE_MODES)}."),
+    SettingRule(9, "WEBHOOK_TIMEOUT_SECONDS", lambda n: n > 0, "must be positive", "15 by default."),
+    SettingRule(11, "SANDBOX_BANK_SECRET", lambda text: not text or len(text) >= MIN_TOKEN_LENGTH, "is short",
+        f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."),
+    SettingRule(16, "WEBHOOK_THREADS", lambda n: n >= 2, "must be at least 2",
+        "96 by default; half of them serve endpoints that are slow."),
+    SettingRule(17, "SPEEDUP", lambda n: n > 0, "must be positive", "1 by default."),
+    SettingRule(18, "CARD_CONCURRENCY", lambda n: 1 <= n <= MAX_CARD_CONCURRENCY, "is out of range",
+        f"8 by default; 1 to {MAX_CARD_CONCURRENCY} card payments that wait for their acquirer at once."),
+    SettingRule(19, "SANDBOX_ACQUIRER_URL", lambda url: not url or re.fullmatch(INTERNAL_URL, url),
+        "is malformed",
+        "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."),
+    SettingRule(20, "OMISE_API_URL", lambda url: re.fullmatch(r"https://[^/\s?#@]+", url), "is malformed",
+        "https://api.omise.co, or leave it out."),
+    SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
+        "90 by default; at least 1, ten years at most."),
+    SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",
+        f"How many proxies of ours stand in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."),
+    SettingRule(40, "APPROVAL_ITEM_LIMIT", lambda n: 0 <= n < money.MAX_AMOUNT, "is out of range",
+        f"Satang below {money.MAX_AMOUNT}, the most that is sent at once; 0 turns it off."),
+    SettingRule(41, "APPROVAL_DAILY_LIMIT", lambda n: n >= 0, "is negative",
+        "Satang per merchant and 24 hours; 0 turns it off."),
+    SettingRule(43, "PAYOUT_ACCOUNT_WAITING_HOURS", lambda n: 0 <= n <= MAX_WAITING_HOURS, "is out of range",
+        "24 by default; 0 lets new accounts be used at once; 30 days at most."),
+    SettingRule(50, "REFUSED_KEYS_PER_MINUTE", lambda n: n >= 0, "is negative",
+        "600 by default; 0 turns it off."),
+    SettingRule(51, "MONITORING_TOKEN", lambda text: not text or len(text) >= MIN_TOKEN_LENGTH, "is short",
+        f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."),
+    SettingRule(60, "WEBHOOKS_PER_MERCHANT", lambda n: n >= 1, "admits none", "20 by default; at least 1."),
+    SettingRule(90, "LATE_TOLERANCE_SECONDS", lambda n: 0 <= n <= MAX_TOLERANCE_SECONDS, "is out of range",
+        "Seconds, 0 by default; an hour at most."),
+    SettingRule(91, "CLOCK_WARNING_SECONDS", lambda n: n > 0, "must be positive", "Seconds, 2 by default."),
+]  # fmt: skip
+
+
 @register(SETTINGS_TAG)
-def bounded_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Numbers and choices that make no sense."""
-    found: list[CheckMessage] = []
-    found.extend(
-        _error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in invalid_variables
-    )
-    if settings.RATE_LIMIT < 0:
-        found.append(_error(6, "RATE_LIMIT is negative.", "Requests per second and key; 0 turns it off."))
+def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Values that make no sense, alone or together."""
+    found = [_error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in invalid_variables]
+    found += [
+        _error(rule.number, f"{rule.name} {rule.problem}.", rule.hint)
+        for rule in SETTING_RULES
+        if not rule.is_valid(getattr(settings, rule.name))
+    ]
     if settings.RATE_LIMIT > 0 and settings.RATE_LIMIT_BURST < 1:
-        found.append(
-            _error(15, "RATE_LIMIT_BURST admits nothing.", "At least 1; twice RATE_LIMIT if not set.")
-        )
-    if not 0 < settings.IDEMPOTENCY_TTL_HOURS <= MAX_TTL_HOURS:
-        found.append(
-            _error(7, "IDEMPOTENCY_TTL_HOURS is out of range.", "24, or less in tests; a year at most.")
-        )
-    if settings.WEBHOOK_PROBE not in WEBHOOK_PROBE_MODES:
-        found.append(_error(8, "WEBHOOK_PROBE is unknown.", f"One of {', '.join(WEBHOOK_PROBE_MODES)}."))
-    if settings.WEBHOOK_TIMEOUT_SECONDS <= 0:
-        found.append(_error(9, "WEBHOOK_TIMEOUT_SECONDS must be positive.", "15 by default."))
-    if settings.SPEEDUP <= 0:
-        found.append(_error(17, "SPEEDUP must be positive.", "1 by default."))
-    if settings.WEBHOOK_THREADS < 2:
-        hint = "96 by default; half of them serve endpoints that are slow."
-        found.append(_error(16, "WEBHOOK_THREADS must be at least 2.", hint))
-    if not 1 <= settings.WEBHOOK_ATTEMPT_RETENTION_DAYS <= MAX_ATTEMPT_DAYS:
-        hint = "90 by default; at least 1, ten years at most."
-        found.append(_error(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS is out of range.", hint))
+        hint = "At least 1; twice RATE_LIMIT if not set."
+        found.append(_error(15, "RATE_LIMIT_BURST admits nothing.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
-    if settings.SANDBOX_BANK_SECRET and len(settings.SANDBOX_BANK_SECRET) < 24:
-        found.append(
-            _error(11, "SANDBOX_BANK_SECRET is short.", "Use at least 24 random characters, or none.")
-        )
-    return found
-
-
-@register(SETTINGS_TAG)
-def webhook_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """How many webhooks a merchant may have."""
-    if settings.WEBHOOKS_PER_MERCHANT >= 1:
-        return []
-    return [_error(60, "WEBHOOKS_PER_MERCHANT admits none.", "20 by default; at least 1.")]
-
-
-@register(SETTINGS_TAG)
-def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Above which amounts a second person approves outgoing money."""
-    found = []
-    if not 0 <= settings.APPROVAL_ITEM_LIMIT < money.MAX_AMOUNT:
-        hint = f"Satang below {money.MAX_AMOUNT}, the most that is sent at once; 0 turns it off."
-        found.append(_error(40, "APPROVAL_ITEM_LIMIT is out of range.", hint))
-    if settings.APPROVAL_DAILY_LIMIT < 0:
-        hint = "Satang per merchant and 24 hours; 0 turns it off."
-        found.append(_error(41, "APPROVAL_DAILY_LIMIT is negative.", hint))
-    if not 0 <= settings.PAYOUT_ACCOUNT_WAITING_HOURS <= MAX_WAITING_HOURS:
-        hint = "24 by default; 0 lets new accounts be used at once; 30 days at most."
-        found.append(_error(43, "PAYOUT_ACCOUNT_WAITING_HOURS is out of range.", hint))
     if OLD_APPROVAL_SETTING in os.environ:
         hint = "Set APPROVAL_ITEM_LIMIT and APPROVAL_DAILY_LIMIT instead, and remove it."
         found.append(_error(42, f"{OLD_APPROVAL_SETTING} has no effect any more.", hint))
@@ -147,60 +156,8 @@ def approval_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(SETTINGS_TAG)
-def unauthenticated_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """What holds back requests without a valid key."""
-    found = []
-    if settings.REFUSED_KEYS_PER_MINUTE < 0:
-        found.append(_error(50, "REFUSED_KEYS_PER_MINUTE is negative.", "600 by default; 0 turns it off."))
-    if settings.MONITORING_TOKEN and len(settings.MONITORING_TOKEN) < MIN_TOKEN_LENGTH:
-        hint = f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."
-        found.append(_error(51, "MONITORING_TOKEN is short.", hint))
-    return found
-
-
-@register(SETTINGS_TAG)
-def clock_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """What clocks may do."""
-    found = []
-    if not 0 <= settings.LATE_TOLERANCE_SECONDS <= MAX_TOLERANCE_SECONDS:
-        hint = "Seconds, 0 by default; an hour at most."
-        found.append(_error(80, "LATE_TOLERANCE_SECONDS is out of range.", hint))
-    if not settings.CLOCK_WARNING_SECONDS > 0:
-        found.append(_error(81, "CLOCK_WARNING_SECONDS must be positive.", "Seconds, 2 by default."))
-    return found
-
-
-@register(SETTINGS_TAG)
-def acquirer_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Where cards are charged."""
-    found = []
-    if settings.SANDBOX_ACQUIRER_URL and not re.fullmatch(INTERNAL_URL, settings.SANDBOX_ACQUIRER_URL):
-        hint = (
-            "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."
-        )
-        found.append(_error(19, "SANDBOX_ACQUIRER_URL is malformed.", hint))
-    if not re.fullmatch(r"https://[^/\s?#@]+", settings.OMISE_API_URL):
-        found.append(_error(20, "OMISE_API_URL is malformed.", "https://api.omise.co, or leave it out."))
-    if not 1 <= settings.CARD_CONCURRENCY <= MAX_CARD_CONCURRENCY:
-        hint = (
-            f"8 by default; 1 to {MAX_CARD_CONCURRENCY} card payments that wait for their acquirer at once."
-        )
-        found.append(_error(41, "CARD_CONCURRENCY is out of range.", hint))
-    return found
-
-
-@register(SETTINGS_TAG)
-def proxy_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Whose word is taken for where a caller is."""
-    if 0 <= settings.PROXY_HOPS <= MAX_PROXY_HOPS:
-        return []
-    hint = f"How many proxies of ours stand in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."
-    return [_error(22, "PROXY_HOPS is out of range.", hint)]
-
-
-@register(SETTINGS_TAG)
 def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Payments and sessions must not cross a network in the clear."""
+    """Payments and sessions must not cross a network unencrypted."""
     if settings.ALLOW_PLAINTEXT_BACKENDS:
         return []
     found, database = [], settings.DATABASES["default"]
@@ -211,7 +168,7 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if not all(map(_is_local, hosts)) and mode not in TLS_MODES:
         hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
         found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
-    if not _is_redis_url(settings.REDIS_URL):  # another check says so
+    if not _is_redis_url(settings.REDIS_URL):  # `required_settings` reports it
         return found
     redis = urlsplit(settings.REDIS_URL)
     is_verified = redis.scheme == "rediss" and "none" not in parse_qs(redis.query).get("ssl_cert_reqs", [])
@@ -253,19 +210,19 @@ def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> 
 
 @register(Tags.database)
 def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Time-outs must hold, and what is prepared must still be there, also behind a pooler."""
+    """Time-outs and prepared statements must work, also behind a pooler."""
     if databases is None:
         return []
     try:
         problem = sessions.find_problem(connections["default"])
-    except DatabaseError:  # `durable_database` says so
+    except DatabaseError:  # `durable_database` reports it
         return []
     return [] if problem is None else [_error(70, *problem)]
 
 
 @register(Tags.database)
 def encryption_keys(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """The keys must open what is there, before anything is sealed with them."""
+    """The keys must decrypt the stored data before anything is encrypted with them."""
     keys = settings.FIELD_ENCRYPTION_KEYS
     if databases is None or not keys or not all(map(_is_fernet_key, keys)):
         return []
@@ -279,7 +236,7 @@ def encryption_keys(app_configs: Any, databases: Any = None, **kwargs: Any) -> l
 def _secret_key() -> str:
     try:
         return str(settings.SECRET_KEY)
-    except ImproperlyConfigured:  # Django's word for an empty one
+    except ImproperlyConfigured:  # Django raises it for an empty key
         return ""
 
 

@@ -1,6 +1,6 @@
-"""How many requests to the console a web process works on at once.
+"""Which threads of a web process answer a request, and how many requests to the console at once.
 
-They wait for a place on the event loop and not in a thread, so that payments always find a free thread.
+Console requests wait on the event loop and not in a thread, so payments always find a free thread.
 """
 
 import asyncio
@@ -10,11 +10,24 @@ from typing import Any
 from django.conf import settings
 from django.http import parse_cookie
 
+WEB, CARD_PAYMENTS = "web", "cards"
+# A POST to these waits for an acquirer.
+CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}
+# Threads of the card pool for each slot of CARD_CONCURRENCY: replays, refusals and waiting repeats need some.
+THREADS_PER_CALL = 2
+# Card threads close their database connection after this pause.
+IDLE_SECONDS = 5.0
 CONSOLE_PREFIX = "/admin/"
 LOGIN_PATH = "/admin/login/"
 WAIT_SECONDS = 10.0
-# Requests that wait for one place. Further ones are refused at once.
+# Requests that wait for one slot. Further ones are refused at once.
 MAX_WAITING = 16
+
+
+def pool_for(environ: Mapping[str, Any]) -> str:
+    """The thread pool of a request."""
+    is_card_payment = environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in CARD_PAYMENT_PATHS
+    return CARD_PAYMENTS if is_card_payment else WEB
 
 
 class OverloadedError(Exception):
@@ -29,7 +42,7 @@ class ConcurrencyLimit:
         self._waiting = 0
 
     async def acquire(self, response_future: "asyncio.Future[Any]") -> None:
-        """Hold a place until `response_future` is done. Raises NoPlaceError."""
+        """Hold a slot until `response_future` is done. Raises OverloadedError."""
         if self._waiting >= MAX_WAITING:
             raise OverloadedError
         self._waiting += 1
@@ -44,14 +57,14 @@ class ConcurrencyLimit:
 
 
 class ConsoleConcurrency:
-    """Half of the threads serve the console; one of these serves all who are not logged in."""
+    """Half of the threads serve the console; one of them serves everybody who is not logged in."""
 
     def __init__(self, threads: int) -> None:
         self._pages = ConcurrencyLimit(max(1, threads // 2))
         self._anonymous = ConcurrencyLimit(1)
 
     async def acquire(self, environ: Mapping[str, Any], response_future: "asyncio.Future[Any]") -> None:
-        """Hold a place until `response_future` is done; other paths need none. Raises NoPlaceError."""
+        """Hold a slot until `response_future` is done; other paths need none. Raises OverloadedError."""
         if not environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
             return
         try:

@@ -17,18 +17,18 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.server.mp import MPServer
 
-from config import thread_pools
+from config import concurrency
 from config.asgi import WsgiAdapter, WsgiApplication
 from config.parent_process import exit_with_parent
 
 APPLICATION = "config.wsgi:application"
-# Each open connection takes one; more wait in the kernel's queue. Stalled ones are closed after 10 s.
+# Open connections of a worker; more wait in the kernel's queue. Stalled ones are closed after 10 s.
 CONNECTIONS_PER_WORKER = 2048
 HEADER_MILLISECONDS = 10_000
 HEADER_BYTES = 64 * 1024
 STOP_SECONDS = 5
 RESPAWN_SECONDS = 0.2
-# With four threads a worker, Python's 5 ms makes the event loop wait for its turn.
+# With four threads in a worker, Python's 5 ms would delay the event loop.
 SWITCH_SECONDS = 0.0005
 
 
@@ -46,7 +46,7 @@ class WebServer(MPServer):
 
 
 class ApplicationLoader:
-    """Makes the application in a worker, from what the parent imported if the worker is a fork."""
+    """Creates the application in a worker; a forked worker uses what its parent imported."""
 
     def __init__(self, target: str, threads: int, card_threads: int) -> None:
         self.target = target
@@ -55,26 +55,26 @@ class ApplicationLoader:
         self.parent = os.getpid()
 
     def __call__(self, processor: int | None) -> Any:
-        """A Bridge, which is an ASGI application; its process keeps to `processor`."""
+        """Return the ASGI application, and bind this process to `processor`."""
         if processor is not None:
             os.sched_setaffinity(0, {processor})
-        # A killed parent would leave workers behind that hold on to the port.
+        # Workers of a killed parent would keep the port.
         exit_with_parent(self.parent, signal.SIGKILL)
-        # Until the event loop listens, the handlers are copies of the parent's and would swallow these.
+        # Until the event loop runs, the copied handlers of the parent would ignore these signals.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         sys.setswitchinterval(SWITCH_SECONDS)
         application = load(self.target)
-        # What is loaded stays; the collector would walk all of it again and again, 50 ms at a time.
+        # Loaded modules stay; without this each garbage collection would scan them for 50 ms.
         gc.freeze()
         return WsgiAdapter(application, self.threads, self.card_threads)
 
 
 def processor_for(worker: int, workers: int) -> int | None:
-    """The processor a worker keeps to, since one interpreter lock lets it use only one at a time.
+    """The processor of a worker, which can use one at a time because of the interpreter lock.
 
-    Threads that wander between processors find cold caches: a fifth of the throughput. None leaves it to the
-    system, where the workers would not cover all processors evenly, or where processes cannot be placed.
+    Moving threads between processors costs a fifth of the throughput (cold caches). None leaves it to the
+    system: if workers would not be spread evenly, or if the system cannot bind processes.
     """
     if not hasattr(os, "sched_getaffinity"):
         return None
@@ -90,7 +90,7 @@ def load(target: str) -> WsgiApplication:
 
 
 def serve(target: str) -> None:
-    """Serve until told to stop. Imports the application first: workers are forks of what is loaded."""
+    """Serve until stopped. Imports the application first, because workers are forks."""
     try:
         load(target)
     except SystemCheckError as error:
@@ -115,12 +115,12 @@ def serve(target: str) -> None:
         workers_kill_timeout=STOP_SECONDS,
     )
     threads = int(os.environ.get("WEB_THREADS", "4"))
-    card_threads = settings.CARD_CONCURRENCY * thread_pools.THREADS_PER_CALL if settings.configured else 0
+    card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if settings.configured else 0
     server.serve(target_loader=ApplicationLoader(target, threads, card_threads), wrap_loader=False)
 
 
 def _raise_file_limit() -> None:
-    """Every connection is an open file, and many systems start with 1024 of them."""
+    """Each connection is an open file, and many systems allow 1024 by default."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

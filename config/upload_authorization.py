@@ -1,8 +1,7 @@
-"""Who may upload, decided before the body is read: a session cookie alone proves nothing.
+"""Decides who may upload before the body is read. A session cookie alone proves nothing.
 
-The cheap checks come first: path and shape of the cookie (`core.uploads`), then a rate for each address in
-Redis, and only then the database. One thread asks it, so strangers with invented cookies delay each other and
-nobody else.
+Cheap checks come first: the path and the shape of the cookie (`core.uploads`), then a rate limit for each
+address in Redis, and then the database. One thread asks the database, so invented cookies delay only uploads.
 """
 
 import asyncio
@@ -37,14 +36,14 @@ class UploadAuthorizer:
         self._waiting = 0
 
     async def find_uploader(self, environ: Environ) -> str | None:
-        """The user who may upload, None if nobody may. Raises NoPlaceError."""
+        """The user who may upload, or None. Raises OverloadedError."""
         if not uploads.session_key_of(environ):
             return None
         if self._waiting >= MAX_WAITING:
             raise OverloadedError
         self._waiting += 1
         lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, environ)
-        # Also where nobody waits for the answer any more, the thread is at it until then.
+        # The thread works until then, even if the client has disconnected.
         lookup.add_done_callback(self._answered)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -55,13 +54,13 @@ class UploadAuthorizer:
     def _answered(self, lookup: "asyncio.Future[str | None]") -> None:
         self._waiting -= 1
         if not lookup.cancelled():
-            lookup.exception()  # it is told to whoever waited
+            lookup.exception()  # marks it as retrieved; the waiting request has raised it
 
 
 def find_uploader(environ: Environ) -> str | None:
     """The id of the user whose session this is, if they have the permission for the path.
 
-    Raises NoPlaceError while the database is away.
+    Raises OverloadedError while the database cannot be reached.
     """
     request = HttpRequest()
     request.META = dict(environ)
@@ -76,13 +75,13 @@ def find_uploader(environ: Environ) -> str | None:
     except (OperationalError, InterfaceError):
         raise OverloadedError from None
     finally:
-        # Uploads are rare: this thread keeps no connection of the database for itself.
+        # Uploads are rare, so this thread keeps no database connection.
         connections.close_all()
 
 
 def _permitted_user_id(request: HttpRequest, session_key: str, permissions: frozenset[str]) -> str | None:
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    # Django renews the key of a session that a former SECRET_KEY signed. Only the page can tell the browser.
+    # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
         user = get_user(request)
         transaction.set_rollback(True)

@@ -21,10 +21,9 @@ import pytest
 from cryptography.fernet import Fernet
 
 from config.devstack import ports
-from config.devstack.output import print_text
 from config.devstack.postgres import Cluster
 from config.devstack.programs import Program
-from config.devstack.supervisor import StopRequestedError, Supervisor
+from config.devstack.supervisor import StopRequestedError, Supervisor, print_text
 from config.devstack.valkey import Valkey
 from tests import database_template
 

@@ -8,10 +8,9 @@ from subprocess import CalledProcessError
 from config.devstack import ports
 from config.devstack.environment import port
 from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, data_dir, wipe
-from config.devstack.output import print_text
 from config.devstack.postgres_programs import PostgresMissingError
 from config.devstack.stack import Stack
-from config.devstack.supervisor import StartError, StopRequestedError, Supervisor
+from config.devstack.supervisor import StartError, StopRequestedError, Supervisor, print_text
 from config.devstack.valkey import ValkeyMissingError
 from config.parent_process import exit_with_parent
 

@@ -1,14 +1,17 @@
-"""The settings the processes of an instance share."""
+"""The settings that the processes of an instance share, and their file for `manage.py`."""
 
 import os
 import secrets
+from collections.abc import Mapping
+from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from config.devstack.instance import Instance
+from config.devstack.instance import Instance, data_dir, write_private
 from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
 
+ENV_FILE = "instance.env"
 # A merchant's first webhook receiver is a program on the same machine.
 LOOPBACK_WEBHOOK_SETTINGS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
 
@@ -47,3 +50,22 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
     value = {name: os.environ[name] for name in settings if name in os.environ}
     urls = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
     return {**settings, **value, **urls, "PORT": str(port()), "DATA_DIR": str(instance.folder)}
+
+
+def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:
+    """Write the settings where only the owner can read them."""
+    write_private(folder / ENV_FILE, "".join(f"{name}={value}\n" for name, value in sorted(environ.items())))
+
+
+def load_env_file() -> None:
+    """Take the settings of the instance in DATA_DIR for all variables that are not set.
+
+    An environment that names another database is another deployment's and stays as it is.
+    """
+    path = data_dir() / ENV_FILE
+    if not path.exists():
+        return
+    known = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    if os.environ.get("DATABASE_URL") in (None, known.get("DATABASE_URL")):
+        for name, value in known.items():
+            os.environ.setdefault(name, value)

@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from config.devstack import envfile
-from config.devstack.environment import environment, port
+from config.devstack.environment import environment, port, write_env_file
 from config.devstack.instance import Instance
-from config.devstack.output import print_text
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster
-from config.devstack.services import manage, web, workers
-from config.devstack.supervisor import Supervisor
+from config.devstack.programs import manage, web, workers
+from config.devstack.supervisor import Supervisor, print_text
 from config.devstack.valkey import Valkey
 
 SAMPLE = {"amount": 10000, "currency": "THB", "reference": "order-1"}
@@ -59,7 +57,7 @@ class Stack:
     def start(self) -> None:
         """Start everything and say how to use it. Raises StartError."""
         environ = self._servers()
-        envfile.write(self.instance.folder, environ)
+        write_env_file(self.instance.folder, environ)
         self.supervisor.run(manage("migrate", environ, "migrate", "--no-input", "--skip-checks", "-v", "0"))
         demo = self._seed(environ)
         # The web server first, with all processors to itself: it is what people wait for.

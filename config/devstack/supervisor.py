@@ -1,20 +1,33 @@
-"""Keeps programs running, in one thread: a signal, a dead child or a line of output wakes it."""
+"""Keeps programs running in one thread. A signal, the end of a child or a line of output wakes it.
+
+Its output is printed without waiting for the reader, because a slow reader must not stop the service.
+"""
 
 import json
+import os
+import select
 import selectors
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from config.devstack.children import ChildProcess
-from config.devstack.output import print_line
 from config.devstack.programs import Program
 
 TICK_SECONDS = 0.2
 SHORT_TICK_SECONDS = 0.02
 COMMAND_SECONDS = 600.0
+FIRST_RESTART_SECONDS = 0.2
+MAX_RESTART_SECONDS = 10.0
+# A child that lived this long starts again at once.
+STABLE_SECONDS = 10.0
+READ_BYTES = 4096
+# A pipe that is ready for writing takes this much at once (PIPE_BUF, pipe(7)).
+PIPE_BYTES = 4096
+NAME_WIDTH = 8
 
 
 class StopRequestedError(Exception):
@@ -23,6 +36,73 @@ class StopRequestedError(Exception):
 
 class StartError(Exception):
     """The instance cannot start. The message says why and what to do."""
+
+
+def print_line(name: str, text: str) -> None:
+    """Print one line under the name of who says it."""
+    print_text(f"{name:<{NAME_WIDTH}} | {text}")
+
+
+def print_text(text: str) -> None:
+    """Print a text, or as much of it as is read."""
+    rest, output = f"{text}\n".encode(), sys.stdout.fileno()
+    with suppress(OSError):
+        while rest and select.select([], [output], [], 0)[1]:
+            rest = rest[os.write(output, rest[:PIPE_BYTES]) :]
+
+
+class ChildProcess:
+    """A program that was started and, if it is a service, is started again when it ends."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.pause = FIRST_RESTART_SECONDS
+        self.next_start = 0.0
+        self.partial_line = b""
+        self.captured: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        self.process = self.program.spawn()
+        self.started = time.monotonic()
+        if self.process.stdout is None:
+            raise AssertionError("programs write to a pipe")
+        self.output = self.process.stdout.fileno()
+        os.set_blocking(self.output, False)
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def relay(self) -> None:
+        """Pass on what it has written, each line under its name."""
+        with suppress(BlockingIOError):
+            while chunk := os.read(self.output, READ_BYTES):
+                *lines, self.partial_line = (self.partial_line + chunk).split(b"\n")
+                for line in lines:
+                    self._pass_on(line.decode(errors="replace"))
+
+    def _pass_on(self, line: str) -> None:
+        if self.program.is_captured:
+            self.captured.append(line)
+        else:
+            print_line(self.program.name, line)
+
+    def clean_up(self) -> None:
+        """After its end: the last output, what it left behind in its session, and when to try again."""
+        self.relay()
+        self.signal_session(signal.SIGKILL)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        uptime = time.monotonic() - self.started
+        self.pause = (
+            FIRST_RESTART_SECONDS if uptime > STABLE_SECONDS else min(self.pause * 2, MAX_RESTART_SECONDS)
+        )
+        self.next_start = time.monotonic() + self.pause
+
+    def signal_session(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
 
 
 class Supervisor:

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.urls import resolve
 
-from config import thread_pools
+from config import concurrency
 from config.asgi import Environ, StartResponse, WsgiAdapter
 from config.upload_authorization import MAX_WAITING
 from core import uploads
@@ -268,10 +268,10 @@ def test_waiting_card_payments_use_only_card_threads() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("path", sorted(thread_pools.CARD_PAYMENT_PATHS))
+@pytest.mark.parametrize("path", sorted(concurrency.CARD_PAYMENT_PATHS))
 def test_card_thread_pool_paths_are_card_payment_urls(path: str) -> None:
     """A path that is renamed must be renamed there too."""
     view: Any = resolve(path).func
     assert view.cls is PaymentViewSet
-    assert thread_pools.pool_for({"REQUEST_METHOD": "POST", "PATH_INFO": path}) == thread_pools.CARD_PAYMENTS
-    assert thread_pools.pool_for({"REQUEST_METHOD": "GET", "PATH_INFO": path}) == thread_pools.WEB
+    assert concurrency.pool_for({"REQUEST_METHOD": "POST", "PATH_INFO": path}) == concurrency.CARD_PAYMENTS
+    assert concurrency.pool_for({"REQUEST_METHOD": "GET", "PATH_INFO": path}) == concurrency.WEB

@@ -4,11 +4,11 @@ from django.conf import settings
 
 import banks
 from config.celery import BEAT_SCHEDULE, app
-from config.devstack import services
+from config.devstack import programs
 from payments import card_inquiries
 from transfers import services as transfers
 
-WORKERS = [program.command for program in services.workers({}) if "worker" in program.command]
+WORKERS = [program.command for program in programs.workers({}) if "worker" in program.command]
 
 
 def option(command: object, name: str) -> str:
@@ -22,17 +22,17 @@ def test_every_queue_has_one_worker_and_a_heartbeat() -> None:
     app.loader.import_default_modules()
     for queue in settings.QUEUES:
         assert (f"operations.heartbeat_{queue}", queue) in {
-            (task, queue) for _, task, _, queue, _ in BEAT_SCHEDULE
+            (task, queue) for _, task, _, queue in BEAT_SCHEDULE
         }
         assert f"operations.heartbeat_{queue}" in app.tasks
 
 
 def test_beat_uses_only_served_queues() -> None:
-    assert {queue for _, _, _, queue, _ in BEAT_SCHEDULE} == set(settings.QUEUES)
+    assert {queue for _, _, _, queue in BEAT_SCHEDULE} == set(settings.QUEUES)
 
 
 def test_cards_transfers_and_inquiries_have_own_queues() -> None:
-    queues = {task: queue for _, task, _, queue, _ in BEAT_SCHEDULE}
+    queues = {task: queue for _, task, _, queue in BEAT_SCHEDULE}
     assert queues["payments.inquire_due"] == "cards"
     assert {
         queues[task] for task in ("refunds.run_due", "withdrawals.run_due", "reconciliation.run_returns")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from config.devstack import envfile, ports
-from config.devstack.environment import environment
+from config.devstack import ports
+from config.devstack.environment import environment, load_env_file, write_env_file
 from config.devstack.instance import AlreadyRunningError, Instance, wipe
 from tests.stack import ROOT
 
@@ -65,15 +65,15 @@ def test_settings_of_the_instance_yield_to_the_environment(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.mkdir()
-    envfile.write(folder, {"QR_GIVEN": "by the instance", "QR_MISSING": "a=b"})
+    write_env_file(folder, {"QR_GIVEN": "by the instance", "QR_MISSING": "a=b"})
     monkeypatch.setattr(os, "environ", {"DATA_DIR": str(folder), "QR_GIVEN": "by hand"})
-    envfile.load()
+    load_env_file()
     assert (os.environ["QR_GIVEN"], os.environ["QR_MISSING"]) == ("by hand", "a=b")
 
 
 def test_blocked_output_does_not_block_instance() -> None:
     program = (
-        "from config.devstack.output import print_line\n"
+        "from config.devstack.supervisor import print_line\n"
         f"for _ in range({LINES}): print_line('web', 'x' * 100)"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from celery import Celery
 
-from config.devstack import services
+from config.devstack import programs
 from config.devstack.programs import Program
 from tests.examples import examples
 from tests.flows.conftest import ShopClient
@@ -56,7 +56,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def more_programs(stack: Stack) -> list[Program]:
     """A second beat, and workers up to eight under names of their own."""
-    kept = {program.name: program for program in services.workers(stack.env)}
+    kept = {program.name: program for program in programs.workers(stack.env)}
     worker = [str(part) for part in kept["webhooks"].command]
     named = [[part.replace("webhooks@", f"webhooks-{n}@") for part in worker] for n in range(2, WORKERS + 1)]
     return [kept["beat"], *(replace(kept["webhooks"], command=command) for command in named)]
