@@ -27,6 +27,18 @@ class PublicIdKey(PublicId):
         super().__init__(**kwargs)
 
 
+class CausedRow(models.Model):
+    """A row that records who caused it. `request_context.columns()` has the values."""
+
+    actor = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
+    )
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+
+    class Meta:
+        abstract = True
+
+
 class RawJson(models.Field[Any, Any]):
     """JSON kept as it came: PostgreSQL's `json`, because `jsonb` sorts keys and rewrites numbers."""
 

@@ -25,6 +25,11 @@ def current() -> RequestContext:
     return _current.get()
 
 
+def columns() -> dict[str, str]:
+    """Return the values of `core.columns.CausedRow`."""
+    return {"actor": current().actor, "request_id": current().request_id}
+
+
 def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
     """Something new begins, such as a request or a task: nothing of what was before holds."""
     _current.set(RequestContext(actor, request_id, address))

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
+from core.columns import CausedRow
 from core.state_machines import StateMachine
 
 
@@ -29,7 +30,7 @@ class ChargeOutcome(models.TextChoices):
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
 
 
-class CardCharge(StateMachine):
+class CardCharge(StateMachine, CausedRow):
     """A charge, stored before the acquirer is called so that it cannot be lost. The token is never stored."""
 
     TRANSITIONS = {
@@ -50,10 +51,6 @@ class CardCharge(StateMachine):
     state = models.CharField(max_length=9, choices=ChargeState.choices, default=ChargeState.SUBMITTED)
     due_at = models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease.")
     inquiries = models.IntegerField(default=0)
-    actor = models.CharField(
-        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     returned_at = models.DateTimeField(null=True, help_text="When the payer came back from 3-D Secure.")
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)

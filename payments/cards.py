@@ -68,14 +68,12 @@ def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fi
     except banks.UnknownBank:
         raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
-    cause = request_context.current()
     charge = CardCharge(
         payment=payment,
         acquirer=name,
         due_at=now + timedelta(seconds=acquirer.seconds),
-        actor=cause.actor,
-        request_id=cause.request_id,
         created_at=now,
+        **request_context.columns(),
     )
     return Purchase(payment, charge, acquirer, token_id)
 

@@ -18,14 +18,8 @@ def transition(transfer: Transfer, target: TransferState, *, at: datetime, **fie
 
 def record_event(order_id: str, type: TransferEventType, *, at: datetime, answer: str = "") -> None:
     """answer: the bank's answer to an inquiry."""
-    cause = request_context.current()
     TransferEvent.objects.create(
-        transfer_id=order_id,
-        type=type,
-        answer=answer,
-        actor=cause.actor,
-        request_id=cause.request_id,
-        created_at=at,
+        transfer_id=order_id, type=type, answer=answer, created_at=at, **request_context.columns()
     )
 
 
@@ -42,16 +36,14 @@ def record_contradiction(
     state: how it ended here; answer: how it ended there. The other fields are those of TransferContradiction.
     The same contradiction again changes nothing, also after staff resolved it.
     """
-    cause = request_context.current()
     contradiction = TransferContradiction(
         id=ids.new("ctr_", now),
         subject_id=subject_id,
         state=state,
         answer=answer,
         route=route,
-        actor=cause.actor,
-        request_id=cause.request_id,
         created_at=now,
+        **request_context.columns(),
         **fields,
     )
     TransferContradiction.objects.bulk_create([contradiction], ignore_conflicts=True)

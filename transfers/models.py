@@ -7,7 +7,7 @@ from django.db.models import OuterRef, Q, Subquery
 
 from banks import TransferOrder, TransferPurpose
 from core import triggers, vault
-from core.columns import PublicId, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
 
 
@@ -223,7 +223,7 @@ class Transfer(StateMachine):
         )
 
 
-class TransferContradiction(models.Model):
+class TransferContradiction(CausedRow):
     """A bank or acquirer reports another end of an order or card charge than ours. Append-only.
 
     It is an exception until staff resolve it (`reconciliation.exceptions.resolutions`).
@@ -241,10 +241,6 @@ class TransferContradiction(models.Model):
     )
     answer_currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     bank_reference = models.CharField(max_length=64, blank=True, default="")
-    actor = models.CharField(
-        max_length=160, blank=True, default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -273,7 +269,7 @@ class TransferEventType(models.TextChoices):
     CANCELED = "canceled"
 
 
-class TransferEvent(models.Model):
+class TransferEvent(CausedRow):
     """A step of a transfer and its actor, stored in the commit of the step. Append-only."""
 
     transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="events", db_index=False)
@@ -284,10 +280,6 @@ class TransferEvent(models.Model):
         default="",
         help_text="The bank's answer to an inquiry, such as processing.",
     )
-    actor = models.CharField(
-        max_length=160, blank=True, default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -121,6 +121,17 @@ class Migration(migrations.Migration):
             name="CardCharge",
             fields=[
                 (
+                    "actor",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="As core.request_context has it.",
+                        max_length=160,
+                    ),
+                ),
+                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                (
                     "payment",
                     models.OneToOneField(
                         help_text="Its id is also the id of the order at the acquirer.",
@@ -156,17 +167,6 @@ class Migration(migrations.Migration):
                     models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease."),
                 ),
                 ("inquiries", models.IntegerField(default=0)),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
                 (
                     "returned_at",
                     models.DateTimeField(help_text="When the payer came back from 3-D Secure.", null=True),
@@ -329,9 +329,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="read_only",
                 sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
+                    condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
                     func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="cff837621a3a641d48aa01c8a108b65b24b38800",
+                    hash="401e0f8f9d04aac9b676348c07d022415d21999d",
                     operation="UPDATE",
                     pgid="pgtrigger_read_only_c59ab",
                     table="payments_cardcharge",

@@ -16,6 +16,17 @@ class Migration(migrations.Migration):
             name="TransferContradiction",
             fields=[
                 (
+                    "actor",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="As core.request_context has it.",
+                        max_length=160,
+                    ),
+                ),
+                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                (
                     "id",
                     core.columns.PublicIdKey(
                         db_collation="C", max_length=31, primary_key=True, serialize=False
@@ -43,13 +54,6 @@ class Migration(migrations.Migration):
                 ),
                 ("answer_currency", models.CharField(blank=True, db_default="", default="", max_length=3)),
                 ("bank_reference", models.CharField(blank=True, default="", max_length=64)),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True, default="", help_text="As core.request_context has it.", max_length=160
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
                 ("created_at", models.DateTimeField()),
             ],
         ),
@@ -62,6 +66,17 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                (
+                    "actor",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="As core.request_context has it.",
+                        max_length=160,
+                    ),
+                ),
+                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
                 (
                     "type",
                     models.CharField(
@@ -88,13 +103,6 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True, default="", help_text="As core.request_context has it.", max_length=160
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
                 ("created_at", models.DateTimeField()),
             ],
         ),
