@@ -55,7 +55,7 @@ def test_call_that_hangs_times_out_and_leaves_the_transfer_submitted(
 ) -> None:
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
     release = threading.Event()
-    served_by(sends=[lambda: TransferResult("succeeded") if release.wait(300) else TransferResult("failed")])
+    served_by(sends=[lambda: TransferResult("succeeded" if release.wait(300) else "failed")])
     transfer = queued()
     send_due(handler)
     transfer.refresh_from_db()
@@ -84,11 +84,11 @@ def test_run_takes_at_most_its_limit(handler: FakeHandler, served_by: Serving) -
     assert len(bank.sent) == 10
 
 
-@pytest.mark.parametrize("word", ["unknown", "not_sent"])
+@pytest.mark.parametrize("status", ["unknown", "not_sent"])
 def test_staff_filter_overdue_transfers(
-    handler: FakeHandler, served_by: Serving, client: Client, admin_user: User, word: ResultStatus
+    handler: FakeHandler, served_by: Serving, client: Client, admin_user: User, status: ResultStatus
 ) -> None:
-    served_by(sends=[TransferResult(word)], inquiries=[TransferResult("unknown")])
+    served_by(sends=[TransferResult(status)], inquiries=[TransferResult("unknown")])
     long_ago = clock.now() - schedule.OVERDUE_AFTER - timedelta(seconds=1)
     silent, fresh, over = queued(at=long_ago), queued(), queued(at=long_ago)
     services.cancel(over.id, now=clock.now())

@@ -16,13 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 def test_order_is_sent_once_and_inquired_until_a_final_status(
     handler: FakeHandler, served_by: Serving
 ) -> None:
-    bank = served_by(
-        inquiries=[
-            TransferResult("processing"),
-            TransferResult("unknown"),
-            TransferResult("succeeded", "b-1"),
-        ]
-    )
+    answers = [TransferResult("processing"), TransferResult("unknown"), TransferResult("succeeded", "b-1")]
+    bank = served_by(inquiries=answers)
     transfer = queued()
     for _ in range(5):
         send_due(handler)
@@ -30,14 +25,12 @@ def test_order_is_sent_once_and_inquired_until_a_final_status(
     transfer.refresh_from_db()
     assert (bank.sent, len(bank.inquired)) == ([transfer.id], 3)
     assert (transfer.state, transfer.bank_reference, transfer.failure_code) == ("succeeded", "b-1", "")
-    assert (handler.submitted, handler.completed) == (
-        [transfer.id],
-        [(transfer.id, TransferResult("succeeded", "b-1"))],
-    )
+    assert handler.submitted == [transfer.id]
+    assert handler.completed == [(transfer.id, TransferResult("succeeded", "b-1"))]
 
 
 @pytest.mark.parametrize(
-    ("word", "state", "code"),
+    ("result", "state", "code"),
     [
         (TransferResult("succeeded", "b-1"), TransferState.SUCCEEDED, ""),
         (TransferResult("failed", "b-1", "invalid_account"), TransferState.FAILED, "invalid_account"),
@@ -45,20 +38,19 @@ def test_order_is_sent_once_and_inquired_until_a_final_status(
     ],
 )
 def test_final_answer_of_a_sending_completes_the_transfer(
-    handler: FakeHandler, served_by: Serving, word: TransferResult, state: TransferState, code: str
+    handler: FakeHandler, served_by: Serving, result: TransferResult, state: TransferState, code: str
 ) -> None:
-    served_by(sends=[word])
+    served_by(sends=[result])
     transfer = queued()
     send_due(handler)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.failure_code, transfer.lease_until) == (state, code, None)
-    assert handler.completed == [(transfer.id, TransferResult(word.status, word.reference, code))]
+    assert handler.completed == [(transfer.id, TransferResult(result.status, result.reference, code))]
 
 
 def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, served_by: Serving) -> None:
-    bank = served_by(
-        sends=[TransferResult("not_sent"), TransferResult("not_sent"), TransferResult("succeeded")]
-    )
+    not_sent = TransferResult("not_sent")
+    bank = served_by(sends=[not_sent, not_sent, TransferResult("succeeded")])
     transfer = queued()
     for _ in range(3):
         send_due(handler)
@@ -107,12 +99,12 @@ def test_orders_not_due_or_of_another_purpose_are_not_sent(handler: FakeHandler,
 
 
 @pytest.mark.parametrize(
-    ("amounts", "explain"), [([150_000], True), ([40_000, 110_000], True), ([40_000], False), ([], False)]
+    ("amounts", "is_match"), [([150_000], True), ([40_000, 110_000], True), ([40_000], False), ([], False)]
 )
-def test_void_orders_match_a_reversal_only_for_its_whole_amount(amounts: list[int], explain: bool) -> None:
+def test_void_orders_match_a_reversal_only_for_its_whole_amount(amounts: list[int], is_match: bool) -> None:
     for amount in amounts:
         no_account = {"bank_code": "", "account": "", "account_name": ""}
         order = an_order("refund", amount=amount, charge_id="T1", **no_account)
         services.queue(order, route="bank:bbl", at=clock.now(), merchant_id="")
     found = services.matching_voids(["T1", ""], route="bank:bbl", amount=150_000)
-    assert len(found) == (len(amounts) if explain else 0)
+    assert len(found) == (len(amounts) if is_match else 0)

@@ -46,20 +46,17 @@ def test_inquiry_finds_payment_with_lost_callback(
     assert (movement.source, movement.match_result) == ("inquiry", "applied")
     assert (notification.source, notification.result, notification.body) == ("inquiry", "new", answer.body)
     assert outcomes() == ["found"]
-    assert sweep(10_000) == 0, "it is over"
+    assert sweep(10_000) == 0, "the inquiries have ended"
     assert len(asked.questions) == 1
 
 
 def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: Answering) -> None:
     asked, code = served_by(), shop.qr_code()
     sweep()
-    (question,), reports = asked.questions, thaiqr.parse(code["qr_data"])
+    (question,), parsed = asked.questions, thaiqr.parse(code["qr_data"])
     payment = Payment.objects.get()
-    assert (question.biller_id, question.reference1, question.amount) == (
-        reports.biller_id,
-        reports.reference1,
-        150_000,
-    )
+    asked_for = (question.biller_id, question.reference1, question.amount)
+    assert asked_for == (parsed.biller_id, parsed.reference1, 150_000)
     assert question.starts_at < payment.created_at < clock.now() + timedelta(seconds=6) < question.ends_at
 
 
@@ -129,11 +126,11 @@ def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
     code = shop.qr_code(expiry_minutes=60)
     monkeypatch.setattr(parallel, "run_all", lambda calls, default: [call() for call in calls])
 
-    def ends_it() -> InquiryResult:
+    def expire_code() -> InquiryResult:
         expire(shop, code)
         return NOTHING
 
-    served_by(ends_it)
+    served_by(expire_code)
     sweep(0, since=Payment.objects.get().created_at + timedelta(seconds=5))
     assert Inquiry.objects.get().due_at == code_expiry() + timedelta(seconds=60)
 
@@ -143,11 +140,11 @@ def test_due_time_that_passes_during_the_call_stays_due(shop: Shop, served_by: A
     plan = schedule.inquiry_times(Payment.objects.get())
     watch = [plan[3] - timedelta(seconds=1)]
 
-    def answers_late() -> InquiryResult:
+    def answer_late() -> InquiryResult:
         watch[0] += timedelta(seconds=2)
         return NOTHING
 
-    served_by(answers_late, NOTHING, per_second=1)
+    served_by(answer_late, NOTHING, per_second=1)
     assert inquiries.inquire_due(now=lambda: watch[0]) == 1
     assert Inquiry.objects.get().due_at == plan[3]
 
@@ -199,68 +196,48 @@ def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answeri
     shop.qr_code()
     sweep(6)
     sweep(16)
-    notification = BankNotification.objects.get()
-    assert (notification.source, notification.result, notification.body) == (
-        "inquiry",
-        "unreadable",
-        b"<html>",
-    )
+    stored = BankNotification.objects.get()
+    assert (stored.source, stored.result, stored.body) == ("inquiry", "unreadable", b"<html>")
     assert outcomes() == ["unreadable", "unreadable"]
 
 
-def test_wrong_amount_found_by_inquiry_is_stored_once_and_inquiries_continue(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
+@pytest.mark.parametrize(
+    ("answers", "match_results", "status", "inquiries"),
+    [
+        (["w"], ["amount_mismatch"], "pending", 2),
+        (["w", "wr"], ["amount_mismatch", "applied"], "succeeded", 2),
+        (["rs"], ["applied", "duplicate"], "succeeded", 1),
+        (["d"], ["declined"], "failed", 1),
+    ],
+    ids=["wrong amount", "wrong and then right amount", "paid twice", "declined"],
+)
+def test_each_movement_in_answers_is_stored_once_and_matched(
+    shop: Shop,
+    bank: SandboxBankClient,
+    served_by: Answering,
+    answers: list[str],
+    match_results: list[str],
+    status: str,
+    inquiries: int,
 ) -> None:
+    """`w` is a credit of a wrong amount, `r` and `s` are right ones, `d` is a decline."""
     code = shop.qr_code()
-    served_by(found(bank.notification(code, satang=149_999)))
+    changes: dict[str, Any] = {"w": {"satang": 149_999}, "r": {}, "s": {}, "d": {"type": "decline"}}
+    movements = {name: bank.notification(code, **each) for name, each in changes.items()}
+    served_by(*[found(*[movements[name] for name in answer]) for answer in answers])
     sweep(6)
     sweep(16)
-    assert (BankTransaction.objects.get().match_result, BankNotification.objects.count()) == (
-        "amount_mismatch",
-        1,
-    )
-    assert outcomes() == ["found", "found"]
-
-
-def test_matching_amount_after_a_wrong_amount_makes_payment_succeed(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
-    code = shop.qr_code()
-    wrong = bank.notification(code, satang=149_999)
-    served_by(found(wrong), found(wrong, bank.notification(code)))
-    sweep(6)
-    sweep(16)
-    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == [
-        "amount_mismatch",
-        "applied",
-    ]
-    assert (Payment.objects.get().status, BankNotification.objects.count()) == ("succeeded", 2)
-
-
-def test_inquiry_of_a_code_paid_twice_finds_a_duplicate(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
-    code = shop.qr_code()
-    served_by(found(bank.notification(code), bank.notification(code)))
-    sweep()
-    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == ["applied", "duplicate"]
-    assert Event.objects.filter(type="payment.succeeded").count() == 1
-
-
-def test_decline_found_by_inquiry_fails_the_payment(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
-    code = shop.qr_code()
-    served_by(found(bank.notification(code, type="decline")))
-    sweep()
-    assert shop.payment(code["payment_id"])["status"] == "failed"
-    assert sweep(3600) == 0
+    assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == match_results
+    assert BankNotification.objects.count() == len(match_results)
+    assert (Payment.objects.get().status, outcomes()) == (status, ["found"] * inquiries)
+    assert Event.objects.filter(type="payment.succeeded").count() == (status == "succeeded")
+    assert status == "pending" or sweep(3600) == 0
 
 
 @pytest.mark.parametrize(
     ("after", "match_result", "status"), [(-1, "applied", "succeeded"), (1, "late", "expired")]
 )
-def test_money_found_after_expiry_is_judged_by_bank_time(
+def test_money_found_after_expiry_is_matched_by_bank_time(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, after: int, match_result: str, status: str
 ) -> None:
     code = shop.qr_code(expiry_minutes=1)
@@ -268,10 +245,8 @@ def test_money_found_after_expiry_is_judged_by_bank_time(
     served_by(found(bank.notification(code, paid_at=ends + timedelta(seconds=after))))
     payments.expire_due(now=ends + timedelta(seconds=2))
     assert sweep(61, since=ends) == 1
-    assert (BankTransaction.objects.get().match_result, Payment.objects.get().status) == (
-        match_result,
-        status,
-    )
+    results = (BankTransaction.objects.get().match_result, Payment.objects.get().status)
+    assert results == (match_result, status)
 
 
 def test_callback_after_the_inquiry_is_a_repeat(
@@ -289,13 +264,13 @@ def test_callback_after_the_inquiry_is_a_repeat(
 def test_inquiry_is_repeated_if_its_answer_cannot_be_stored(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(**how: object) -> None:
-        raise ValueError("the door is shut")
+    def fail(**how: object) -> None:
+        raise ValueError("the answer cannot be stored")
 
     code = shop.qr_code()
     served_by(found(bank.notification(code)))
     with monkeypatch.context() as patch:
-        patch.setattr("reconciliation.notifications.intake.receive", fails)
+        patch.setattr("reconciliation.notifications.intake.receive", fail)
         sweep()
     assert outcomes() == ["no_answer"]
     sweep(12)
