@@ -45,7 +45,7 @@ class LoginThrottleAdmin(ReadOnlyAdmin):
 
 @admin.register(Payment)
 class PaymentWithTimelineAdmin(PaymentAdmin):
-    """Each with its timeline."""
+    """The page of a payment with its timeline."""
 
     change_form_template = "admin/payment.html"
 
@@ -58,7 +58,7 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
         form_url: str = "",
         obj: Payment | None = None,
     ) -> HttpResponse:
-        """Called when it is certain that they may see the payment."""
-        assert obj is not None, "nobody adds payments here"
+        """Django has checked the permission before it calls this."""
+        assert obj is not None, "payments cannot be added here"
         context["page"] = pages.staff_page(obj, request.GET.get("from", ""))
         return super().render_change_form(request, context, add, change, form_url, obj)

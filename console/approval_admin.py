@@ -1,4 +1,4 @@
-"""The one page of outgoing money that waits for a second person, of all kinds together."""
+"""The console pages of approvals: outgoing money of all kinds that waits for a second person."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from withdrawals import services as withdrawals
 
 DECIDE_PERMISSION = "approvals.decide_approval"
 LIST_URL, PAGE_URL = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
-# Where the console shows what asks for the money.
+# The console page of the subject of an approval.
 SUBJECT_URLS = {
     ApprovalKind.WITHDRAWAL: "admin:withdrawals_withdrawal_change",
     ApprovalKind.REFUND: "admin:refunds_refund_change",
@@ -49,7 +49,7 @@ class DecisionForm(forms.Form):
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """What waits is shown unless somebody asks for more."""
+    """Shows waiting approvals by default."""
 
     title = parameter_name = "status"
 
@@ -69,7 +69,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class ListWithBalances(BoundedChangeList):
-    """Each row with the balance of its merchant, by one statement for the page."""
+    """Adds the balance of the merchant to each row, by one statement for the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -160,7 +160,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="destination")
     def destination(self, row: Approval) -> str:
-        """Without the name: the security log records views of pages, not of lists."""
+        """Without the name: the security log records only views of single approvals."""
         return _account(row)
 
     @admin.display(description="balance")

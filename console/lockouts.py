@@ -1,7 +1,7 @@
-"""Failed logins per subject, and the lockout that follows too many of them.
+"""Count failed logins per subject, and lock out a subject after too many.
 
-They are rows and not counters in Redis: a lockout must hold while Redis is away, and staff must see it
-and be able to lift it. The hashing slot bounds how many are written: about two a second and process.
+The counts are in PostgreSQL: a lockout must hold while Redis is away, and staff must see and lift it. The
+hashing slot limits the writes to about two a second and process.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from core import rows, security_log
 from core.security_log import SecurityEvent
 
 LOCKOUT_PERIOD = timedelta(minutes=15)
-# Rows that ended are removed as new ones are written, a few at a time.
+# Expired rows that each new failure deletes.
 CLEANUP_BATCH = 20
 _COUNT_SQL = """
     WITH ended AS (
@@ -37,14 +37,14 @@ _COUNT_SQL = """
 
 @dataclass(frozen=True, slots=True)
 class LoginSubject:
-    """What attempts are counted for, and how many may fail within LOCKOUT of each other."""
+    """An address, user, name or device, and the failures after which it is locked out."""
 
     name: str
     limit: int
 
 
 class LockedOutError(Exception):
-    """Too many failed logins of one subject."""
+    """A subject is locked out."""
 
     def __init__(self, retry_after: int) -> None:
         self.retry_after = retry_after
@@ -52,7 +52,7 @@ class LockedOutError(Exception):
 
 
 def check_not_locked_out(subjects: Sequence[LoginSubject], *, now: datetime) -> None:
-    """Raises LockedOutError. An attempt while locked out is not counted: the lockout ends in time."""
+    """Raises LockedOutError. Attempts during a lockout are not counted, so they do not prolong it."""
     limits = {subject.name: subject.limit for subject in subjects}
     known = LoginThrottle.objects.filter(subject__in=limits, expires_at__gt=now)
     ends = [row.expires_at for row in known if row.failure_count >= limits[row.subject]]
@@ -61,11 +61,11 @@ def check_not_locked_out(subjects: Sequence[LoginSubject], *, now: datetime) -> 
 
 
 def count_attempt(subjects: Sequence[LoginSubject], *, now: datetime) -> set[LoginSubject]:
-    """Count a failure for each before the password is checked; those for which it is the last allowed one.
+    """Count a failure for each subject before the password is checked; return those that reach their limit.
 
     Raises LockedOutError above a limit.
     """
-    # Sorted, so that two processes never wait for each other in a circle.
+    # Sorted, so that two processes cannot deadlock.
     limits = {subject.name: subject.limit for subject in sorted(subjects, key=lambda each: each.name)}
     counted = dict(
         rows.run(
@@ -85,9 +85,9 @@ def log_lockouts(locked_out: Iterable[LoginSubject]) -> None:
 
 
 def reset_after_login(subjects: Sequence[LoginSubject]) -> None:
-    """After a login: the user's failures count no more, and the attempt is taken off the address.
+    """After a login, delete the failures of the user, and subtract this attempt from the address.
 
-    The address keeps its other failures: one valid account must not pay for guesses at others.
+    The address keeps its other failures: a valid account must not hide guesses at others.
     """
     names = [subject.name for subject in subjects]
     is_address = {"subject__startswith": "address:"}
@@ -97,6 +97,6 @@ def reset_after_login(subjects: Sequence[LoginSubject]) -> None:
 
 
 def lift(subject: str) -> bool:
-    """End the lockout of a subject, such as `user:somsri`. Whether there was anything to end."""
+    """End the lockout of a subject, such as `user:somsri`. False if no failures are counted for it."""
     deleted, _ = LoginThrottle.objects.filter(subject=subject).delete()
     return deleted > 0

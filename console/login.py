@@ -1,7 +1,7 @@
-"""The console's login: failures are limited per address and per user before any password is hashed.
+"""The login of the console. Limits per address and per user apply before a password is hashed.
 
-A lock-out ends by itself. Staff who logged in before from the same browser have a count of their own, so that
-somebody elsewhere who guesses their password cannot lock them out (the "device cookie" of OWASP).
+A lockout ends by itself. A browser in which a user logged in before has a count of its own. So nobody can
+lock out a user from elsewhere by guessing ("device cookies" of OWASP).
 """
 
 from typing import Any
@@ -19,14 +19,14 @@ from core import addresses, clock, passwords, request_context
 
 DEVICE_SALT = "console.device"
 DEVICE_SECONDS = 180 * 24 * 3600
-# Staff on a known device may wait for the hashing slot; guessers never hold a thread for it.
+# A login on a known device waits for the hashing slot. Others do not, so guessers hold no thread.
 KNOWN_DEVICE_WAIT_SECONDS = 5.0
 FAILURES_PER_ADDRESS = 20
 FAILURES_PER_USER = 10
 
 
 class ThrottledBackend(ModelBackend):
-    """Checks a password only while neither the address nor the user is locked out."""
+    """Checks a password only if neither the address nor the user is locked out."""
 
     def authenticate(
         self,
@@ -35,14 +35,14 @@ class ThrottledBackend(ModelBackend):
         password: str | None = None,
         **kwargs: Any,
     ) -> User | None:
-        """Raises LockedOutError, and HashingBusyError while another login of this process is hashed."""
+        """Raises LockedOutError, or HashingBusyError while this process hashes another password."""
         if request is None or username is None or password is None:
             return super().authenticate(request, username, password, **kwargs)
         now, device = clock.now(), _device_of(request, username)
         subjects = [_address_subject(), _user_subject(username, device)]
         lockouts.check_not_locked_out(subjects, now=now)
         with passwords.hashing_slot(KNOWN_DEVICE_WAIT_SECONDS if device else 0.0):
-            # Counted before the hash: attempts in several processes at once cannot exceed the limit.
+            # Count before hashing, so that attempts in several processes cannot exceed the limit.
             last_allowed = lockouts.count_attempt(subjects, now=now)
             user = super().authenticate(request, username, password, **kwargs)
         if user is None:
@@ -54,7 +54,7 @@ class ThrottledBackend(ModelBackend):
 
 
 def remember_device(request: HttpRequest, response: HttpResponse) -> None:
-    """Set the cookie that the login of this request earned, if any."""
+    """Set the device cookie if this request logged somebody in."""
     if (device := getattr(request, "new_device", None)) is not None:
         response.set_cookie(
             settings.DEVICE_COOKIE_NAME,
@@ -71,7 +71,7 @@ def _new_device(username: str) -> str:
 
 
 def _device_of(request: HttpRequest, username: str) -> str:
-    """The id of a browser in which this user logged in before; empty for any other."""
+    """The id of the browser if this user logged in there before, else an empty text."""
     try:
         owner, device = signing.loads(
             request.COOKIES.get(settings.DEVICE_COOKIE_NAME, ""), salt=DEVICE_SALT, max_age=DEVICE_SECONDS
@@ -82,13 +82,13 @@ def _device_of(request: HttpRequest, username: str) -> str:
 
 
 def _address_subject() -> LoginSubject:
-    """An IPv6 client has a whole /64 to choose from, so that counts as one address."""
+    """An IPv6 client controls a whole /64, which counts as one address."""
     network = addresses.network_of(request_context.current().address, ipv6_bits=64)
     return LoginSubject(f"address:{network or 'unknown'}", FAILURES_PER_ADDRESS)
 
 
 def _user_subject(username: str, device: str) -> LoginSubject:
-    """An unknown name may be a password in the wrong field: only a digest of it is stored."""
+    """Store only a digest of an unknown name: it may be a password in the wrong field."""
     if device:
         return LoginSubject(f"device:{device}", FAILURES_PER_USER)
     is_known = User.objects.filter(username=username).exists()
@@ -100,6 +100,6 @@ def _digest(username: str) -> str:
 
 
 def _digests(username: str) -> list[str]:
-    """By SECRET_KEY, then by each of its fallbacks."""
+    """Digests with SECRET_KEY and with each fallback."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return [salted_hmac("console.login", username, secret=key).hexdigest()[:32] for key in keys]

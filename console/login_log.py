@@ -1,6 +1,6 @@
-"""Tells the security log who signed in, who failed to and who changed a password.
+"""Write logins, failed logins and changes of passwords to the security log.
 
-Django reports these by its own signals and by a password validator; `console.apps` connects the receivers.
+Django reports them by signals and by a password validator. `console.apps` connects the receivers.
 """
 
 from typing import Any
@@ -27,19 +27,19 @@ def on_login(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs
 
 
 def on_logout(sender: Any, request: HttpRequest, user: AbstractBaseUser | None, **kwargs: Any) -> None:
-    if user is not None:  # somebody without a session may ask for the page as well
+    if user is not None:  # a logout without a session
         security_log.record(SecurityEvent.LOGOUT, subject=subject_of(user))
 
 
 def on_failed_login(sender: Any, credentials: dict[str, Any], **kwargs: Any) -> None:
-    """Name the user only if there is one: people type their password where the name belongs."""
+    """Log only names of existing users: people sometimes type the password into the name field."""
     name = str(credentials.get(User.USERNAME_FIELD, ""))
     is_known = "\0" not in name and User.objects.filter(username=name).exists()
     security_log.record(SecurityEvent.LOGIN_FAILED, subject=f"staff:{name}" if is_known else UNKNOWN_SUBJECT)
 
 
 class PasswordChangeLogger:
-    """A password validator that accepts all: Django calls `password_changed` wherever a password is set."""
+    """A password validator that accepts everything. Django calls `password_changed` after a change."""
 
     def validate(self, password: str, user: AbstractBaseUser | None = None) -> None:
         pass

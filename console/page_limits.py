@@ -1,4 +1,4 @@
-"""Limits of the console's pages: how long a statement may take, and how a refusal looks in a browser."""
+"""Limits of console pages: a time-out for statements, and error pages for refusals."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +15,12 @@ from core.passwords import HashingBusyError
 from core.postgres.statement_timeout import limit_statements
 
 CONSOLE_PREFIX = "/admin/"
-# Statements of the API may take 30 s. A console page that needs longer than this is not worth a web thread.
+# Statements of the API may take 30 s. A console page gets 5 s, so that it does not hold a web thread.
 STATEMENT_SECONDS = 5
 
 
 class ConsolePageLimits:
-    """Middleware, innermost: the views of the console run in it."""
+    """The innermost middleware, around the views of the console."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -29,7 +29,7 @@ class ConsolePageLimits:
         path = request.path_info
         if not path.startswith(CONSOLE_PREFIX):
             return self.get_response(request)
-        if path in uploads.UPLOAD_PERMISSIONS:  # a file of 64 MB is stored by statements that take longer
+        if path in uploads.UPLOAD_PERMISSIONS:  # to store a file of 64 MB takes longer
             return self.get_response(request)
         with limit_statements(connection, STATEMENT_SECONDS):
             response = self.get_response(request)

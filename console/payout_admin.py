@@ -1,4 +1,4 @@
-"""The accounts that merchants' money may go to: add one, remove one, switch a merchant's list on or off."""
+"""The console pages of payout accounts: add or remove one, switch the list of a merchant on or off."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Staff and their roles. Staff are deactivated and never deleted; each change of a role is recorded."""
+"""The console pages of staff and roles. Staff are never deleted. The security log records role changes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,13 +14,13 @@ from console.login_log import subject_of
 from core import security_log
 from core.security_log import SecurityEvent
 
-# Fields of users and groups that say who may do what.
+# The fields that grant rights.
 FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
 GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
 class StaffAdmin(UserAdmin[User]):
-    """The name of a user stays, because records name who did what by it."""
+    """A user name never changes, because records name staff by it."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -35,7 +35,7 @@ class StaffAdmin(UserAdmin[User]):
 
 
 class RoleAdmin(GroupAdmin):
-    """A group is a role."""
+    """Groups are the roles of staff."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
@@ -60,7 +60,7 @@ admin.site.register(Group, RoleAdmin)
 
 
 def role_changes(form: forms.ModelForm[Any]) -> Iterator[str]:
-    """What the form gives and takes, such as `-is_active` or `+permission withdrawals.change_withdrawal`."""
+    """The changes of rights, such as `-is_active` or `+permission withdrawals.change_withdrawal`."""
     for name in form.changed_data:
         if name in FLAG_FIELDS:
             yield f"{'+' if form.cleaned_data[name] else '-'}{name}"

@@ -1,34 +1,142 @@
-"""Whether the encryption keys of this deployment open what is in its database.
+"""Encryption of stored data: check the keys of this deployment, and seal old data with the newest key.
 
-A small sealed row, the key check, answers for all sealed columns. The first start writes it, sealed by the
-oldest key; `manage.py reseal` renews it after everything else. So a key that is dropped too early is missed.
+One small sealed row, the key check, stands for all sealed columns. The first start seals it with the oldest
+key, and `manage.py reseal` renews it last. So the checks notice a key that is removed too early.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from django.apps import apps
 from django.conf import settings
+from django.db import connection, transaction
 from django.db.models import Model
 
 from core import crypto, vault
-from operations import resealing
 from operations.models import EncryptionKeyCheck
 
+# Columns with this suffix contain tokens of `core.vault`, or nothing.
+SEALED_SUFFIX = "_sealed"
+# Columns with this suffix contain the fingerprint by which the same text is found.
+FINGERPRINT_SUFFIX = "_fingerprint"
+# Rows of one transaction. It holds their locks for about 30 ms.
+BATCH_SIZE = 100
+MAX_LISTED = 20
+
+
+@dataclass(slots=True)
+class ResealCounts:
+    """The number of tokens by result."""
+
+    resealed: int = 0
+    up_to_date: int = 0
+    unopened: int = 0  # no key opens them
+    locations: list[str] = field(default_factory=list)  # of the first 20 unopened: model, id and column
+
+    def add_unopened(self, location: str) -> None:
+        self.unopened += 1
+        if len(self.locations) < MAX_LISTED:
+            self.locations.append(location)
+
+    def __add__(self, other: "ResealCounts") -> "ResealCounts":
+        named = [*self.locations, *other.locations][:MAX_LISTED]
+        return ResealCounts(
+            self.resealed + other.resealed,
+            self.up_to_date + other.up_to_date,
+            self.unopened + other.unopened,
+            named,
+        )
+
+
+def sealed_columns() -> dict[type[Model], list[str]]:
+    """The models with sealed columns, and the columns. The key check is the last."""
+    found = {
+        model: [column.name for column in model._meta.concrete_fields if column.name.endswith(SEALED_SUFFIX)]
+        for model in sorted(apps.get_models(), key=lambda model: model is EncryptionKeyCheck)
+    }
+    return {model: columns for model, columns in found.items() if columns}
+
+
+def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[[int], None]) -> ResealCounts:
+    """Seal again what older keys sealed. `on_progress` gets the number of rows of each batch.
+
+    It may run twice at once. It commits every 100 rows, so it may be interrupted and run again.
+    """
+    counts = ResealCounts()
+    for rows in _batches(model, columns):
+        stale = []
+        for pk, *values in rows:
+            tokens = [vault.as_text(value) for value in values if value]
+            if all(map(vault.is_newest, tokens)):
+                counts.up_to_date += len(tokens)
+            else:
+                stale.append(pk)
+        if stale:
+            _reseal_rows(model, columns, stale, counts)
+        on_progress(len(rows))
+    return counts
+
+
+def _batches(model: type[Model], columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
+    """Batches of all rows in the order of their keys, without locks."""
+    every = model._base_manager.order_by("pk").values_list("pk", *columns)
+    rows = list(every[:BATCH_SIZE])
+    while rows:
+        yield rows
+        rows = list(every.filter(pk__gt=rows[-1][0])[:BATCH_SIZE])
+
+
+@transaction.atomic
+def _reseal_rows(
+    model: type[Model], columns: Sequence[str], pks: Sequence[Any], counts: ResealCounts
+) -> None:
+    """Read the rows again under their locks, and seal them with the newest key."""
+    with connection.cursor() as cursor:
+        # `core.triggers.ReadOnly` lets sealed columns change, and no others.
+        cursor.execute("SET LOCAL qr.resealing = 'on'")
+    locked = model._base_manager.select_for_update(no_key=True).filter(pk__in=pks).order_by("pk")
+    for pk, *values in locked.values_list("pk", *columns):
+        fresh: dict[str, str | bytes] = {}
+        for name, value in zip(columns, values, strict=True):
+            if value and vault.is_newest(vault.as_text(value)):
+                counts.up_to_date += 1
+            elif value:
+                try:
+                    fresh |= _resealed(model, name, value)
+                except crypto.CannotOpen:
+                    counts.add_unopened(f"{model._meta.label} {pk} {name}")
+        if fresh:
+            model._base_manager.filter(pk=pk).update(**fresh)
+            counts.resealed += len(fresh)
+
+
+def _resealed(model: type[Model], name: str, value: Any) -> dict[str, str | bytes]:
+    """The new token of a column, and the new fingerprint if there is one."""
+    token = vault.reseal(vault.as_text(value))
+    fresh: dict[str, str | bytes] = {name: token if isinstance(value, str) else token.encode()}
+    looked_up_by = name.removesuffix(SEALED_SUFFIX) + FINGERPRINT_SUFFIX
+    if any(column.name == looked_up_by for column in model._meta.concrete_fields):
+        fresh[looked_up_by] = vault.fingerprint_of(token)
+    return fresh
+
+
 HINT = "Add the key that sealed them to FIELD_ENCRYPTION_KEYS; see 'Changing the encryption key'."
-# Of a database without a key check, so many of the oldest and of the newest rows of each table are tried.
+# Without a key check, as many of the oldest and of the newest rows of each table are tried.
 SAMPLE_SIZE = 50
 
 
 def opens_key_check() -> bool:
-    """Whether the keys open the key check; also True where there is none."""
+    """Whether the keys open the key check. True if there is none."""
     check = EncryptionKeyCheck.objects.first()
     return check is None or vault.can_open(check.text_sealed)
 
 
 def find_problem() -> str | None:
-    """What the keys do not open, for staff; None if nothing. Without a key check, real rows are tried."""
+    """A text about what the keys cannot open, or None. Without a key check it tries real rows."""
     if EncryptionKeyCheck.objects.exists():
         return None if opens_key_check() else "FIELD_ENCRYPTION_KEYS do not open what is in the database."
-    for model, columns in resealing.tables().items():
+    for model, columns in sealed_columns().items():
         tokens = list(_sample_tokens(model, columns))
         if tokens and not any(map(vault.can_open, tokens)):
             return f"FIELD_ENCRYPTION_KEYS do not open the rows of {model._meta.label}."
@@ -36,7 +144,7 @@ def find_problem() -> str | None:
 
 
 def write_key_check() -> None:
-    """Once, after `find_problem` has found none. Two processes may do so at once."""
+    """Write the key check if there is none. The caller has checked that `find_problem` is None."""
     context = str(EncryptionKeyCheck.ONLY)
     sealed = crypto.seal("key check", context=context, keys=settings.FIELD_ENCRYPTION_KEYS[-1:])
     EncryptionKeyCheck.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: the service does its work."""
+"""`/healthz`: this process answers. `/readyz`: the service is ready and works."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def require_monitoring_token(view: View) -> View:
-    """Refuse a request that does not bring the token as `Authorization: Bearer ...`."""
+    """Refuse requests without the monitoring token as `Authorization: Bearer ...`."""
 
     @wraps(view)
     def guarded(request: HttpRequest) -> HttpResponse:
@@ -53,7 +53,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_monitoring_token
 @get_or_head_only
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 with every check, or 503 that says which one failed. A warning changes no status."""
+    """200 with all checks, or 503 if one failed. A warning does not change the status."""
     checks = _checks(clock.now())
     ready = all(check["ok"] for check in checks.values())
     body = {
@@ -87,7 +87,7 @@ def _checks(now: datetime) -> dict[str, dict[str, Any]]:
 
 
 def clock_difference() -> float:
-    """Seconds by which the database's clock is ahead of this process's; negative if it is behind."""
+    """The database clock minus the clock of this process, in seconds."""
     before = clock.now()
     ((database,),) = rows.run("SELECT clock_timestamp()", []).fetchall()
     after = clock.now()
@@ -96,7 +96,7 @@ def clock_difference() -> float:
 
 
 def _clock_check() -> dict[str, Any]:
-    """Codes expire by the application's clock, and leases by the database's: both should be right."""
+    """Codes expire by the clock of the application, leases by the clock of the database."""
     difference = clock_difference()
     check: dict[str, Any] = {"ok": True, "difference_seconds": difference}
     if abs(difference) > settings.CLOCK_WARNING_SECONDS:

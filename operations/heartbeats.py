@@ -1,4 +1,4 @@
-"""Signs of life of the background parts."""
+"""Heartbeats of beat and of the workers of each queue."""
 
 import logging
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from core import clock
 from operations.models import Heartbeat
 
 BEAT = "beat"
-SILENT_AFTER = timedelta(seconds=30)  # six missed signs
+SILENT_AFTER = timedelta(seconds=30)  # six missed heartbeats
 
 
 def record(name: str, *, now: datetime) -> None:
@@ -25,7 +25,7 @@ def record(name: str, *, now: datetime) -> None:
 
 
 def silent(*, now: datetime) -> dict[str, bool]:
-    """For beat and each queue: whether nothing was heard of it lately."""
+    """For beat and each queue: whether its last heartbeat is older than 30 s."""
     last_seen = dict(Heartbeat.objects.values_list("name", "recorded_at"))
     oldest = now - SILENT_AFTER
     return {name: name not in last_seen or last_seen[name] < oldest for name in (BEAT, *settings.QUEUES)}
@@ -36,7 +36,7 @@ RECORD_EVERY = timedelta(seconds=5)
 
 
 class HeartbeatScheduler(CeleryScheduler):
-    """The schedule lives in code and memory: every entry is a short interval, nothing needs remembering."""
+    """A scheduler without a file: all intervals are short, so it need not remember the last runs."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.recorded_at = clock.now() - RECORD_EVERY
@@ -55,4 +55,4 @@ class HeartbeatScheduler(CeleryScheduler):
             close_old_connections()
             record(BEAT, now=now)
         except DatabaseError as error:
-            log.warning("no sign of life written: %s", type(error).__name__)
+            log.warning("the heartbeat of beat was not written: %s", type(error).__name__)

@@ -1,7 +1,7 @@
-"""`/metrics`: how well the service does its work, in Prometheus text.
+"""`/metrics`: the state of the service in the Prometheus text format.
 
-Read from the database, so that every web process says the same. What only grows is counted as it happens,
-and what waits is counted up to a limit (`webhooks.delivery.metrics`).
+All values come from the database, so every web process returns the same. Counters are stored as they grow;
+waiting rows are counted up to a limit (`webhooks.delivery.metrics`).
 """
 
 from collections.abc import Iterator
@@ -39,16 +39,16 @@ from webhooks.delivery import queue
 from webhooks.models import CounterType, DeliveryCounter, Endpoint, EndpointStatus
 from withdrawals.models import Withdrawal
 
-# A sweep comes each second.
+# The sweep runs every second.
 INQUIRY_OVERDUE_AFTER = timedelta(minutes=1)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class DatabaseCollector(Collector):
-    """All metrics, read anew for each scrape."""
+    """Reads all metrics for each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """Without the database only that it is away: everything else is counted there."""
+        """All metrics, or only `database_up 0` if the database does not answer."""
         try:
             found = list(self._read())
         except DatabaseError:
@@ -123,7 +123,7 @@ def _inquiries(now: datetime) -> Iterator[Metric]:
 
 
 def _card_charges(now: datetime) -> Iterator[Metric]:
-    """By the index of open charges, however many have ended."""
+    """Reads the index of open charges only."""
     pending = CardCharge.objects.filter(state__in=OPEN_STATES).order_by("created_at")
     oldest = pending.values_list("created_at", flat=True).first()
     age = 0.0 if oldest is None else max((now - oldest).total_seconds(), 0.0)
@@ -209,7 +209,7 @@ def _approvals(now: datetime) -> Iterator[Metric]:
 def _live_and_sandbox(
     exceptions: "QuerySet[ReconciliationException]",
 ) -> "tuple[QuerySet[ReconciliationException], QuerySet[ReconciliationException]]":
-    """Money of the sandbox bank is not real, and no alert may ring for it."""
+    """Money of the sandbox bank is not real, so alerts use the live numbers only."""
     return exceptions.filter(is_sandbox=False), exceptions.filter(is_sandbox=True)
 
 

@@ -1,10 +1,10 @@
-"""Heartbeats for readiness, and the proof that the encryption keys are right."""
+"""Heartbeats, and the check of the encryption keys."""
 
 from django.db import models
 
 
 class Heartbeat(models.Model):
-    """When a part last did its work: `beat`, or a queue that was served."""
+    """The last heartbeat of `beat`, or of the workers of a queue."""
 
     name = models.CharField(max_length=20, primary_key=True)
     recorded_at = models.DateTimeField()
@@ -14,7 +14,7 @@ class Heartbeat(models.Model):
 
 
 class EncryptionKeyCheck(models.Model):
-    """A sealed text: who opens it has the keys of this database. See `operations.encryption`."""
+    """A sealed text that only the keys of this database can open. See `operations.encryption`."""
 
     ONLY = 1
 

@@ -1,59 +1,62 @@
-"""Races with real threads, each with a database connection of its own."""
+"""Threads with database connections of their own: races, and work without a database."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
 
+import pytest
 from django.db import connection, connections
+
+from tests.webhooks.misbehaving_receivers import unused_port
 
 T = TypeVar("T")
 SECONDS = 300
-# Threads of one each, which keep their connection: to open it costs more than most races take.
+# Pools of one thread each. They keep their connections: opening one takes longer than most races.
 executors: list[ThreadPoolExecutor] = []
 
 
 def run_concurrently(*actions: Callable[[], T]) -> list[T]:
-    """Run all actions at the same moment; results in their order, and the first exception is raised.
+    """Run all actions at the same moment; return their results in order, or raise the first exception.
 
-    Not within one of the actions.
+    An action must not call this function.
     """
-    line = Barrier(len(actions))
+    barrier = Barrier(len(actions))
 
     def run(action: Callable[[], T]) -> T:
         connection.ensure_connection()
-        line.wait(timeout=SECONDS)
+        barrier.wait(timeout=SECONDS)
         return action()
 
     executors.extend(ThreadPoolExecutor(1) for _ in actions[len(executors) :])
-    running = [hand.submit(run, action) for hand, action in zip(executors, actions, strict=False)]
+    running = [executor.submit(run, action) for executor, action in zip(executors, actions, strict=False)]
     wait(running)
     return [each.result() for each in running]
 
 
 def shut_down() -> None:
     """End the threads of all races and their connections."""
-    for hand in executors:
-        hand.submit(connections.close_all).result()
-        hand.shutdown()
+    for executor in executors:
+        executor.submit(connections.close_all).result()
+        executor.shutdown()
     executors.clear()
 
 
 def run_in_rounds(rounds: int, *players: Callable[[int], object]) -> None:
-    """Each player plays every round, told its number from 0 on, and all begin a round at the same moment.
+    """Call each player with each round number from 0; all start a round at the same moment.
 
-    The first exception is raised.
+    Raises the first exception.
     """
-    line = Barrier(len(players))
+    barrier = Barrier(len(players))
 
     def run(player: Callable[[int], object]) -> None:
         try:
             connection.ensure_connection()
             for number in range(rounds):
-                line.wait(timeout=SECONDS)
+                barrier.wait(timeout=SECONDS)
                 player(number)
         except BaseException:
-            line.abort()
+            barrier.abort()
             raise
         finally:
             connection.close()
@@ -61,6 +64,14 @@ def run_in_rounds(rounds: int, *players: Callable[[int], object]) -> None:
     with ThreadPoolExecutor(len(players)) as pool:
         played = [pool.submit(run, player) for player in players]
     faults = [fault for each in played if (fault := each.exception())]
-    # A barrier that broke is what the others made of the fault.
+    # The other players fail with a broken barrier, so the real exception comes first.
     for fault in sorted(faults, key=lambda fault: isinstance(fault, BrokenBarrierError)):
         raise fault
+
+
+def without_database(action: Callable[[], T]) -> T:
+    """Run `action` in a thread that can open no connection. The caller's own connection stays open."""
+    connection.ensure_connection()
+    with unused_port() as port, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as other:
+        patch.setitem(connection.settings_dict, "PORT", port)
+        return other.submit(action).result()

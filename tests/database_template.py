@@ -1,7 +1,7 @@
-"""A migrated database that the test databases are copied from, so that migrations run once a run.
+"""A migrated template database, from which the test databases are copied.
 
-Its dump is kept in the environment, named after everything that the migrations depend on: the next run loads
-it in a second. Tests of the migrations themselves do not use it.
+Its dump is stored in the virtual environment under a digest of everything that the migrations depend on. The
+next run loads it in a second. Tests of the migrations do not use it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ SOURCES = ["*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "requirements/
 
 
 def create(server_url: str) -> str:
-    """Create the database on this server and return its name. server_url: of any database there."""
+    """Create the template on this server; return its name. server_url: the URL of any database there."""
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {NAME}")
     url = server_url.rpartition("/")[0] + "/" + NAME
@@ -49,7 +49,7 @@ def _migrate(url: str) -> None:
 
 
 def _keep(url: str, dump: Path) -> None:
-    """Under another name first: a run beside this one must not read half of it."""
+    """Write under another name first: a run at the same time must not read half of it."""
     DUMP_FOLDER.mkdir(exist_ok=True)
     for old in DUMP_FOLDER.glob("*.sql"):
         old.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How many examples Hypothesis tries: all of them in CI, a fifth elsewhere."""
+"""The number of Hypothesis examples: all in CI, a fifth elsewhere."""
 
 import os
 

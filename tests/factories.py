@@ -1,4 +1,4 @@
-"""Rows for tests, made the way the product makes them or, where a test needs many, by factory-boy."""
+"""Factories for rows, for tests that need many of them or special columns."""
 
 from datetime import timedelta
 from typing import Any
@@ -53,5 +53,5 @@ class TransactionFactory(factory.django.DjangoModelFactory):
 
 
 def qr_request(**changes: Any) -> dict[str, Any]:
-    """A request for a code over 1,500.00 THB."""
+    """The body of a request for a QR code over 1,500.00 THB."""
     return {"amount": 150_000, "currency": "THB"} | changes

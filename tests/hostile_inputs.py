@@ -1,4 +1,4 @@
-"""The hostile inputs that the API is tested against: what each one sends, and what may come back."""
+"""The corpus of hostile inputs: the request of each case, and the answers that are allowed."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ PATHS = {
     "webhook.create": ("POST", f"{BASE}/webhooks"),
     "qr.image": ("GET", "/Thai/qr-codes/{id}/image"),
 }
-# What must never stand in an answer: stack traces, SQL, paths of the machine, names of parts.
+# No answer may contain stack traces, SQL, paths of the machine, or names of libraries.
 LEAK = re.compile(
     r'Traceback|File "|psycopg|django|site-packages|\bSELECT\b|\bINSERT INTO\b|relation "|/usr/'
 )
@@ -31,7 +31,7 @@ LEAK = re.compile(
 
 @dataclass(frozen=True)
 class Expected:
-    """The statuses that a case may be answered with (`4xx`, `401`), and whether silence will do."""
+    """The allowed statuses of a case (`4xx`, `401`), and whether the server may close without an answer."""
 
     statuses: frozenset[str]
     or_closed: bool
@@ -41,7 +41,7 @@ class Expected:
 
 
 def cases(*, raw: bool) -> list[dict[str, Any]]:
-    """Those that are whole requests of bare bytes, or those that a client could send."""
+    """The cases of raw bytes, or those that an HTTP client can send."""
     return [case for case in CORPUS["cases"] if is_raw(case) == raw]
 
 
@@ -50,7 +50,7 @@ def is_raw(case: Mapping[str, Any]) -> bool:
 
 
 def name_of(case: Mapping[str, Any]) -> str:
-    """What a test of this case is called."""
+    """The test id of a case."""
     return f"{case['id']} {case['category']} {case['why']}"[:80]
 
 
@@ -63,7 +63,7 @@ def expected(case: Mapping[str, Any]) -> Expected:
 
 
 def request_of(case: Mapping[str, Any], names: Mapping[str, str]) -> RawRequest:
-    """The request of a case that a client could send; `names` fills in `$KEY` and its like."""
+    """The request of a case that a client can send. names: the values of `$KEY` and other placeholders."""
     method, path = PATHS[case["op"]]
     target = path.replace("{id}", case.get("path_id", ""))
     if query := case.get("query") or generated(case.get("query_gen", {})).decode():
@@ -76,7 +76,7 @@ def request_of(case: Mapping[str, Any], names: Mapping[str, str]) -> RawRequest:
 
 
 def bytes_of(case: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
-    """The whole request of a case of bare bytes."""
+    """The request of a case of raw bytes."""
     if "raw_b64" in case:
         raw = base64.b64decode(case["raw_b64"])
     else:
@@ -95,7 +95,7 @@ def filled(text: str, names: Mapping[str, str]) -> str:
 
 
 def generated(how: Mapping[str, Any]) -> bytes:
-    """A large input from its short description."""
+    """Generate a large input from its description."""
     count = how.get("count", 0)
     middle = how.get("repeat", "") * count
     if "repeat_indexed" in how:
@@ -114,7 +114,7 @@ def _body(case: Mapping[str, Any], names: Mapping[str, str]) -> bytes | None:
 
 
 def names_for(secret_key: str, payment_id: str, host: str = "testserver") -> dict[str, str]:
-    """What stands for `$KEY` and its like; the changed keys are wrong by one character, and by case."""
+    """The values of the placeholders. Two of them are keys with one changed character, and in upper case."""
     other = "a" if secret_key[-1] != "a" else "b"
     return {
         "$KEY_WITH_ONE_CHAR_CHANGED": secret_key[:-1] + other,
@@ -127,7 +127,7 @@ def names_for(secret_key: str, payment_id: str, host: str = "testserver") -> dic
 
 
 def faults(case: Mapping[str, Any], status: int, body: bytes, names: Mapping[str, str]) -> list[str]:
-    """What is wrong with an answer, whatever was asked."""
+    """The defects of an answer: a wrong status, a leak, or a wrong error body."""
     text, found = body.decode(), []
     if not expected(case).allows(status):
         found.append(f"status {status}")

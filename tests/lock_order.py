@@ -137,7 +137,7 @@ class Transaction:
 
 
 class LockOrderRecorder:
-    """Watches every connection of this process."""
+    """Records the locks of every connection of this process."""
 
     def __init__(self) -> None:
         self.inversions: list[str] = []
@@ -194,7 +194,7 @@ class LockOrderRecorder:
 
 
 def _transaction() -> Transaction:
-    """Of this thread's connection."""
+    """The transaction of this thread's connection."""
     connection = connections["default"]
     now: Transaction = connection.__dict__.setdefault("locks_of_test", Transaction())
     return now

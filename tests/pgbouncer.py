@@ -20,7 +20,7 @@ START_SECONDS = 60.0
 
 
 def program() -> str:
-    """Its path. Skips the test where it is not installed."""
+    """The path of PgBouncer. Skips the test if it is not installed."""
     found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if found is None:
         pytest.skip(MISSING)

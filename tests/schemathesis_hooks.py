@@ -1,4 +1,4 @@
-"""What JSON Schema cannot say of a valid request. Loaded by schemathesis, not by pytest."""
+"""Rules of valid requests that JSON Schema cannot express. Loaded by schemathesis, not by pytest."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ LARGEST_METADATA = 8_192
 
 @schemathesis.hook
 def map_body(context: Any, body: Any) -> Any:
-    """JSON Schema takes 15.0 for an integer; the service does not."""
+    """Turn 15.0 into 15: JSON Schema accepts it as an integer, the service does not."""
     if not isinstance(body, dict):
         return body
     return {name: int(value) if _is_whole(value) else value for name, value in body.items()}
@@ -23,7 +23,7 @@ def map_body(context: Any, body: Any) -> Any:
 
 @schemathesis.hook
 def filter_case(context: Any, case: Any) -> bool:
-    """Whether a request that is generated as a valid one is one."""
+    """Whether a request that was generated as valid is valid."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return True
     return _fits(case.body) and _in_order(case.query or {})
@@ -34,7 +34,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _fits(body: object) -> bool:
-    """Integers of 64 bit, nothing twice, no half characters, and metadata of a size."""
+    """Whether the body is strict JSON and its metadata is not too large."""
     if not isinstance(body, dict):
         return True
     try:
@@ -46,7 +46,7 @@ def _fits(body: object) -> bool:
 
 def _in_order(query: Mapping[str, Any]) -> bool:
     dates = [_instant(query[name]) for name in ("start_date", "end_date") if name in query]
-    # Beyond these years the offset or the day after may leave the calendar.
+    # In the first and the last year an offset or the next day may be outside of the calendar.
     return dates == sorted(dates) and all(1 < at.year < 9999 for at in dates)
 
 

@@ -1,11 +1,11 @@
-"""Look for secrets in whatever writing they may stand: plain, base64, hexadecimal."""
+"""Search for secrets in plain text, base64 and hexadecimal."""
 
 import base64
 from collections.abc import Iterator, Mapping
 
 
 def leaks(secrets: Mapping[str, bytes], data: bytes) -> list[str]:
-    """The names of those secrets that `data` holds in some writing."""
+    """The names of the secrets that `data` contains in any encoding."""
     return [name for name, secret in secrets.items() if any(form in data for form in encodings(secret))]
 
 
@@ -16,7 +16,7 @@ def encodings(secret: bytes) -> Iterator[bytes]:
 
 
 def base64_encodings(secret: bytes) -> Iterator[bytes]:
-    """What is the same in every base64 of a text with the secret in it, at each of three offsets."""
+    """The part of the base64 of a text that depends only on the secret in it, for each of three offsets."""
     for offset in range(3):
         coded = base64.b64encode(bytes(offset) + secret)
         whole = coded[-(-offset * 4 // 3) : (offset + len(secret)) * 8 // 6]

@@ -1,7 +1,7 @@
 """Pytest plugin: a private PostgreSQL and Valkey for the run, unless DATABASE_URL is given.
 
-Load it with `-p tests.servers`: it must come before pytest-django, which reads the settings. The servers
-belong to a keeper, a process that ends with the run, however the run ends, and removes what they wrote.
+Load it with `-p tests.servers`, because it must run before pytest-django reads the settings. A separate
+process keeps the servers. It ends when the run ends, in any way, and removes their data.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests import database_template
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = Path("/dev/shm")
-# Nothing here outlives the run, so nothing needs to survive a crash. Races open many connections.
+# The data need not survive a crash. Races open many connections.
 OPTIONS = [
     *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
     *("-c", "max_connections=400", "-c", "max_wal_size=4GB"),
@@ -42,7 +42,7 @@ keepers: "list[subprocess.Popen[str]]" = []
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests() -> Generator[None, None, None]:
-    """Before anything reads the settings. A wrapper runs ahead of every plain hook."""
+    """Set the environment before anything reads the settings: a wrapper runs before other hooks."""
     _keep_bytecode()
     for name, value in _settings().items():
         os.environ.setdefault(name, value)
@@ -54,19 +54,20 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a worker often waits for PostgreSQL."""
+    """One more than cores, because a worker often waits for PostgreSQL."""
     return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
 
 
 def pytest_unconfigure() -> None:
-    """Only the process that started the servers has a keeper; xdist's workers inherit its addresses."""
+    """End the servers. Only the main process has a keeper; workers of xdist inherit the addresses."""
     for keeper in keepers:
         keeper.communicate()
 
 
 def _keep_bytecode() -> None:
-    """Where Python may not write bytecode beside the sources it goes into the environment: a run starts a
-    hundred processes, and half of what each start costs is compiling.
+    """Write bytecode into the virtual environment if it must not be beside the sources.
+
+    A run starts a hundred processes, and compiling takes half of each start.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "pycache")
@@ -74,7 +75,7 @@ def _keep_bytecode() -> None:
 
 
 def _choose_redis_database(worker: str) -> None:
-    """One for each of xdist's workers, as they have a PostgreSQL database each: tests empty theirs."""
+    """Give each worker of xdist its own Redis database, because tests empty it."""
     parts = urlsplit(os.environ["REDIS_URL"])
     os.environ["REDIS_URL"] = parts._replace(path=f"/{worker.removeprefix('gw')}").geturl()
 
@@ -86,7 +87,7 @@ def _start_keeper() -> dict[str, str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        # Ctrl-C is for the tests; their servers end after them.
+        # Ctrl-C ends the tests first, then the servers.
         start_new_session=True,
     )
     keepers.append(keeper)
@@ -111,7 +112,7 @@ def _settings() -> dict[str, str]:
 
 
 def keep() -> None:
-    """Run the servers until standard input ends, which it does when the test run is gone."""
+    """Run the servers until standard input closes, which happens when the test run ends."""
     home = Path(tempfile.mkdtemp(prefix="thai-qr-tests-", dir=MEMORY if MEMORY.is_dir() else None))
     home.chmod(0o711)
     supervisor = Supervisor(home / "pids.json")
@@ -139,7 +140,7 @@ def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:
 
 
 def _silent(program: Program) -> Program:
-    """The first line of our output is an answer; the servers must not speak in between."""
+    """Hide the output of the servers: the first line of ours is read as JSON."""
     return replace(program, is_captured=True)
 
 

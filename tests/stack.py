@@ -1,4 +1,4 @@
-"""A whole instance, started the way a user starts it, for tests that need real processes."""
+"""A whole instance, started as by `make run`, for tests that need real processes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ READY = "Thai QR Payments is running."
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
-# What the test run sets for itself and an instance must find out on its own.
+# Settings of the test run that an instance must not inherit.
 OURS = (
     "DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS", "FIELD_ENCRYPTION_KEYS",
     "SANDBOX_BANK_SECRET",
@@ -28,7 +28,7 @@ OURS = (
 
 
 class Stack:
-    """An instance of its own in `folder`: `start` and `stop` it, or use it as a context, which removes it."""
+    """An instance with its data in `folder`. Call `start` and `stop`, or use it as a context."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Stack:
         wipe(self.folder)
 
     def start(self) -> None:
-        """Start it and wait until it says that it runs. Its workers may need some seconds more."""
+        """Start it and wait until it prints that it runs. Its workers may need a few seconds more."""
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "config.devstack", "--with-parent"],
@@ -61,7 +61,7 @@ class Stack:
         assert READY in self.log.read_text(), self.log.read_text()
 
     def is_ready(self) -> bool:
-        """Whether `/readyz` says that everything it needs is there."""
+        """Whether `/readyz` returns 200."""
         try:
             return requests.get(f"{self.base_url}/readyz", timeout=30).status_code == 200
         except requests.RequestException:
@@ -104,7 +104,7 @@ class Stack:
         return pid
 
     def restart(self, name: str) -> None:
-        """Kill a child and wait until another has taken its place."""
+        """Kill a child and wait until it is replaced."""
         gone = self.kill(name)
         wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
 

@@ -19,7 +19,7 @@ COUNTED_TABLES = sorted(
     for model in apps.get_models(include_auto_created=True)
     if model._meta.app_label not in UNCOUNTED_APPS and model._meta.label not in UNCOUNTED_MODELS
 )
-# Django fills these by its migrations.
+# Migrations fill these.
 FILLED_TABLES = {"django_content_type", "auth_permission"}
 
 

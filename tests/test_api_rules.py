@@ -1,4 +1,4 @@
-"""The rules on every path: ids of requests, headers, unknown paths and methods, pages, both forms."""
+"""Rules of all API paths: request ids, headers, unknown paths and methods, pages, both path forms."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def error_of(response: Any) -> tuple[int, str, str, str | None]:
 
 
 def various(shop: Shop, **headers: str) -> list[Any]:
-    """Answers of many kinds: made, read, listed, refused, drawn, unknown, for machines."""
+    """Responses of many kinds: created, read, listed, refused, images, unknown paths, health."""
     code = shop.qr_code()
     return [
         shop.post(CODES, qr_request(), **headers),
@@ -54,12 +54,12 @@ def various(shop: Shop, **headers: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("given", ["order-17", "A.b_c-9", "x" * 64])
-def test_a_safe_request_id_is_kept(shop: Shop, given: str) -> None:
+def test_valid_request_id_is_returned(shop: Shop, given: str) -> None:
     assert {response["X-Request-Id"] for response in various(shop, **{"X-Request-Id": given})} == {given}
 
 
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\nb", "a\0", "{}", '"', "é", "../x"])
-def test_any_other_request_id_is_replaced(shop: Shop, given: str) -> None:
+def test_invalid_request_id_is_replaced(shop: Shop, given: str) -> None:
     made = {response["X-Request-Id"] for response in various(shop, **{"X-Request-Id": given})}
     assert len(made) == 11
     assert all(each.startswith("req_") and len(each) == 28 for each in made)
@@ -164,7 +164,7 @@ def test_both_path_forms_return_the_same(shop: Shop, bank: SandboxBankClient) ->
         assert (thai.status_code, thai.content) == (plain.status_code, plain.content)
 
 
-def test_a_code_is_made_under_each_form_and_without_a_version(shop: Shop) -> None:
+def test_qr_code_is_created_under_each_path_form_and_without_a_version(shop: Shop) -> None:
     paths = ["/Thai/v1/qr-codes", "/v1/qr-codes", "/Thai/qr-codes"]
     made = [shop.post(path, qr_request(), key="order 17") for path in paths]
     assert {response.content for response in made} == {made[0].content}

@@ -1,4 +1,4 @@
-"""The rules that hold for every body: its size and type, and what each field of a QR code may say."""
+"""Rules of request bodies: size and content type, and the fields of a QR code."""
 
 import gzip
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def refused(response: Any, code: str, param: str | None = None, status: int = 40
 
 
 def each(field: str, *values: Any) -> list[tuple[str, Any]]:
-    """The field with each of the values."""
+    """Pairs of the field and each value."""
     return [(field, value) for value in values]
 
 
@@ -34,7 +34,7 @@ def test_body_over_64_kb_is_413(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "text/plain", "application/xml", "application/json; charset=latin-1"])
-def test_a_content_type_is_judged_only_where_there_is_a_body(shop: Shop, given: str) -> None:
+def test_content_type_is_checked_only_with_a_body(shop: Shop, given: str) -> None:
     authorized = {"Authorization": f"Bearer {shop.secret_key}"}
     expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     for path in (CODES, expire):
@@ -51,11 +51,13 @@ def test_compressed_body_is_refused(shop: Shop, encoding: str) -> None:
         assert refused(shop.post(CODES, body, **encoded), "unsupported_media_type", status=415)
     expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     assert refused(shop.post(expire, b"{}", **encoded), "unsupported_media_type", status=415)
-    assert shop.post(expire, **encoded).status_code == 200  # without a body there is nothing to judge
+    assert (
+        shop.post(expire, **encoded).status_code == 200
+    )  # a header about a body does not matter without one
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "Identity", " identity "])
-def test_plain_body_may_say_that_it_is_not_compressed(shop: Shop, encoding: str) -> None:
+def test_content_encoding_identity_is_accepted(shop: Shop, encoding: str) -> None:
     assert shop.post(CODES, qr_request(), **{"Content-Encoding": encoding}).status_code == 200
 
 
@@ -70,7 +72,7 @@ def test_bidirectional_control_character_is_an_error_of_its_field(
     assert control not in response.content.decode()
 
 
-def test_a_body_where_none_is_needed_must_still_be_json(shop: Shop) -> None:
+def test_optional_body_must_be_json(shop: Shop) -> None:
     expire = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     assert refused(shop.post(expire, b"{"), "invalid_request")
     assert refused(shop.post(expire, b"{", key="k"), "invalid_request")
@@ -148,7 +150,7 @@ def test_valid_field_is_returned_unchanged(shop: Shop, field: str, value: Any) -
 @pytest.mark.parametrize(
     ("request_body", "minutes"), [({}, 15), ({"expiry_minutes": 1}, 1), ({"expiry_minutes": 1440}, 1440)]
 )
-def test_a_code_ends_after_its_minutes(
+def test_qr_code_expires_after_expiry_minutes(
     shop: Shop, noon: datetime, request_body: dict[str, int], minutes: int
 ) -> None:
     with time_machine.travel(noon, tick=False):

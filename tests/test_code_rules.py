@@ -49,7 +49,7 @@ def test_paths_in_documents_exist(document: Path) -> None:
 
 
 def test_every_table_has_a_place_in_the_lock_order() -> None:
-    """A new table belongs into LOCK_ORDER, UNORDERED_MODELS or SEPARATE_MODELS of `tests/lock_order.py`."""
+    """Add a new table to LOCK_ORDER, UNORDERED_MODELS or SEPARATE_MODELS of `tests/lock_order.py`."""
     separate = {table for table, model in MODELS_BY_TABLE.items() if model.label in SEPARATE_MODELS}
     places = [*(set(LOCK_ORDER) & set(MODELS_BY_TABLE)), *UNORDERED_TABLES, *separate]
     assert sorted(places) == sorted(MODELS_BY_TABLE)

@@ -1,4 +1,4 @@
-"""The check of commit subjects, run as a commit-msg hook runs it."""
+"""The check of commit subjects, run as by the commit-msg hook."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a thief finds: a dump of the database and all that is in Redis hold no secret, in whatever writing."""
+"""A dump of the database and the contents of Redis contain no secret in any encoding."""
 
 import base64
 import io
@@ -34,7 +34,7 @@ HOOK = {"url": "https://shop.example/hook", "events": ["payment.pending", "payme
 
 
 def test_leak_search_finds_encoded_secrets() -> None:
-    """The search itself: plain, in base64 however it falls, in hexadecimal, and one in the other."""
+    """The search finds plain text, base64 at each offset, hexadecimal, and base64 in hexadecimal."""
     for before in ("", "a", "ab", "abc"):
         text = f"{before}{CLIENT}?>".encode()
         standard, for_urls = base64.b64encode(text), base64.urlsafe_b64encode(text)
@@ -45,20 +45,23 @@ def test_leak_search_finds_encoded_secrets() -> None:
 
 def test_database_dump_contains_no_secret(settings: Settings) -> None:
     shop = open_shop("Somtam House")
-    secrets = lived(shop, settings)
+    secrets = use_secrets(shop, settings)
     stolen = dump()
     assert REFERENCE.encode() in stolen
-    assert REFERENCE.encode().hex().encode() in stolen, "events are bytes, which a dump shows so"
+    assert REFERENCE.encode().hex().encode() in stolen, "a dump shows the bytes of events in hexadecimal"
     tokens = stolen.count(TOKEN_START), stolen.count(TOKEN_START.hex().encode())
-    assert tokens == (9, 3), "three secrets, three accounts, three notices; three stored answers"
+    assert tokens == (9, 3), "three secrets, three accounts, three notifications; three stored answers"
     assert leaks(secrets, stolen) == []
 
 
 def test_redis_contains_no_secret(settings: Settings) -> None:
-    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = 0.01, 100  # what it counts stays until it is looked at
+    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = (
+        0.01,
+        100,
+    )  # a slow refill, so that the counters stay in Redis
     with Redis.from_url(loaded.REDIS_URL) as client:
         client.delete(QUEUE)
-        secrets = lived(open_shop("Somtam House"), settings)
+        secrets = use_secrets(open_shop("Somtam House"), settings)
         wait_until(lambda: bool(client.llen(QUEUE)), 60)
         held = {key: held_under(client, key) for key in client.keys("*")}
     assert json.loads(held[QUEUE.encode()][0])["headers"]["task"] == "webhooks.drain"
@@ -66,8 +69,8 @@ def test_redis_contains_no_secret(settings: Settings) -> None:
     assert leaks(secrets, b"\n".join(chain(held, *held.values()))) == []
 
 
-def lived(shop: Shop, settings: Settings) -> dict[str, bytes]:
-    """A day of a shop, and a new encryption key at the end of it; returns what nobody may read."""
+def use_secrets(shop: Shop, settings: Settings) -> dict[str, bytes]:
+    """Run requests with secrets and change the encryption key; return the secrets."""
     settings.WEBHOOK_PROBE = "off"
     bank = SandboxBankClient(new_client())
     made = shop.post("/v1/webhooks", HOOK | {"secret": FIRST_SECRET}, key="hook").json()
@@ -105,7 +108,7 @@ def known(shop: Shop, settings: Settings) -> dict[str, bytes]:
 
 
 def dump() -> bytes:
-    """All of the database, as `pg_dump` writes it."""
+    """The output of `pg_dump`."""
     given = connection.get_connection_params()
     where = ["-h", str(given["host"]), "-p", str(given["port"]), "-U", given["user"], given["dbname"]]
     environment = os.environ | {"PGPASSWORD": given["password"]}

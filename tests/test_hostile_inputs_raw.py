@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.devstack.raw_requests import Reply
 from tests.hostile_inputs import (
     BASE,
     bytes_of,
@@ -19,7 +18,7 @@ from tests.hostile_inputs import (
     names_for,
     request_of,
 )
-from tests.raw_http import RawRequest, abandon, exchange
+from tests.raw_http import RawRequest, Reply, abandon, exchange
 from tests.stack import Stack, wait_until
 from tests.tables import count_rows
 

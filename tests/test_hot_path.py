@@ -1,6 +1,6 @@
-"""Every statement of the two calls that merchants make most, in order. One more is one too many.
+"""The exact statements of the two most frequent calls: create a QR code, and read a payment.
 
-A change here is a decision: `make bench` says what it costs.
+Measure a change of these lists with `make bench`.
 """
 
 import json
@@ -22,25 +22,25 @@ from core import ids
 from tests.conftest import Shop, open_shop
 
 MOST_ROUND_TRIPS = 8
-WHO_ASKS = "SELECT merchants_apikey merchants_merchant"
-MAY_IT_ASK_SO_OFTEN = "EVALSHA"
+AUTHENTICATE = "SELECT merchants_apikey merchants_merchant"
+RATE_LIMIT = "EVALSHA"
 CREATE = [
-    WHO_ASKS,
-    MAY_IT_ASK_SO_OFTEN,
-    "SELECT idempotency_idempotencykey",  # was this asked before
-    "SELECT webhooks_endpoint",  # who is to be told
-    # What happened and the answer to it: one statement, which is one commit.
+    AUTHENTICATE,
+    RATE_LIMIT,
+    "SELECT idempotency_idempotencykey",  # is the key used already
+    "SELECT webhooks_endpoint",  # which endpoints get the event
+    # One statement, which is one commit, writes everything and the stored answer.
     "INSERT idempotency_idempotencykey payments_payment qrcodes_qrcode webhooks_event",
 ]
-POLL = [WHO_ASKS, MAY_IT_ASK_SO_OFTEN, "SELECT payments_payment"]
+POLL = [AUTHENTICATE, RATE_LIMIT, "SELECT payments_payment"]
 VERB = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
 TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?(\w+)')
-# A statement is prepared when it comes the third time, and a key's use is noted once a minute.
+# A statement is prepared at its third execution. The use of a key is stored once a minute.
 WARM_UP = 4
 
 
 class Caller:
-    """Asks as the web server does: signals and all, which the test client leaves out."""
+    """Calls the WSGI application with its signals, which the test client leaves out."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
@@ -81,16 +81,16 @@ def caller(transactional_db: None) -> Caller:
 
 
 def named(sql: str) -> str:
-    """What a statement does, and to which tables."""
+    """The verb of a statement and its tables."""
     return " ".join([VERB.findall(sql)[0], *TABLE.findall(sql)])
 
 
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """All that is asked of PostgreSQL and Redis, in order."""
+    """Record the statements and commands for PostgreSQL and Redis, in order."""
     seen: list[str] = []
 
-    def note(execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+    def record(execute: Callable[..., Any], sql: str, *args: Any) -> Any:
         seen.append(named(sql))
         return execute(sql, *args)
 
@@ -98,19 +98,19 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     this_thread = threading.get_ident()
 
-    def note_command(self: Connection, *args: Any, **kwargs: Any) -> None:
-        if threading.get_ident() == this_thread:  # a wakeup is sent by a thread of its own
+    def record_command(self: Connection, *args: Any, **kwargs: Any) -> None:
+        if threading.get_ident() == this_thread:  # another thread sends wake-ups
             seen.append(str(args[0]))
         send_command(self, *args, **kwargs)
 
-    monkeypatch.setattr(Connection, "send_command", note_command)
-    with connection.execute_wrapper(note):
+    monkeypatch.setattr(Connection, "send_command", record_command)
+    with connection.execute_wrapper(record):
         yield seen
 
 
 @contextmanager
 def protocol_trace(path: Path) -> Iterator[None]:
-    """Let libpq itself write down each message between us and PostgreSQL."""
+    """Let libpq write each message between us and PostgreSQL into a file."""
     session: Any = connection.connection.pgconn
     with path.open("w") as file:
         session.trace(file.fileno())
@@ -121,7 +121,7 @@ def protocol_trace(path: Path) -> Iterator[None]:
 
 
 def round_trips(trace: str) -> int:
-    """Each `Sync` or `Query` that we send is one wait for the server."""
+    """The number of `Sync` and `Query` messages. Each is one round trip."""
     return len(re.findall(r"^.*\tF\t\d+\t(?:Sync|Query)\b", trace, re.MULTILINE))
 
 
@@ -142,7 +142,7 @@ def test_polling_a_payment_takes_these_statements(caller: Caller, statements: li
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libpq traces on Linux only")
 def test_hot_path_makes_no_other_round_trips(caller: Caller, tmp_path: Path) -> None:
-    # No transaction around the one statement, no question whether the connection lives, no planning.
+    # No BEGIN and COMMIT around the statement, no check of the connection, no planning.
     payment_id = caller.create()["payment_id"]
     trace = tmp_path / "trace"
     for call, statements in ((caller.create, CREATE), (lambda: caller.poll(payment_id), POLL)):

@@ -1,4 +1,4 @@
-"""Thousands of generated requests, valid and not, against a whole instance and its own description."""
+"""Thousands of generated requests, valid and invalid, check an instance against its OpenAPI document."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SECONDS = 1200
 @pytest.mark.slow
 def test_service_conforms_to_openapi_document(tmp_path: Path) -> None:
     with Stack(tmp_path / "data", **SETTINGS) as stack:
-        # Workers that were not heard of yet are a 503 of /readyz, and rightly so.
+        # /readyz returns 503 until all workers have sent a heartbeat.
         wait_until(lambda: requests.get(f"{stack.base_url}/readyz", timeout=60).ok, SECONDS)
         found = ask(stack, tmp_path)
     print(f"seed {SEED}: {found['test_cases']}")  # noqa: T201 - to run the same cases again
@@ -39,7 +39,7 @@ def test_service_conforms_to_openapi_document(tmp_path: Path) -> None:
 
 
 def ask(stack: Stack, folder: Path) -> dict[str, Any]:
-    """What schemathesis reports; its words are in `schemathesis.log` beside it."""
+    """Run schemathesis; return its report. Its output is in `schemathesis.log`."""
     report, log = folder / "report.json", folder / "schemathesis.log"
     config = folder / "schemathesis.toml"
     config.write_text(_with_fewer_examples((ROOT / "tests/schemathesis.toml").read_text()))

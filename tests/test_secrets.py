@@ -1,4 +1,4 @@
-"""Keys, accounts and webhook secrets, planted wherever a request can carry them, come out nowhere."""
+"""Keys, account numbers and webhook secrets in any part of a request appear in no answer and no log."""
 
 import io
 import json
@@ -29,11 +29,11 @@ from tests.withdrawals.builders import (
 
 __all__ = ["served_by"]
 KEY = secret_keys.generate("live")
-# Longer than any digits that stand in an id or a time by chance.
+# Too long to appear in an id or a time by chance.
 ACCOUNT = "741258963074125"
 WEBHOOK_SECRET = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5"
 CANARIES = [KEY, ACCOUNT, WEBHOOK_SECRET]
-# What is looked for: the public start of a key and the last digits of an account may be shown.
+# The parts that must not appear. The public start of a key and the last digits of an account may.
 SECRET_PARTS = [KEY[16:], ACCOUNT[:11], WEBHOOK_SECRET[6:]]
 HOOK = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
 
@@ -43,7 +43,7 @@ def leaked(text: bytes, *more: str) -> list[str]:
 
 
 class Written(io.StringIO):
-    """The log as it would be written."""
+    """The log output."""
 
     def leaks(self, *more: str) -> list[str]:
         return leaked(self.getvalue().encode(), *more)
@@ -67,7 +67,7 @@ def no_probe(settings: Settings) -> None:
 
 
 def asked_with(shop: Shop, secret: str) -> Iterator[Any]:
-    """Answers to requests that carry the canary: in paths, queries, headers, fields, keys and broken JSON."""
+    """Answers to requests with the secret in paths, queries, headers, fields, keys and invalid JSON."""
     for path in ("payments", "qr-codes", "webhooks", "nope"):
         yield shop.get(f"/v1/{path}/{secret}")
     yield shop.post(f"/v1/qr-codes/{secret}/expire")

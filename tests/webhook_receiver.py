@@ -16,7 +16,7 @@ import orjson
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request as it came. Header names are lower-case; `at` is the time since the epoch."""
+    """A received request. Header names are in lower case; received_at is in seconds since the epoch."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class ReceivedRequest:
 
 @dataclass(frozen=True)
 class Reply:
-    """What to do with a request: answer after an event or `delay` seconds, never, or hang up."""
+    """The reply to a request: after an event or `delay` seconds, never (hangs), or by closing."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Receiver:
         return self.base_url + path
 
     def on(self, path: str, *replies: Reply) -> None:
-        """Answer requests to `path` with one reply after the other; the last one again and again."""
+        """Send these replies to requests for `path`, one after the other. The last one is repeated."""
         with self._changed:
             self._replies[path] = list(replies)
 
@@ -69,7 +69,7 @@ class Receiver:
     def wait_for(
         self, predicate: Callable[[list[ReceivedRequest]], bool], timeout: float = 60.0
     ) -> list[ReceivedRequest]:
-        """The requests as soon as `predicate` holds for them. Raises TimeoutError."""
+        """Wait until `predicate` holds for the requests, and return them. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: predicate(self.requests), timeout):
                 raise TimeoutError(f"still not true after {timeout} s, with {len(self.requests)} requests")
@@ -107,12 +107,12 @@ class Receiver:
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 256
-    # Threads that wait for a closing client are not worth waiting for.
+    # Do not wait for threads whose client does not close.
     block_on_close = False
     receiver: Receiver
 
     def handle_error(self, *_: Any) -> None:
-        """A client that hangs up is nothing to tell of."""
+        """Ignore clients that close the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply.body)
 
     def log_message(self, *_: Any) -> None:
-        """Tests read `requests` instead."""
+        """Print nothing: tests read `requests`."""
 
 
 running_receiver = Receiver.running

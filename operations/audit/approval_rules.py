@@ -1,8 +1,8 @@
-"""Outgoing money: what needed a second person waited for one, and nothing left before."""
+"""Rules of the audit about approvals: no outgoing money leaves without the approval that it needs."""
 
 from operations.audit.rules import AuditRule
 
-# What the row of a subject says of its approval: it waits, was rejected, or may leave.
+# The state of an approval by the columns of its refund or withdrawal.
 APPROVAL_STATE = """CASE WHEN awaiting_approval THEN 'waiting'
     WHEN failure_code = 'rejected_by_staff' THEN 'rejected' ELSE 'free' END"""
 RULES = [

@@ -1,8 +1,8 @@
-"""The ledger by itself: it is whole, balanced, and nowhere below zero."""
+"""Rules of the audit about the ledger: it is complete and balanced, and no account is overdrawn."""
 
 from operations.audit.rules import AuditRule
 
-# What is in each account, by what it says of itself.
+# The balance of each account: the rolled-up balance and its pending entries.
 ACCOUNT_BALANCES = """
     SELECT id, type, held FROM ledger_account JOIN (
         SELECT id, sum(satang) AS held FROM (

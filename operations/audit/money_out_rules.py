@@ -1,8 +1,8 @@
-"""Money out: each refund and withdrawal is where its status says, as is the order to its bank."""
+"""Rules of the audit about refunds, withdrawals and their transfers."""
 
 from operations.audit.rules import AuditRule, journal_lines, published_events, suspense_account
 
-# Who requested each withdrawal and refund, and the scope that this took.
+# The actor who requested each withdrawal and refund, and the scope that this needs.
 REQUESTERS = """(
     SELECT subject_id AS id, actor, 'withdrawals:write' AS scope FROM webhooks_event
     WHERE type = 'withdrawal.pending'
@@ -120,7 +120,7 @@ RULES = [
                ELSE status
            END)
            FROM withdrawals_withdrawal""",
-        # An order that its bank could not be told of is queued again, and its withdrawal has begun.
+        # A transfer that did not reach its bank is queued again; its withdrawal stays "processing".
         """SELECT id, concat_ws(' ', purpose, route, amount, CASE
                WHEN state NOT IN ('queued', 'submitted') THEN state
                WHEN purpose IN ('refund', 'return') THEN 'open'

@@ -1,4 +1,4 @@
-"""Money in: each payment is in history, ledger, events and at its bank as its status says."""
+"""Rules of the audit about payments: transactions and their counts, journals, events, bank transactions."""
 
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
 
@@ -30,7 +30,7 @@ RULES = [
             ) AS paid, LATERAL (
                 VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
             ) AS line (account_id, satang)""",  # noqa: S608
-        # Whether it was confirmed by then, the sum of what nobody has confirmed tells (exception_rules).
+        # Confirmed and unconfirmed money count as one here; reconciliation_rules tells them apart.
         journal_lines("journal.type = 'payment'").replace(
             "entry.account_id)", "replace(entry.account_id, 'unconfirmed:', 'available:'))"
         ),
@@ -45,8 +45,8 @@ RULES = [
                ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
                ('payment.failed', payment.status = 'failed')
            ) AS event (kind, is_told) ON is_told""",
-        # Two events may be there once or not at all, and no row says which: of an expired code, by a setting
-        # that may have changed since; of a card that was pending for a while.
+        # Two events may exist or not: that of an expired code, which depends on a setting, and
+        # `payment.pending` of a card payment.
         """SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', event.merchant_id)
            FROM webhooks_event AS event
            LEFT JOIN payments_payment AS payment ON payment.id = event.subject_id
@@ -96,5 +96,20 @@ RULES = [
         """SELECT id, concat(amount_refunded, ' refunded, ', amount_refunding, ' under way, ', status)
            FROM payments_payment
            WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'""",
+    ),
+    AuditRule(
+        "transaction counts match the transactions",
+        """WITH minute AS (
+               SELECT merchant_id, date_trunc('minute', created_at, 'UTC') AS at, type, status,
+                   count(*) AS rows
+               FROM transactions_transaction GROUP BY 1, 2, 3, 4
+               UNION ALL SELECT merchant_id, minute, type, status, -delta FROM transactions_countdelta
+           )
+           SELECT concat_ws(' ', merchant_id, bucket, date_trunc(bucket, at, 'UTC'), type, status),
+               sum(rows)::text
+           FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+           GROUP BY merchant_id, bucket, date_trunc(bucket, at, 'UTC'), type, status HAVING sum(rows) <> 0""",
+        """SELECT concat_ws(' ', merchant_id, bucket, starts_at, type, status), count::text
+           FROM transactions_transactioncount WHERE count <> 0""",
     ),
 ]

@@ -1,16 +1,16 @@
-"""Money that did not fit: what waits is in suspense, what was decided is posted and says by whom."""
+"""Rules of the audit about held money, reversals, resolutions and exceptions."""
 
 from operations.audit.rules import CREDITED, HELD, AuditRule, journal_lines, suspense_account
 
-# From the money of a refund that came back until somebody gives it to the merchant.
+# The money of a returned refund is credited to the merchant.
 IS_CREDITED_TO_MERCHANT = (
     "EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = refund.id AND type = 'kept')"
 )
-# A reversal may wait again after it was decided about: then because somebody opened it again.
+# A resolved or reopened bank transaction.
 IS_RESOLVED = """(resolution_state NOT IN ('', 'taken_back') OR resolution_state = '' AND kind = 'reversal'
     AND match_result = 'unmatched' AND EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id =
     movement.id))"""
-# What the list tells of its rows.
+# The columns that the list of exceptions shows.
 LISTED_COLUMNS = (
     "concat_ws(' ', reason, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, "
     "opened_at)"

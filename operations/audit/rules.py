@@ -1,14 +1,13 @@
-"""What a rule of the books is, and what several of them read."""
+"""The rule type of the audit, and SQL that several rules share."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRule:
-    """What must be and what is: two queries of (id, text). A row of the one without its equal in the other is
-    a difference.
+    """Two queries of (id, text): what is expected, and what is found. A row in only one is a difference.
 
-    The texts are shown to whoever runs the audit: ids, amounts and states, nothing about persons.
+    The operator reads the texts, so they contain ids, amounts and states, but no personal data.
     """
 
     name: str
@@ -17,21 +16,21 @@ class AuditRule:
 
     @property
     def sql(self) -> str:
-        """Finds the differences: id, what is expected, what is found."""
+        """The query of the differences: id, expected text, found text."""
         return f"""
-            WITH expected (id, said) AS ({self.expected}), found (id, said) AS ({self.found})
-            SELECT coalesce(expected.id, found.id), coalesce(expected.said, 'nothing'),
-                coalesce(found.said, 'nothing')
+            WITH expected (id, value) AS ({self.expected}), found (id, value) AS ({self.found})
+            SELECT coalesce(expected.id, found.id), coalesce(expected.value, 'nothing'),
+                coalesce(found.value, 'nothing')
             FROM expected FULL JOIN found ON found.id = expected.id
-            WHERE found.said IS DISTINCT FROM expected.said
+            WHERE found.value IS DISTINCT FROM expected.value
         """  # noqa: S608
 
 
-# What came in for a payment, where that is not what was asked for.
+# The amount that came in for a payment.
 RECEIVED_AMOUNT = "coalesce(payment.amount_received, payment.amount)"
 
 
-# A bank transaction by which a payment succeeded, and one of money that waits or waited for a person.
+# CREDITED: a payment succeeded by this bank transaction. HELD: its money waits, or waited, for staff.
 CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
 HELD = (
     "movement.kind = 'credit' AND movement.match_result IN ('unmatched', 'duplicate', "
@@ -40,12 +39,12 @@ HELD = (
 
 
 def suspense_account(outside: str) -> str:
-    """The account in which money waits that came from `account`, an expression of SQL."""
+    """The suspense account for money from an outside account. outside: an SQL expression."""
     return f"CASE split_part({outside}, ':', 2) WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END"
 
 
 def journal_lines(where: str) -> str:
-    """The query of the lines of journals: which, and how many satang."""
+    """The query of journal entries: subject, type and account, with the satang."""
     return f"""
         SELECT concat_ws(' ', journal.subject_id, journal.type, entry.account_id), entry.amount::text
         FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
@@ -54,7 +53,7 @@ def journal_lines(where: str) -> str:
 
 
 def published_events(where: str) -> str:
-    """The query of events: about what, how many and to whom."""
+    """The query of events: subject and type, with their number and merchant."""
     return f"""
         SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', merchant_id)
         FROM webhooks_event WHERE {where} GROUP BY subject_id, type, merchant_id

@@ -1,4 +1,4 @@
-"""Run the rules over one snapshot of the books and report every difference."""
+"""Run the rules of the audit over one snapshot of the database, and report every difference."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,6 @@ from django.db import connection, transaction
 from core.clock import iso
 from operations.audit import (
     approval_rules,
-    count_rules,
     ledger_rules,
     money_out_rules,
     payment_rules,
@@ -22,13 +21,12 @@ RULES = [
     *ledger_rules.RULES,
     *payment_rules.RULES,
     *reconciliation_rules.RULES,
-    *count_rules.RULES,
     *money_out_rules.RULES,
     *approval_rules.RULES,
 ]
-# After so long without a last word from a bank somebody should ask it.
+# The operator should ask the bank about a transfer that has no final status after this time.
 OVERDUE_AFTER = timedelta(days=1)
-# It may take its time, and all of each answer is wanted, not only the first rows.
+# No time limits, and plans for reading all rows.
 SESSION_SETTINGS = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
@@ -39,7 +37,7 @@ SESSION_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`id` is of the thing that differs, with the part of it where it has several."""
+    """id: of the object that differs, with the part that differs if it has several."""
 
     rule: str
     id: str
@@ -52,7 +50,7 @@ class Difference:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """One moment of the whole database, for as long as it takes. Changes nothing, waits for nobody."""
+    """A read-only snapshot of the database. It waits for no lock."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         for name, value in SESSION_SETTINGS.items():
@@ -61,10 +59,7 @@ def snapshot() -> Iterator[None]:
 
 
 def differences(*, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[Difference]:
-    """What differs, in the caller's transaction; `on_progress` is told of each rule that is done.
-
-    Memory stays flat, however much it is.
-    """
+    """Read the differences in chunks, in the caller's transaction. Calls `on_progress` after each rule."""
     for rule in RULES:
         with connection.chunked_cursor() as cursor:
             cursor.execute(rule.sql)
@@ -74,6 +69,6 @@ def differences(*, on_progress: Callable[[int], None] = lambda rules: None) -> I
 
 
 def overdue_transfers(now: datetime) -> list[str]:
-    """Orders to send money that have not ended for so long that somebody should ask the bank."""
+    """Transfers without a final status for a day, as warnings."""
     waiting = Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at")
     return [f"{transfer.id} is {transfer.state} since {iso(transfer.created_at)}" for transfer in waiting]

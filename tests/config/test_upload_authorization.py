@@ -17,7 +17,7 @@ from config.concurrency import OverloadedError
 from core import clock, uploads
 from core.rate_limits import RateLimit
 from reconciliation.exceptions.actions import VIEW_PERMISSIONS
-from tests.database_outage import without_database
+from tests.concurrency import without_database
 
 pytestmark = pytest.mark.django_db
 IMPORT, CHECK = sorted(uploads.UPLOAD_PERMISSIONS, reverse=True)

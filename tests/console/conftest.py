@@ -12,6 +12,6 @@ __all__ = ["served_by"]
 
 @pytest.fixture
 def clock(noon: datetime) -> Iterator[Any]:
-    """It is noon in Bangkok, and no time passes but what a test lets pass."""
+    """Noon in Bangkok; the time stands still unless the test moves it."""
     with time_machine.travel(noon, tick=False) as clock:
         yield clock

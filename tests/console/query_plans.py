@@ -1,4 +1,4 @@
-"""Asks PostgreSQL by which index it finds rows, however few there are and whatever it counted last."""
+"""Check query plans: by which index PostgreSQL finds rows, independent of table sizes and statistics."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
-# Of these plans only bitmap scans are left, and they exist only where a condition names rows of an index.
+# With these settings only bitmap scans are left, and they need a condition on an index.
 BY_CONDITION = ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan")
-# Here the order of rows must come from an index.
+# With these settings the order of rows must come from an index.
 BY_ORDER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort")
 
 INDEXES = """
@@ -21,9 +21,9 @@ INDEXES = """
 
 
 def unbounded(sql: str, *, small: frozenset[str] = frozenset(), params: Any = None) -> list[str]:
-    """The tables and indexes that a statement may read whole, but for small ones; empty if there are none.
+    """The tables and indexes, except small ones, that a statement may read whole.
 
-    Bounded is a condition that an index answers, or the first rows of an index under a LIMIT.
+    A read is bounded by a condition on an index, or by a LIMIT over an index.
     """
     without_condition = _whole(_plan(sql, params, BY_CONDITION), small, is_limited=False)
     if not without_condition:
@@ -58,7 +58,7 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
                 yield f"{kind} on {table}: {condition}"
         elif condition or not is_limited:
             yield f"{kind} on {table}: {condition or 'all rows'}"
-    # What sorts or counts reads all that is below it; a LIMIT, only what it needs.
+    # A sort or a count reads all rows below it. A LIMIT reads only the rows that it needs.
     if kind in {"Sort", "Incremental Sort", "Aggregate"}:
         is_limited = False
     elif kind == "Limit":
@@ -68,12 +68,12 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
 
 
 def _is_selective(table: str, plan: dict[str, Any]) -> bool:
-    """Whether an index of the table begins with a column that the rows must satisfy a condition on.
+    """Whether an index of the table begins with a column of the condition.
 
-    Of few rows PostgreSQL may take another index than it would take of many, so all of them count.
+    With few rows PostgreSQL may choose another index than with many, so all indexes count.
     """
     required = [part for condition in _conditions(plan) for part in _conjuncts(condition)]
-    # An alternative, or a value that is excluded, is found by no index.
+    # No index finds an alternative or an excluded value.
     named = " ".join(part for part in required if " OR " not in part and "<>" not in part)
     return any(
         _names(named, first) and all(_names(named, column) for column in columns if _names(where, column))
@@ -109,7 +109,7 @@ def _indexes(table: str) -> list[tuple[str, str, list[str]]]:
 
 
 def _bitmaps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The indexes that a bitmap is made from."""
+    """The indexes of a bitmap scan."""
     for part in plan.get("Plans", []):
         if part["Node Type"] == "Bitmap Index Scan":
             yield part

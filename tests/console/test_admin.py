@@ -1,4 +1,4 @@
-"""The staff console: every model is there, money is read-only, secrets are not shown."""
+"""The console registers every model, shows money read-only, and shows no secrets."""
 
 import re
 from datetime import datetime, timedelta
@@ -27,14 +27,13 @@ OURS = {
     "approvals", "console", "idempotency", "ledger", "merchants", "operations", "payments", "qrcodes",
     "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
-# A model without permissions is nothing that staff could look at.
+# Staff cannot view a model without permissions.
 MODELS = [
     model for model in apps.get_models() if model._meta.app_label in OURS and model._meta.default_permissions
 ]
 
 
 def page(model: Any, name: str, *arguments: str) -> str:
-    """As the lists link to it."""
     meta = model._meta
     quoted = [quote(each) for each in arguments]
     return reverse(f"admin:{meta.app_label}_{meta.model_name}_{name}", args=quoted)

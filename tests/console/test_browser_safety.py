@@ -1,4 +1,4 @@
-"""What protects staff in their browsers: headers, cookies and rules for passwords."""
+"""Protection of staff in their browsers: headers, cookies and password rules."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from core.middleware import CONSOLE_POLICY
 from tests.conftest import SandboxBankClient, Shop
 from tests.stack import ROOT
 
-# A script within a page, or one that an attribute holds: what the policy makes browsers refuse.
+# Inline scripts and event attributes, which the content security policy forbids.
 INLINE_SCRIPT = re.compile(
     r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")|\son[a-z]+=|javascript:", re.I
 )

@@ -1,4 +1,4 @@
-"""No list, filter, search or order of the console reads a whole table that grows with payments."""
+"""Lists, filters, searches and orders of the console never read a whole table that grows with payments."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from core.admin_lists import BoundedChangeList, NewestValuesFilter
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 
-# These grow with merchants, staff, banks or what waits for a person, not with payments.
+# These grow with merchants, staff, banks or exceptions, not with payments.
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
@@ -38,7 +38,7 @@ SOUGHT = "no-row-has-this-text"
 
 
 def opened(model_admin: ReadOnlyAdmin, user: User, query: str) -> ChangeList:
-    """The list with its rows, as the page reads them."""
+    """The change list with its rows."""
     request = RequestFactory().get(query)
     request.user = user
     changes: ChangeList = model_admin.get_changelist_instance(request)
@@ -47,7 +47,7 @@ def opened(model_admin: ReadOnlyAdmin, user: User, query: str) -> ChangeList:
 
 
 def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
-    """Everything that a list offers: a search, each filter, each order; and orders that it does not."""
+    """Queries for the search, each filter and each order of a list, and for orders that it does not offer."""
     yield f"?q={SOUGHT}"
     for column in range(len(model_admin.list_display) + 1):
         yield f"?{ORDER_VAR}=-{column}"
@@ -60,7 +60,7 @@ def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
 
 @pytest.fixture
 def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each list behaves as if there were more rows than its filters look at."""
+    """Each list behaves as if its table had more rows than filters read."""
 
     def newest(changes: BoundedChangeList, rows: Any) -> Any:
         return rows.filter(pk__gt=changes.model._meta.pk.get_prep_value("5"))
@@ -80,7 +80,7 @@ def test_no_filter_search_or_order_reads_a_whole_table(
             opened(model_admin, admin_user, f"/{query}")
     meta = model._meta
     request_body = {each["sql"] for each in captured.captured_queries if meta.db_table in each["sql"]}
-    # The database may find the newest rows by their keys, so whatever else it prefers reads less.
+    # The newest rows can be found by their keys, so any other plan that PostgreSQL chooses reads less.
     bounded = f'"{meta.db_table}"."{meta.pk.column}" > '
     request_body = {sql for sql in request_body if bounded not in sql}
     found = [part for sql in sorted(request_body) for part in unbounded(sql, small=SMALL)]

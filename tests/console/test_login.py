@@ -1,4 +1,4 @@
-"""Login to the console: failures are limited before any password is hashed, and a lock-out ends."""
+"""Login to the console: failures are limited before a password is hashed, and a lockout ends."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

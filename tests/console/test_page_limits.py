@@ -1,4 +1,4 @@
-"""Pages of the console hold neither the database nor the web threads for long."""
+"""Slow console pages are stopped, so that they hold neither the database nor web threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 

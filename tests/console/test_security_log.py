@@ -1,4 +1,4 @@
-"""What staff do in the console goes to the security log: sign-ins, roles, keys, personal data."""
+"""The security log records logins, role changes, keys and views of personal data in the console."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

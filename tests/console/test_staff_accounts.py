@@ -1,4 +1,4 @@
-"""Staff are deactivated, never deleted or renamed; what they did stays on record under their name."""
+"""Staff are deactivated, never deleted or renamed, so that records name them."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def form_of(user: User, **changes: Any) -> dict[str, Any]:
 
 
 def issuer(shop: Shop) -> User:
-    """A member of staff who has issued a key."""
+    """A user who issued a key."""
     client = staff_client("somsri", "view_merchant", "add_apikey")
     action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
     client.post("/admin/merchants/merchant/", action | {"scopes": ["payments:read"]})
@@ -63,7 +63,7 @@ def test_staff_who_acted_cannot_be_deleted_by_any_way(shop: Shop) -> None:
 
 
 def test_name_of_staff_cannot_be_changed(admin_client: Client) -> None:
-    """Records name who did what by this name, so nobody else may ever have it."""
+    """Records name staff by user name, so a name is never used again."""
     clerk = User.objects.create_user("somsri", is_staff=True)
     admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk, username="malee"))
     clerk.refresh_from_db()

@@ -1,4 +1,4 @@
-"""What strangers send: a wrong Host, forms that make no sense, questions that only monitoring may ask."""
+"""Requests of strangers: a wrong Host, invalid forms, monitoring pages without the token."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ def fresh_line_limit(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Non
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """What the log handler would write, without access and security lines."""
+    """The log lines, without access and security lines."""
     records = [record for record in caplog.records if record.name not in ("access", "security")]
     return [json.loads(JsonFormatter().format(record)) for record in records]
 

@@ -13,8 +13,8 @@ from django.test import Client
 
 from core.logs import DatabaseDownFilter, JsonFormatter
 from core.postgres.availability import is_unavailable
+from tests.concurrency import without_database
 from tests.conftest import Shop
-from tests.database_outage import without_database
 
 
 @pytest.fixture

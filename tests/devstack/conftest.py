@@ -1,4 +1,4 @@
-"""A bare web server, and a whole instance."""
+"""A web server around a test application, and whole instances."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def second_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Another one, which a test starts and ends: only its first start has all to make."""
+    """A second instance, which tests start and stop. Only its first start creates the database."""
     spare = Stack(tmp_path_factory.mktemp("spare") / "data")
     yield spare
     spare.stop()

@@ -1,4 +1,4 @@
-"""A WSGI application that shows what the web server hands to it. Started as a process of its own."""
+"""A WSGI application that returns its environ as JSON. It runs as a separate process."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def application(environ: Environ, start_response: StartResponse) -> Iterable[byt
 
 
 def shown(environ: Environ) -> dict[str, Any]:
-    """The environ as far as JSON can show it, the body, and the process that answers."""
+    """The texts of the environ, the body, and the process id."""
     plain = {name: value for name, value in environ.items() if isinstance(value, str)}
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH", 0)))
     return {

@@ -1,4 +1,4 @@
-"""What an instance remembers, and what it says when nobody listens."""
+"""An instance's data folder, secrets, ports and output."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 from config.devstack import ports
 from config.devstack.environment import environment, load_env_file, write_env_file
-from config.devstack.instance import AlreadyRunningError, Instance, wipe
+from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, wipe
 from tests.stack import ROOT
 
 LINES = 20_000
@@ -78,3 +78,24 @@ def test_blocked_output_does_not_block_instance() -> None:
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as unread:
         assert unread.wait(60) == 0
+
+
+def test_foreign_folder_is_not_used_as_data_dir(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    tmp_path.chmod(0o755)
+    with pytest.raises(NotOursError, match="DATA_DIR"):
+        Instance(tmp_path)
+    with pytest.raises(NotOursError, match="DATA_DIR"):
+        wipe(tmp_path)
+    assert (tmp_path / "precious").read_text() == "x"
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+def test_own_data_folder_is_reused_and_wiped(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with Instance(folder) as instance:
+        instance.remember("port", 1)
+    with Instance(folder) as again:
+        assert again.state == {"port": 1}
+    wipe(folder)
+    assert not folder.exists()

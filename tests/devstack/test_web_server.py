@@ -1,17 +1,19 @@
-"""What reaches the application, and what the web server answers by itself."""
+"""Requests as the application gets them, the answers of the web server itself, and stalled clients."""
 
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from config.asgi import BODY_SECONDS
 from config.devstack.processes import command_of
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
-from tests.devstack.raw_requests import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
-from tests.stack import wait_until
+from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
+from tests.stack import Stack, wait_until
 
 
 @pytest.mark.slow
@@ -127,7 +129,7 @@ def _is_gone(pid: int) -> bool:
 
 
 def _answering(port: int) -> int | None:
-    """The process that answers, if one does."""
+    """The id of the process that answers, or None."""
     try:
         pid: int = ask(port, b"GET /").json["pid"]
     except OSError:
@@ -151,3 +153,19 @@ def test_header_values_arrive_byte_for_byte(web: WebServer) -> None:
     thai = "คำสั่งซื้อ-17"
     shown = ask(web.port, b"GET /", f"Idempotency-Key: {thai}\r\n".encode()).json
     assert shown["HTTP_IDEMPOTENCY_KEY"].encode("latin-1").decode() == thai
+
+
+STALLED = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("half", [HALF_BODY, HALF_HEADER], ids=["half a body", "half a header"])
+def test_stalled_clients_do_not_slow_others(stack: Stack, half: bytes) -> None:
+    stalled = [opened(stack.port, half) for _ in range(STALLED)]
+    started = time.monotonic()
+    statuses = [ask(stack.port, b"GET /healthz").status for _ in range(20)]
+    elapsed = time.monotonic() - started
+    for connection in stalled:
+        connection.close()
+    assert statuses == [200] * 20
+    assert elapsed < BODY_SECONDS

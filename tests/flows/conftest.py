@@ -1,4 +1,4 @@
-"""One whole instance for the flows, and a client that talks to it like a shop would."""
+"""One whole instance for the flows, and a client that calls its API like a shop."""
 
 import json
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="package")
 def unpaid(stack: Stack) -> Iterator["UnpaidCode"]:
-    """Made before the other tests, which take up the minute that it lives."""
+    """A code that expires after a minute. It is created first, so the minute passes during other tests."""
     made = json.loads(stack.manage("create_merchant", "--name", "Unpaid", "--mode", "test", "--json"))
-    till = ShopClient(stack.base_url, made["secret_key"])
+    client = ShopClient(stack.base_url, made["secret_key"])
     with webhook_receiver.running_receiver() as endpoint:
         hook = {"url": endpoint.url(), "events": ["payment.failed"], "secret": SECRET}
-        till.post("/v1/webhooks", hook)
-        yield UnpaidCode(till, endpoint, till.qr_code(expiry_minutes=1))
+        client.post("/v1/webhooks", hook)
+        yield UnpaidCode(client, endpoint, client.qr_code(expiry_minutes=1))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def endpoint() -> Iterator[Receiver]:
 
 @dataclass
 class ShopClient:
-    """A shop's own program, speaking HTTP."""
+    """The program of a shop, over HTTP."""
 
     base_url: str
     secret_key: str
@@ -85,8 +85,8 @@ class ShopClient:
 
 @dataclass
 class UnpaidCode:
-    """A code of a shop of its own, and where that is told."""
+    """A code of a shop of its own, with the shop's client and webhook receiver."""
 
-    till: ShopClient
+    client: ShopClient
     endpoint: Receiver
     code: dict[str, Any]

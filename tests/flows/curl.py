@@ -1,6 +1,6 @@
-"""The part of curl that the webhook pages use, because the tests need nothing but Python and make.
+"""The options of curl that the webhook pages use. So the tests do not need curl.
 
-Like `curl --fail-with-body` it ends with 22 where the answer is a refusal.
+Like `curl --fail-with-body` it exits with 22 if the status is 400 or above.
 """
 
 import argparse
@@ -16,13 +16,13 @@ def main() -> int:
     parser.add_argument("-X", dest="method")
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-d", "--json", dest="body")
-    request_body = parser.parse_args()
-    headers = dict(header.split(": ", 1) for header in request_body.headers)
+    options = parser.parse_args()
+    headers = dict(header.split(": ", 1) for header in options.headers)
     if "--json" in sys.argv:
         headers["Content-Type"] = "application/json"
-    method = request_body.method or ("GET" if request_body.body is None else "POST")
-    body = None if request_body.body is None else request_body.body.encode()
-    response = requests.request(method, request_body.url, headers=headers, data=body, timeout=60)
+    method = options.method or ("GET" if options.body is None else "POST")
+    body = None if options.body is None else options.body.encode()
+    response = requests.request(method, options.url, headers=headers, data=body, timeout=60)
     sys.stdout.write(response.text + "\n")
     return 0 if response.ok else 22
 

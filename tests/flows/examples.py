@@ -20,7 +20,7 @@ from config.devstack import ports
 from tests.stack import ROOT, wait_until
 
 FOLDER = ROOT / "docs" / "examples"
-# Everybody has these; PHP and Go take part where they are installed.
+# Python and Node.js are always installed. PHP and Go are tested if they are.
 RECEIVERS = ["python", "node", *(name for name in ("php", "go") if shutil.which(name))]
 START_SECONDS = 60.0
 OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
@@ -30,7 +30,7 @@ Accepts = Callable[[Mapping[str, str], bytes], bool]
 
 
 def signed(body: bytes = BODY, *, secret: str = NEW, late: float = 0) -> dict[str, str]:
-    """The headers of a message as the published library signs it, `late` seconds ago."""
+    """The headers of a message, signed `late` seconds ago by the library `standardwebhooks`."""
     at = datetime.now(UTC) - timedelta(seconds=late)
     return {
         "webhook-id": "evt_1",
@@ -41,27 +41,27 @@ def signed(body: bytes = BODY, *, secret: str = NEW, late: float = 0) -> dict[st
 
 @dataclass(frozen=True)
 class Listening:
-    """A running receiver: where it is, and what it has printed."""
+    """A running receiver: its URL, and the log of what it printed."""
 
     url: str
     log: Path
 
     def accepts(self, headers: Mapping[str, str], body: bytes) -> bool:
-        """Whether it takes the message. Fails on anything but a clear yes or no."""
+        """Whether it accepts the message. It must answer 204 or 400."""
         response = requests.post(self.url, data=body, headers=dict(headers), timeout=60)
         assert response.status_code in {204, 400}, (response.status_code, self.log.read_text())
         return response.status_code == 204
 
     @property
     def genuine(self) -> list[str]:
-        """The types of the events that it took for genuine and new, in their order."""
+        """The types of the new events that it accepted, in order."""
         messages = (line.partition("genuine ")[2].split() for line in self.log.read_text().splitlines())
         return [event for event, *_ in filter(None, messages)]
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Starts receivers; what they write goes into `folder`."""
+    """Starts receivers that write their logs into `folder`."""
 
     folder: Path
 
@@ -84,7 +84,7 @@ class Examples:
                 process.terminate()
 
     def script_accepts(self, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-        """Whether the shell script takes the message."""
+        """Whether the shell script accepts the message."""
         given = self.folder / "headers.txt"
         given.write_text("".join(f"{name}: {value}\r\n" for name, value in headers.items()))
         environ = {"PATH": os.environ["PATH"], "WEBHOOK_SECRET": secret}
@@ -95,7 +95,7 @@ class Examples:
 
     @contextmanager
     def verifier(self, language: str, secret: str) -> Iterator[Accepts]:
-        """What tells whether a message is genuine, in any language."""
+        """A function that tells whether a message is genuine, in any language."""
         if language == "shell":
             yield lambda headers, body: self.script_accepts(secret, headers, body)
         else:

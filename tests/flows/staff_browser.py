@@ -1,4 +1,4 @@
-"""A person of staff at the console, speaking HTTP as a browser does."""
+"""A browser of staff at the console."""
 
 import re
 from html import unescape
@@ -12,7 +12,7 @@ WHY = "The customer called and named the order."
 
 
 class StaffBrowser:
-    """Logged in, with cookies and the tokens of forms."""
+    """A logged-in session with cookies and CSRF tokens."""
 
     def __init__(self, base_url: str, user: str, password: str) -> None:
         self._base_url = base_url
@@ -23,14 +23,14 @@ class StaffBrowser:
         return self._page(self._session.get(self._base_url + path, params=query, timeout=60))
 
     def submit(self, path: str, filled: dict[str, str]) -> str:
-        """Open a page and send its form; the page that follows."""
+        """Open a page and submit its form; return the next page."""
         token = TOKEN.search(self.read(path))
         assert token, "a page without a form"
         shown = {"csrfmiddlewaretoken": token[1], **filled}
         return self._page(self._session.post(self._base_url + path, shown, timeout=60))
 
     def waiting(self, search: str = "") -> list[str]:
-        """The ids of what waits for a person, the oldest first."""
+        """The ids of the open exceptions, the oldest first."""
         page = self.read(LIST, {"q": search})
         return [unquote(found) for found in re.findall(f'href="{LIST}([^/"]+)/change/', page)]
 
@@ -38,7 +38,7 @@ class StaffBrowser:
         return self.read(f"{LIST}{quote(subject_id)}/change/")
 
     def decide(self, subject_id: str, slug: str, **filled: str) -> None:
-        """Ask for an act, confirm it, and once more where the console wants to be sure."""
+        """Choose a resolution and confirm it, twice if the console asks again."""
         path, shown = f"{LIST}{subject_id}/act/{slug}/", {"note": WHY} | filled
         page = self.submit(path, shown)
         if 'name="sure"' in page:
@@ -46,7 +46,7 @@ class StaffBrowser:
         assert 'class="success"' in page, page
 
     def choose(self, path: str, action: str, row_id: str) -> None:
-        """Tick a row of a list and carry out an action on it."""
+        """Select a row of a list and run an action on it."""
         page = self.submit(path, {"action": action, "_selected_action": row_id})
         assert 'class="success"' in page, page
 

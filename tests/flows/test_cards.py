@@ -1,4 +1,4 @@
-"""Card payments by real parts: the web server, the sandbox bank's acquirer, the sweep, a receiver."""
+"""Card payments through all real processes: web server, sandbox acquirer, sweep, receiver."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -15,17 +15,17 @@ pytestmark = pytest.mark.slow
 EVENTS = ["payment.pending", "payment.succeeded", "payment.failed"]
 
 
-def pay(till: ShopClient, token: str, key: str) -> requests.Response:
+def pay(client: ShopClient, token: str, key: str) -> requests.Response:
     return requests.post(
-        f"{till.base_url}/v1/payments",
+        f"{client.base_url}/v1/payments",
         json={"token_id": token, "amount": 150_000, "currency": "THB"},
-        headers={"Authorization": f"Bearer {till.secret_key}", "Idempotency-Key": key},
+        headers={"Authorization": f"Bearer {client.secret_key}", "Idempotency-Key": key},
         timeout=60,
     )
 
 
-def listen(till: ShopClient, endpoint: Receiver) -> None:
-    till.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS})
+def listen(client: ShopClient, endpoint: Receiver) -> None:
+    client.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS})
 
 
 def wait_for_event(endpoint: Receiver, event: str, payment_id: str) -> Any:
@@ -36,8 +36,8 @@ def wait_for_event(endpoint: Receiver, event: str, payment_id: str) -> Any:
     return next(each.json for each in received if is_it(each.json))
 
 
-def is_a_card_pending(till: ShopClient) -> bool:
-    pending = till.get("/Thai/v1/payments?status=pending&limit=100")["payments"]
+def is_a_card_pending(client: ShopClient) -> bool:
+    pending = client.get("/Thai/v1/payments?status=pending&limit=100")["payments"]
     return any(payment["qr_code_id"] is None for payment in pending)
 
 
@@ -68,12 +68,12 @@ def test_card_payment_of_silent_acquirer_succeeds_by_inquiry(
     assert shop_client.get(f"/v1/payments/{payment_id}")["card"] == {"last4": "4242", "brand": "visa"}
 
 
-def pay_in_the_end(till: ShopClient, key: str) -> requests.Response:
-    """Try again with the same key as long as too many card payments are under way."""
+def pay_in_the_end(client: ShopClient, key: str) -> requests.Response:
+    """Repeat the request with the same key while too many card payments are in progress."""
     responses: list[requests.Response] = []
 
     def is_taken() -> bool:
-        responses.append(pay(till, "tok_test_visa", key))
+        responses.append(pay(client, "tok_test_visa", key))
         if responses[-1].status_code == 503:
             assert responses[-1].json()["error"]["code"] == "too_many_card_payments"
             assert int(responses[-1].headers["Retry-After"]) >= 1
@@ -84,7 +84,7 @@ def pay_in_the_end(till: ShopClient, key: str) -> requests.Response:
 
 
 def test_many_cards_at_once_all_succeed_in_the_end(shop_client: ShopClient) -> None:
-    """Above the limit a card payment is refused at once and stored nowhere, so its client may try again."""
+    """Above the limit a card payment is refused and not stored, so the client may repeat it."""
     with ThreadPoolExecutor(20) as pool:
         responses = list(
             pool.map(lambda number: pay_in_the_end(shop_client, f"flow-many-{number}"), range(60))
@@ -95,7 +95,7 @@ def test_many_cards_at_once_all_succeed_in_the_end(shop_client: ShopClient) -> N
 
 
 def test_web_server_killed_during_charge_charges_once(stack: Stack, shop_client: ShopClient) -> None:
-    """The acquirer hears of it and the answer comes too late, so the kill falls between the two commits."""
+    """The acquirer gets the charge and answers late, so the process is killed between the two commits."""
     with ThreadPoolExecutor(1) as pool:
         begun = pool.submit(pay, shop_client, "tok_test_timeout", "flow-killed")
         wait_until(lambda: is_a_card_pending(shop_client), 60)

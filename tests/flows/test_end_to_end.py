@@ -1,4 +1,4 @@
-"""The main job by real parts: web server, PostgreSQL, Redis, Celery, the sandbox bank, a receiver."""
+"""QR payments through all real processes: web server, PostgreSQL, Redis, workers, sandbox bank, receiver."""
 
 import hashlib
 import io
@@ -26,14 +26,14 @@ QR_ONLY = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
 
 @pytest.fixture
 def listening(shop_client: ShopClient, endpoint: Receiver) -> Iterator[Receiver]:
-    """The till's own endpoint, registered for the payment events."""
+    """The endpoint of the shop, registered for the payment events."""
     hook = shop_client.post("/Thai/v1/webhooks", {"url": endpoint.url(), "events": EVENTS, "secret": SECRET})
     yield endpoint
     shop_client.delete(f"/v1/webhooks/{hook['webhook_id']}")
 
 
-def told_of(requests_: list[ReceivedRequest], code: dict[str, Any]) -> dict[str, ReceivedRequest]:
-    """The notifications about a code's payment, by event."""
+def events_of(requests_: list[ReceivedRequest], code: dict[str, Any]) -> dict[str, ReceivedRequest]:
+    """The webhook requests about the payment of a code, by event type."""
     shown = [request for request in requests_ if request.json["event"] != "webhook.ping"]
     return {
         each.json["event"]: each for each in shown if each.json["data"]["payment_id"] == code["payment_id"]
@@ -41,8 +41,8 @@ def told_of(requests_: list[ReceivedRequest], code: dict[str, Any]) -> dict[str,
 
 
 def wait_for_events(endpoint: Receiver, code: dict[str, Any], *events: str) -> dict[str, ReceivedRequest]:
-    received = endpoint.wait_for(lambda found: set(events) <= set(told_of(found, code)), 60)
-    return told_of(received, code)
+    received = endpoint.wait_for(lambda found: set(events) <= set(events_of(found, code)), 60)
+    return events_of(received, code)
 
 
 def test_qr_code_is_created_scanned_paid_and_webhook_sent(
@@ -122,11 +122,11 @@ def test_a_hundred_identical_requests_at_once_make_one_payment(stack: Stack, sho
     assert shop_client.get("/Thai/v1/payments?reference=hundred")["total"] == 1
 
 
-def test_without_redis_codes_are_made_and_paid_and_the_shop_is_told_at_last(
+def test_without_redis_codes_are_created_and_paid_and_webhooks_are_sent_later(
     stack: Stack, shop_client: ShopClient, listening: Receiver
 ) -> None:
-    # Frozen, not killed: a dead one would be restarted within a second, and a hung one is the harder case.
-    # A worker that was busy at that moment may still tell the shop; one that waits for a wakeup cannot.
+    # Frozen, not killed: a killed Redis is restarted within a second, and a frozen one is the harder case.
+    # A busy worker may still deliver the event; a worker that waits for a wake-up cannot.
     redis = stack.kill("valkey", signal.SIGSTOP)
     try:
         code = shop_client.qr_code(reference="no redis")
@@ -137,7 +137,7 @@ def test_without_redis_codes_are_made_and_paid_and_the_shop_is_told_at_last(
     wait_for_events(listening, code, "payment.pending", "payment.succeeded")
 
 
-def test_killing_redis_before_a_code_is_made_loses_nothing(
+def test_killing_redis_before_a_code_is_created_loses_no_webhook(
     stack: Stack, shop_client: ShopClient, listening: Receiver
 ) -> None:
     stack.kill("valkey")

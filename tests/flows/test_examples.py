@@ -26,18 +26,18 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
 
 @pytest.fixture(scope="module", params=LANGUAGES)
 def accepts(request: pytest.FixtureRequest, examples: Examples) -> Iterator[Accepts]:
-    """A verifier in each language; its secret is NEW."""
+    """A verifier in each language, with the secret NEW."""
     with examples.verifier(request.param, NEW) as verifier:
         yield verifier
 
 
 @contextmanager
-def registered(till: ShopClient, url: str, secret: str) -> Iterator[str]:
-    """The path of a webhook for the time of the block."""
-    hook = till.post("/Thai/v1/webhooks", {"url": url, "events": EVENTS, "secret": secret})
+def registered(client: ShopClient, url: str, secret: str) -> Iterator[str]:
+    """Register a webhook for the block; yield its path."""
+    hook = client.post("/Thai/v1/webhooks", {"url": url, "events": EVENTS, "secret": secret})
     path = f"/v1/webhooks/{hook['webhook_id']}"
     yield path
-    till.delete(path)
+    client.delete(path)
 
 
 @pytest.mark.parametrize("secret", [NEW, FREE_TEXT], ids=["whsec", "free text"])
@@ -57,9 +57,9 @@ def test_registered_receiver_accepts_real_webhooks(
         assert sorted(receiver.genuine) == sorted([*EVENTS, "webhook.ping"]), "a repeat is no news"
 
 
-def answers_to(till: ShopClient, path: str) -> list[int | None]:
-    """The HTTP status of every attempt."""
-    deliveries = till.get(f"{path}/deliveries")["deliveries"]
+def answers_to(client: ShopClient, path: str) -> list[int | None]:
+    """The HTTP status of each delivery attempt."""
+    deliveries = client.get(f"{path}/deliveries")["deliveries"]
     return [attempt["http_status"] for each in deliveries for attempt in each["attempts"]]
 
 
@@ -146,7 +146,7 @@ def test_a_free_text_secret_is_its_utf8_bytes(examples: Examples, language: str)
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_*"])
 def test_a_broken_secret_accepts_nothing(examples: Examples, secret: str) -> None:
-    """With an empty key anyone could sign."""
+    """With an empty secret anybody could sign."""
     for language in {*RECEIVERS} - {"php"}:
         with pytest.raises(AssertionError, match=r"usage|base64"), examples.receiver(language, secret):
             pass

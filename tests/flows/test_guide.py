@@ -1,4 +1,4 @@
-"""docs/webhooks-tutorial.md and docs/webhooks.md are right: their code, commands and numbers."""
+"""The code, commands and numbers in docs/webhooks-tutorial.md and docs/webhooks.md are right."""
 
 import json
 import os
@@ -28,7 +28,7 @@ CURL = Path(__file__).with_name("curl.py")
 TUTORIAL, REFERENCE = (DOCS / name for name in ("webhooks-tutorial.md", "webhooks.md"))
 TEXT = TUTORIAL.read_text() + REFERENCE.read_text()
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-# Code from an example follows the link to it.
+# A link to an example stands before code of that example.
 SHOWN = re.compile(
     r"^Without a library, from \[(.+)\]\(examples/\1\):\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -141,7 +141,7 @@ def headings(page: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_its_commands_work(shop_client: ShopClient, endpoint: Receiver, tmp_path: Path) -> None:
-    """Run the commands of the tutorial, then those of the reference; the first refusal ends the shell."""
+    """Run the commands of the tutorial, then those of the reference. The first failure ends the shell."""
     code = shop_client.qr_code()
     hook = shop_client.post(
         "/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"], "secret": OLD}

@@ -27,7 +27,7 @@ LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_time
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One that PgBouncer can reach, which does not run as root."""
+    """A folder that PgBouncer can read: it does not run as root."""
     with tempfile.TemporaryDirectory(prefix="pooler-") as made:
         Path(made).chmod(0o711)
         yield Path(made) / "pgbouncer"
@@ -38,7 +38,7 @@ def environ(stack: Stack, database_url: str, **settings: str) -> dict[str, str]:
 
 
 def refusal(stack: Stack, database_url: str, **settings: str) -> str:
-    """What a web server says that does not start."""
+    """The output of a web server that does not start."""
     done = subprocess.run(
         [sys.executable, "-m", "config.server"],
         cwd=ROOT,
@@ -54,7 +54,7 @@ def refusal(stack: Stack, database_url: str, **settings: str) -> str:
 
 @contextmanager
 def web(stack: Stack, database_url: str) -> Iterator[str]:
-    """Another web server of the instance, whose database is `database_url`."""
+    """Run another web server of the instance with this database URL."""
     port = str(ports.pick())
     server = subprocess.Popen(
         [sys.executable, "-m", "config.server"],
@@ -108,14 +108,14 @@ def test_payments_are_made_behind_a_pooler_and_time_limits_hold(stack: Stack, fo
             values = [pooled.execute(f"SHOW {name}").fetchone() for name in LIMITS]
         assert values == [("5s",), ("30s",), ("15s",)]
         with web(stack, url) as base_url:
-            till = ShopClient(base_url, stack.secret_key)
+            client = ShopClient(base_url, stack.secret_key)
             with ThreadPoolExecutor(8) as clients:
-                codes = list(clients.map(lambda _: till.qr_code(), range(40)))
+                codes = list(clients.map(lambda _: client.qr_code(), range(40)))
                 paths = [f"/v1/payments/{code['payment_id']}" for code in codes]
-                statuses = Counter(payment["status"] for payment in clients.map(till.get, paths * 3))
+                statuses = Counter(payment["status"] for payment in clients.map(client.get, paths * 3))
             assert statuses == {"pending": 120}
             assert requests.get(f"{base_url}/readyz", timeout=60).status_code == 200
-            till.pay(codes[0])
-            till.wait_for_status(codes[0], "succeeded")
-            listed = till.get("/v1/transactions")["transactions"]
+            client.pay(codes[0])
+            client.wait_for_status(codes[0], "succeeded")
+            listed = client.get("/v1/transactions")["transactions"]
             assert codes[0]["payment_id"] in {one["payment_id"] for one in listed}

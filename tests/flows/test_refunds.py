@@ -1,4 +1,4 @@
-"""Money back by real parts: the worker, the sandbox bank over HTTP, and a receiver that is told."""
+"""Refunds through all real processes: the worker, the sandbox bank over HTTP, a webhook receiver."""
 
 from typing import Any
 
@@ -28,8 +28,8 @@ def code(shop_client: ShopClient, listening: None) -> Any:
     return made
 
 
-def told(endpoint: Receiver, refund: dict[str, Any]) -> dict[str, Any]:
-    """The one notification about a refund; verified."""
+def webhook_about(endpoint: Receiver, refund: dict[str, Any]) -> dict[str, Any]:
+    """The only webhook message about a refund, verified."""
 
     def of_it(received: list[ReceivedRequest]) -> list[ReceivedRequest]:
         about = [each for each in received if each.json["event"] in EVENTS]
@@ -40,8 +40,8 @@ def told(endpoint: Receiver, refund: dict[str, Any]) -> dict[str, Any]:
     return verified
 
 
-def history(till: ShopClient, code: dict[str, Any]) -> list[tuple[str, str, int]]:
-    rows = till.get("/v1/transactions?limit=100")["transactions"]
+def history(client: ShopClient, code: dict[str, Any]) -> list[tuple[str, str, int]]:
+    rows = client.get("/v1/transactions?limit=100")["transactions"]
     return [
         (row["type"], row["status"], row["amount"]) for row in rows if row["payment_id"] == code["payment_id"]
     ]
@@ -55,7 +55,7 @@ def test_two_partial_refunds_make_payment_refunded(
     first = shop_client.post(
         PATH, {"payment_id": code["payment_id"], "amount": 60_000, "metadata": {"part": 1}}
     )
-    completed = told(endpoint, first)
+    completed = webhook_about(endpoint, first)
     assert completed["event"] == "refund.completed"
     assert completed["data"] == shop_client.get(f"{PATH}/{first['refund_id']}")
     assert (completed["data"]["status"], completed["data"]["metadata"]) == ("completed", {"part": 1})
@@ -63,7 +63,7 @@ def test_two_partial_refunds_make_payment_refunded(
 
     rest = shop_client.post(PATH, {"payment_id": code["payment_id"]})
     assert rest["amount"] == 90_000
-    assert told(endpoint, rest)["data"]["status"] == "completed"
+    assert webhook_about(endpoint, rest)["data"]["status"] == "completed"
     assert [shop_client.get(path)[name] for name in ("status", "amount_refunded")] == ["refunded", 150_000]
     assert history(shop_client, code) == [
         ("refund", "succeeded", -90_000),
@@ -80,7 +80,7 @@ def test_failed_refund_is_credited_again(
     before = shop_client.get("/v1/balance")
     closed = {"bank_code": "004", "bank_account": "4051230001", "account_name": "Somchai Jaidee"}
     refund = shop_client.post(PATH, {"payment_id": code["payment_id"], "destination": closed})
-    failed = told(endpoint, refund)
+    failed = webhook_about(endpoint, refund)
     assert (failed["event"], failed["data"]["status"]) == ("refund.failed", "failed")
     assert failed["data"]["failure_code"]
     assert shop_client.get("/v1/balance") == before

@@ -1,4 +1,4 @@
-"""All that the sandbox bank can do, by real parts: what becomes of the payment, the money and the shop."""
+"""Every scenario of the sandbox bank, and a code that nobody pays, through all real processes."""
 
 import json
 from collections import Counter
@@ -9,9 +9,11 @@ from typing import Any
 
 import psycopg
 import pytest
+import requests
+from standardwebhooks import Webhook
 
 from tests import webhook_receiver
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import SECRET, ShopClient, UnpaidCode
 from tests.flows.staff_browser import StaffBrowser
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import ReceivedRequest, Receiver
@@ -30,83 +32,83 @@ Code = dict[str, Any]
 
 @dataclass
 class ScenarioRun:
-    """A shop with an endpoint, staff at the console, and what the tests leave to them.
+    """A shop with an endpoint, and staff at the console.
 
-    told: the events of each payment that its shop was told.
+    sent: the expected webhook messages, by payment and event type.
     """
 
-    till: ShopClient
+    client: ShopClient
     receiver: Receiver
     desk: StaffBrowser
     database: "psycopg.Connection[tuple[Any, ...]]"
     merchant_id: str
     left: set[str] = field(default_factory=set)
-    told: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sent: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def play(self, code: Code, scenario: str, **times: str) -> str:
-        """Pay the code at the bank; the bank's id of it."""
+        """Pay the code at the bank; return the bank transaction id."""
         order = {"qr_data": code["qr_data"], "scenario": scenario} | times
-        return str(self.till.post("/sandbox/v1/payments", order)["bank_transaction_id"])
+        return str(self.client.post("/sandbox/v1/payments", order)["bank_transaction_id"])
 
     def expired(self) -> Code:
-        """A code that its shop has ended."""
-        code: Code = self.till.qr_code()
-        ended = self.till.post(f"/v1/qr-codes/{code['qr_code_id']}/expire", None)
+        """A code that the shop has ended."""
+        code: Code = self.client.qr_code()
+        ended = self.client.post(f"/v1/qr-codes/{code['qr_code_id']}/expire", None)
         code["expires_at"] = ended["expires_at"]
         return code
 
     def wait_for_webhooks(self, code: Code, *events: str) -> None:
-        """The shop is told these of the payment."""
+        """Wait until these events of the payment arrive."""
         expected = Counter((code["payment_id"], event) for event in events)
-        self.told |= expected
-        self.receiver.wait_for(lambda received: expected <= heard(received), 60)
+        self.sent |= expected
+        self.receiver.wait_for(lambda received: expected <= events_of(received), 60)
 
     def find_exception(self, search: str) -> str:
-        """The one exception that staff find, as soon as it is there."""
+        """The only exception that staff see, when it exists."""
         wait_until(lambda: bool(self.desk.waiting(search)), 60)
         (found,) = self.desk.waiting(search)
         return found
 
     def payment(self, code: Code) -> Any:
-        return self.till.get(f"/Thai/v1/payments/{code['payment_id']}")
+        return self.client.get(f"/Thai/v1/payments/{code['payment_id']}")
 
     def balance(self) -> int:
-        return int(self.till.get("/v1/balance")["available"])
+        return int(self.client.get("/v1/balance")["available"])
 
     def suspense(self) -> int:
         row = self.database.execute(SUSPENSE).fetchone()
         return int(row[0]) if row else 0
 
     def history(self, code: Code) -> list[tuple[str, str, int]]:
-        rows = self.till.get("/v1/transactions?limit=100")["transactions"]
+        rows = self.client.get("/v1/transactions?limit=100")["transactions"]
         ours = [row for row in rows if row["payment_id"] == code["payment_id"]]
         return [(row["type"], row["status"], row["amount"]) for row in ours]
 
     def notices(self, code: Code) -> list[str]:
-        """By which ways the bank's word about the payment came."""
-        timeline = self.till.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
+        """The sources of the bank transactions of the payment."""
+        timeline = self.client.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
         return [entry["details"]["source"] for entry in timeline if entry["type"] == "bank.notice"]
 
 
-def heard(received: list[ReceivedRequest]) -> Counter[tuple[str, str]]:
+def events_of(received: list[ReceivedRequest]) -> Counter[tuple[str, str]]:
     shown = (each.json for each in received)
     return Counter((each["data"]["payment_id"], each["event"]) for each in shown if each["event"] in EVENTS)
 
 
 @pytest.fixture(scope="module")
 def run(stack: Stack) -> Iterator[ScenarioRun]:
-    """In the end the books are right, staff see what was left and nothing else, and nobody was told twice."""
+    """After all tests the audit finds nothing, no exception is left, and no event came twice."""
     made = json.loads(stack.manage("create_merchant", "--name", "Scenes", "--mode", "test", "--json"))
-    till = ShopClient(stack.base_url, made["secret_key"])
+    client = ShopClient(stack.base_url, made["secret_key"])
     desk = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
     database = psycopg.connect(stack.env["DATABASE_URL"], autocommit=True)
     with webhook_receiver.running_receiver() as endpoint, database:
-        till.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS})
-        scene = ScenarioRun(till, endpoint, desk, database, made["merchant_id"])
+        client.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS})
+        scene = ScenarioRun(client, endpoint, desk, database, made["merchant_id"])
         before = set(desk.waiting())
         yield scene
         assert set(desk.waiting()) - before == scene.left
-        assert heard(endpoint.to("/hook")) == scene.told
+        assert events_of(endpoint.to("/hook")) == scene.sent
         stack.manage("audit")
 
 
@@ -118,7 +120,7 @@ def late_money_is_accepted(run: ScenarioRun) -> Iterator[None]:
 
 
 def after(code: Code) -> str:
-    """A moment after the code has ended."""
+    """An instant after the expiry of the code."""
     return (datetime.fromisoformat(code["expires_at"]) + timedelta(seconds=1)).isoformat()
 
 
@@ -134,9 +136,9 @@ def after(code: Code) -> str:
 def test_payment_succeeds_by_callback_repeats_or_inquiry(
     run: ScenarioRun, scenario: str, status: str, event: str, row: str, ways: list[str]
 ) -> None:
-    code, before = run.till.qr_code(), run.balance()
+    code, before = run.client.qr_code(), run.balance()
     run.play(code, scenario)
-    run.till.wait_for_status(code, status, seconds=20)
+    run.client.wait_for_status(code, status, seconds=20)
     wait_until(lambda: run.notices(code) == ways, 60)
     run.wait_for_webhooks(code, PENDING, event)
     assert run.history(code) == [(row, status, AMOUNT)]
@@ -154,7 +156,7 @@ def test_late_payment_is_an_exception(run: ScenarioRun) -> None:
 def test_late_payment_succeeds_with_accept_policy(run: ScenarioRun, late_money_is_accepted: None) -> None:
     code, before = run.expired(), run.balance()
     run.play(code, "late", paid_at=after(code))
-    paid = run.till.wait_for_status(code, "succeeded")
+    paid = run.client.wait_for_status(code, "succeeded")
     assert datetime.fromisoformat(paid["completed_at"]) > datetime.fromisoformat(code["expires_at"])
     run.wait_for_webhooks(code, PENDING, FAILED, SUCCEEDED)
     assert run.balance() - before == AMOUNT
@@ -167,13 +169,13 @@ def test_payment_in_time_with_late_callback_succeeds(run: ScenarioRun) -> None:
     assert run.payment(code)["status"] == "expired"
     in_time = run.payment(code)["created_at"]
     run.play(code, "reported_late", paid_at=in_time, report_at=after(code))
-    run.till.wait_for_status(code, "succeeded", seconds=20)
+    run.client.wait_for_status(code, "succeeded", seconds=20)
     run.wait_for_webhooks(code, PENDING, FAILED, SUCCEEDED)
     assert run.balance() - before == AMOUNT
 
 
 def test_duplicate_payment_is_sent_back(run: ScenarioRun) -> None:
-    code, before, suspense = run.till.qr_code(), run.balance(), run.suspense()
+    code, before, suspense = run.client.qr_code(), run.balance(), run.suspense()
     run.play(code, "twice")
     second = run.find_exception(code["payment_id"])
     assert run.suspense() - suspense == AMOUNT
@@ -185,7 +187,7 @@ def test_duplicate_payment_is_sent_back(run: ScenarioRun) -> None:
 
 
 def test_failed_return_is_an_exception_again(run: ScenarioRun) -> None:
-    code, suspense = run.till.qr_code(), run.suspense()
+    code, suspense = run.client.qr_code(), run.suspense()
     run.play(code, "twice")
     second = run.find_exception(code["payment_id"])
     run.desk.decide(second, "send-to", **CLOSED)
@@ -200,7 +202,7 @@ def test_failed_return_is_an_exception_again(run: ScenarioRun) -> None:
 def test_accepted_wrong_amount_is_credited_and_refundable(
     run: ScenarioRun, scenario: str, received: int
 ) -> None:
-    code, before = run.till.qr_code(), run.balance()
+    code, before = run.client.qr_code(), run.balance()
     run.play(code, scenario)
     found = run.find_exception(code["payment_id"])
     assert (run.payment(code)["status"], run.balance()) == ("pending", before)
@@ -208,7 +210,7 @@ def test_accepted_wrong_amount_is_credited_and_refundable(
     paid = run.payment(code)
     assert [paid[name] for name in ("status", "amount", "amount_received")] == ["succeeded", AMOUNT, received]
     assert run.balance() - before == received
-    refund = run.till.post("/v1/refunds", {"payment_id": code["payment_id"]})
+    refund = run.client.post("/v1/refunds", {"payment_id": code["payment_id"]})
     assert refund["amount"] == received
     run.wait_for_webhooks(code, PENDING, SUCCEEDED, REFUNDED)
     assert run.history(code) == [
@@ -218,7 +220,7 @@ def test_accepted_wrong_amount_is_credited_and_refundable(
 
 
 def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:
-    code, before = run.till.qr_code(), run.balance()
+    code, before = run.client.qr_code(), run.balance()
     found = run.find_exception(run.play(code, "unknown_reference"))
     assert (run.payment(code)["status"], run.balance()) == ("pending", before)
     assert code["payment_id"] in run.desk.case(found)
@@ -229,9 +231,27 @@ def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:
 
 
 def test_reversal_is_deducted_and_shown_as_refund(run: ScenarioRun) -> None:
-    code, before = run.till.qr_code(), run.balance()
+    code, before = run.client.qr_code(), run.balance()
     run.play(code, "reversed")
-    assert run.till.wait_for_status(code, "refunded", seconds=20)["amount_refunded"] == AMOUNT
+    assert run.client.wait_for_status(code, "refunded", seconds=20)["amount_refunded"] == AMOUNT
     run.wait_for_webhooks(code, PENDING, SUCCEEDED, REFUNDED)
     assert run.balance() == before
     assert run.history(code) == [("refund", "succeeded", -AMOUNT), ("payment", "refunded", AMOUNT)]
+
+
+def test_unpaid_code_expires_and_webhook_is_sent(unpaid: UnpaidCode) -> None:
+    """The shortest expiry of a code is one minute."""
+    client, code = unpaid.client, unpaid.code
+    shown = unpaid.endpoint.wait_for(lambda found: bool(failures(found)), 180)
+    (event,) = failures(shown)
+    assert (event.json["data"]["payment_id"], event.json["data"]["status"]) == (code["payment_id"], "expired")
+    assert Webhook(SECRET).verify(event.body, event.headers)
+    payment: dict[str, Any] = client.get(f"/Thai/v1/payments/{code['payment_id']}")
+    assert payment["status"] == "expired"
+    # Another test may freeze Redis meanwhile.
+    assert 0 <= event.received_at - datetime.fromisoformat(payment["expires_at"]).timestamp() < 60
+    assert requests.get(code["qr_image_url"], timeout=60).status_code == 410
+
+
+def failures(received: list[ReceivedRequest]) -> list[ReceivedRequest]:
+    return [each for each in received if each.json["event"] == "payment.failed"]

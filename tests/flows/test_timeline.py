@@ -1,4 +1,4 @@
-"""Who did what, by real parts: threads of the web server, a worker, the sandbox bank over HTTP."""
+"""The actors in the timeline, through all real processes: web server, worker, sandbox bank over HTTP."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from tests.stack import wait_until
 pytestmark = pytest.mark.slow
 
 
-def told(till: ShopClient, code: dict[str, Any], type: str) -> list[dict[str, Any]]:
+def entries_of(client: ShopClient, code: dict[str, Any], type: str) -> list[dict[str, Any]]:
     """The entries of a type, the oldest first."""
-    timeline = till.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
+    timeline = client.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
     return [entry for entry in reversed(timeline) if entry["type"] == type]
 
 
@@ -24,13 +24,14 @@ def test_timeline_entries_have_right_actors(shop_client: ShopClient) -> None:
     refund = shop_client.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 50_000})
     wait_until(lambda: shop_client.get(f"/v1/refunds/{refund['refund_id']}")["status"] == "completed", 60)
     (born,), (notification,), (paid,) = (
-        told(shop_client, code, type) for type in ("payment.pending", "bank.notice", "payment.succeeded")
+        entries_of(shop_client, code, type)
+        for type in ("payment.pending", "bank.notice", "payment.succeeded")
     )
     assert born["actor"] == f"key:{secret_keys.public_id(shop_client.secret_key)}"
     assert notification["actor"] == paid["actor"] == "bank:sandbox"
     assert notification["request_id"] == paid["request_id"] != born["request_id"]
     for type in ("refund.told", "refund.completed"):
-        *_, entry = told(shop_client, code, type)
+        *_, entry = entries_of(shop_client, code, type)
         assert entry["actor"] == "clock" and entry["request_id"]
 
 
@@ -39,16 +40,18 @@ def test_payment_found_by_inquiry_has_clock_as_actor(shop_client: ShopClient) ->
     shop_client.pay(code, "callback_lost")
     shop_client.wait_for_status(code, "succeeded", seconds=60)
     (paid,), (notification,) = (
-        told(shop_client, code, type) for type in ("payment.succeeded", "bank.notice")
+        entries_of(shop_client, code, type) for type in ("payment.succeeded", "bank.notice")
     )
     assert (paid["actor"], notification["actor"]) == ("clock", "bank:sandbox")
     assert notification["details"]["source"] == "inquiry"
-    # That it was asked is written down after what it said has been judged.
+    # The inquiry is recorded after its result is applied.
     wait_until(
-        lambda: any(each["details"]["said"] == "found" for each in told(shop_client, code, "bank.inquiry")),
+        lambda: any(
+            each["details"]["said"] == "found" for each in entries_of(shop_client, code, "bank.inquiry")
+        ),
         60,
     )
-    *_, request_body = told(shop_client, code, "bank.inquiry")
+    *_, request_body = entries_of(shop_client, code, "bank.inquiry")
     assert request_body["actor"] == "clock"
     assert request_body["request_id"] == notification["request_id"] == paid["request_id"] is not None
     assert shop_client.get(f"/v1/payments/{code['payment_id']}/timeline")["sources"] == ["inquiry"]

@@ -1,4 +1,4 @@
-"""Money out by real parts: the worker, the sandbox bank over HTTP, and a receiver that is told."""
+"""Withdrawals through all real processes: the worker, the sandbox bank over HTTP, a webhook receiver."""
 
 from typing import Any
 
@@ -26,18 +26,18 @@ def paid(shop_client: ShopClient, listening: None) -> None:
     shop_client.wait_for_status(code, "succeeded")
 
 
-def withdraw(till: ShopClient, account: str, **fields: Any) -> Any:
+def withdraw(client: ShopClient, account: str, **fields: Any) -> Any:
     request_body = {
         "amount": 120_000,
         "currency": "THB",
         "bank_code": "KBANK",
         "account_name": "Somtam House",
     }
-    return till.post(PATH, request_body | {"bank_account": account} | fields)
+    return client.post(PATH, request_body | {"bank_account": account} | fields)
 
 
-def told(endpoint: Receiver, withdrawal: dict[str, Any], *events: str) -> list[dict[str, Any]]:
-    """What the receiver was told of a withdrawal, once these events and no others came; verified."""
+def webhooks_about(endpoint: Receiver, withdrawal: dict[str, Any], *events: str) -> list[dict[str, Any]]:
+    """The webhook messages about a withdrawal, verified, when these events and no others have arrived."""
 
     def of_it(received: list[ReceivedRequest]) -> dict[str, ReceivedRequest]:
         about = [each for each in received if each.json["event"] in EVENTS]
@@ -54,7 +54,7 @@ def test_withdrawal_succeeds_with_webhook_for_each_status(
 ) -> None:
     before = shop_client.get("/v1/balance")
     made = withdraw(shop_client, "4051234567", reference="PAYOUT-1", metadata={"week": 47})
-    pending, processed, succeeded = told(endpoint, made, *EVENTS[:3])
+    pending, processed, succeeded = webhooks_about(endpoint, made, *EVENTS[:3])
     assert (pending["data"], processed["data"]["status"]) == (made, "processing")
     ended = shop_client.get(f"{PATH}/{made['withdrawal_id']}")
     assert (succeeded["data"], ended["status"]) == (ended, "succeeded")
@@ -70,7 +70,7 @@ def test_withdrawal_succeeds_with_webhook_for_each_status(
 def test_returned_withdrawal_is_credited_again(shop_client: ShopClient, endpoint: Receiver) -> None:
     before = shop_client.get("/v1/balance")
     made = withdraw(shop_client, "4051230004")
-    *_, succeeded, failed = told(endpoint, made, *EVENTS)
+    *_, succeeded, failed = webhooks_about(endpoint, made, *EVENTS)
     assert (succeeded["data"]["status"], failed["data"]["failure_code"]) == ("succeeded", "returned_by_bank")
     assert shop_client.get(f"{PATH}/{made['withdrawal_id']}") == failed["data"]
     assert shop_client.get("/v1/balance") == before

@@ -164,6 +164,11 @@ TAMPERINGS = {
         f"UPDATE payments_payment SET amount_refunding = 1 WHERE id = {PAID}",
         "UPDATE payments_payment SET status = 'succeeded' WHERE status = 'refunded'",
     ],
+    "transaction counts match the transactions": [
+        "DELETE FROM transactions_countdelta",
+        """INSERT INTO transactions_transactioncount (merchant_id, bucket, starts_at, type, status, count)
+           VALUES ('mch_x', 'day', now(), 'payment', 'succeeded', 1)""",
+    ],
     "held money, and nothing else, is posted to suspense": [
         delete_posting("held"),
         f"UPDATE reconciliation_banktransaction SET amount = amount + 1 WHERE id = {WAITS}",
@@ -299,11 +304,6 @@ TAMPERINGS = {
         "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntc_%'",
         ("UPDATE reconciliation_banktransaction SET resolution_state = 'taken_back', resolved_at = now() "
         f"WHERE id = {WAITS}"),
-    ],
-    "transaction counts match the transactions": [
-        "DELETE FROM transactions_countdelta",
-        """INSERT INTO transactions_transactioncount (merchant_id, bucket, starts_at, type, status, count)
-           VALUES ('mch_x', 'day', now(), 'payment', 'succeeded', 1)""",
     ],
     "each refund has its transaction": [
         "DELETE FROM transactions_transaction WHERE type = 'refund'",

@@ -16,9 +16,8 @@ from pytest_django import Settings
 from payments import cards
 from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
-from tests.concurrency import run_concurrently
+from tests.concurrency import run_concurrently, without_database
 from tests.conftest import SandboxBankClient, Shop
-from tests.database_outage import without_database
 from tests.stack import wait_until
 from tests.transfers.builders import queued
 from tests.webhooks.builders import NOW, claim, make_endpoint, publish, set_health

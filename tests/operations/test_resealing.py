@@ -16,7 +16,7 @@ from core import clock, crypto, triggers
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection
-from operations import encryption, resealing
+from operations import encryption
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
 from sandbox import orders
@@ -97,7 +97,7 @@ def reseal(stream: io.StringIO | None = None) -> str:
 def tokens() -> list[str]:
     return [
         value if isinstance(value, str) else bytes(value).decode()
-        for model, columns in resealing.tables().items()
+        for model, columns in encryption.sealed_columns().items()
         for row in model._base_manager.values_list(*columns)
         for value in row
         if value
@@ -146,7 +146,9 @@ def change_rows(model: type[Model], change: str, *, resealing: bool = False) -> 
 @pytest.mark.slow
 def test_every_sealed_column_has_sealed_suffix() -> None:
     known = {
-        f"{model._meta.db_table}.{name}" for model, columns in resealing.tables().items() for name in columns
+        f"{model._meta.db_table}.{name}"
+        for model, columns in encryption.sealed_columns().items()
+        for name in columns
     }
     assert columns_with_tokens() == known
 
@@ -226,7 +228,7 @@ def test_reseal_names_malformed_tokens(shop: Shop, settings: Settings, broken: s
 
 @pytest.mark.slow
 def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
-    many = PaymentFactory.build_batch(2 * resealing.BATCH_SIZE + 1, merchant=shop.merchant)
+    many = PaymentFactory.build_batch(2 * encryption.BATCH_SIZE + 1, merchant=shop.merchant)
     for payment in many:
         payment.client_bank_account_sealed = crypto.seal(ACCOUNT, context=payment.id, keys=[OLD])
     Payment.objects.bulk_create(many)
@@ -269,7 +271,7 @@ def test_resealing_refuses_changes_that_are_allowed_otherwise(model: type[Model]
 def test_every_table_with_a_rule_and_sealed_columns_is_attacked() -> None:
     guarded = {
         model
-        for model in resealing.tables()
+        for model in encryption.sealed_columns()
         if any(isinstance(trigger, triggers.ReadOnly) for trigger in getattr(model._meta, "triggers", ()))
     }
     nothing_changes = {BankNotification, StatementLine}  # of the latter: once it is matched

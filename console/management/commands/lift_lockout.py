@@ -6,7 +6,7 @@ from console import lockouts
 
 
 class Command(BaseCommand):
-    help = "Lift a lock-out from the console: of a user name or of an address."
+    help = "Lift a lockout of the console: of a user name or of an address."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subject", help="such as somsri, 203.0.113.7/32 or 2001:db8::/64")
@@ -16,4 +16,4 @@ class Command(BaseCommand):
         lifted = [lockouts.lift(f"{kind}:{subject}") for kind in ("user", "address")]
         if not any(lifted):
             raise CommandError(f"No failed logins are counted for {subject}.")
-        return f"Failed logins of {subject} count no more."
+        return f"The failed logins of {subject} are deleted."

@@ -14,7 +14,7 @@ SHOP_NAME = "Demo Coffee"
 
 
 class Command(BaseCommand):
-    help = "One demo merchant and one staff user, for a first look. Prints their secrets as JSON."
+    help = "Create one demo merchant and one staff user. Prints their secrets as JSON."
 
     def handle(self, *args: Any, **options: Any) -> str:
         merchant, secret = self._merchant()
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         return merchant, services.issue_key(merchant=merchant, now=clock.now())[1]
 
     def _password(self) -> str:
-        """Of the new staff user; one that is there already belongs to somebody."""
+        """The password of the new staff user. An existing user keeps the password."""
         if User.objects.filter(username=ADMIN_NAME).exists():
             return "(as it was)"
         password = get_random_string(20)

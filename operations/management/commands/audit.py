@@ -9,8 +9,8 @@ from operations.audit import runner
 
 class Command(BaseCommand):
     help = (
-        "Prove the books: accounts, journals, payments, refunds, withdrawals, orders to banks and events "
-        "agree. Prints each difference, and fails if there is any. The service may run meanwhile."
+        "Prove that accounts, journals, payments, refunds, withdrawals, transfers and events agree. "
+        "Prints each difference, and fails if there is any. The service may run meanwhile."
     )
 
     def handle(self, *args: Any, **options: Any) -> str:

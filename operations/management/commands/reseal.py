@@ -6,11 +6,11 @@ from django.db import OperationalError
 from django.db.models import Model
 
 from core.commands import ProgressBar
-from operations import resealing
+from operations import encryption
+from operations.encryption import ResealCounts
 from operations.models import EncryptionKeyCheck
-from operations.resealing import ResealCounts
 
-RUN_AGAIN = "What is done stays done; run it again."
+RUN_AGAIN = "Finished rows stay sealed; run it again."
 
 
 class Command(BaseCommand):
@@ -22,8 +22,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         total = ResealCounts()
         try:
-            for model, columns in resealing.tables().items():
-                # While something is lost, the key check must go on saying which key is missing.
+            for model, columns in encryption.sealed_columns().items():
+                # If a row cannot be opened, the key check stays as it is and shows that a key is missing.
                 if model is not EncryptionKeyCheck or not total.unopened:
                     total += self._reseal(model, columns)
         except KeyboardInterrupt:
@@ -32,12 +32,12 @@ class Command(BaseCommand):
             raise CommandError(f"{str(error).strip().splitlines()[0]}. {RUN_AGAIN}") from None
         if total.unopened:
             raise CommandError(_error_message(total))
-        self.stdout.write("Everything found is sealed with the newest key.")
+        self.stdout.write("Everything is sealed with the newest key.")
 
     def _reseal(self, model: type[Model], columns: Sequence[str]) -> ResealCounts:
         name = model._meta.label
         bar = ProgressBar(self.stdout, name, model._base_manager.count)
-        counts = resealing.reseal(model, columns, on_progress=bar.advance)
+        counts = encryption.reseal(model, columns, on_progress=bar.advance)
         bar.clear()
         self.stdout.write(
             f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"

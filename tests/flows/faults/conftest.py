@@ -1,4 +1,4 @@
-"""An instance whose processes are killed, frozen and doubled; each test is a merchant of its own in it."""
+"""An instance whose processes are killed, frozen and doubled. Each test has its own merchant."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
 
 WEBHOOK_TIMEOUT_SECONDS = 10
-# How long nobody takes over from a worker that is gone: a post's time and 15 seconds.
+# A delivery of a killed worker is claimed again after the time-out of a request and 15 s.
 LEASE_SECONDS = WEBHOOK_TIMEOUT_SECONDS + 15
 
 
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Its limit is out of reach but on, so that every request asks Redis."""
+    """The rate limit is on, so that every request asks Redis, but cannot be reached."""
     folder = tmp_path_factory.mktemp("frail") / "data"
     with Stack(folder, RATE_LIMIT="10000", WEBHOOK_TIMEOUT_SECONDS=str(WEBHOOK_TIMEOUT_SECONDS)) as running:
         yield running
@@ -28,7 +28,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def shop_client(stack: Stack) -> ShopClient:
-    """A new merchant's, in an instance that has got over the test before."""
+    """The client of a new merchant, when the instance is ready again."""
     wait_until(stack.is_ready, 180)
     made = json.loads(stack.manage("create_merchant", "--name", "Frail", "--mode", "test", "--json"))
     return ShopClient(stack.base_url, made["secret_key"])
@@ -36,7 +36,7 @@ def shop_client(stack: Stack) -> ShopClient:
 
 @pytest.fixture
 def register(shop_client: ShopClient, endpoint: Receiver) -> Callable[[str], Hook]:
-    """Register a path of the receiver for the payments that are made."""
+    """Register a path of the receiver as a webhook."""
     return lambda path: Hook.register(shop_client, endpoint, path)
 
 

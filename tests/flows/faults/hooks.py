@@ -1,4 +1,4 @@
-"""A merchant's webhook seen from both ends: what the service says about it, and what arrived."""
+"""A webhook with both sides: its state in the API, and the requests that arrived."""
 
 from collections import Counter
 from collections.abc import Set
@@ -17,23 +17,23 @@ PAGE = 100
 
 @dataclass(frozen=True)
 class Hook:
-    """A webhook for `payment.pending`. `ping` is the id of the message that asked whether it is there."""
+    """A webhook for `payment.pending`. ping: the id of the probe at its registration."""
 
-    till: ShopClient
+    client: ShopClient
     receiver: Receiver
     path: str
     id: str
     ping: str
 
     @classmethod
-    def register(cls, till: ShopClient, receiver: Receiver, path: str) -> Self:
+    def register(cls, client: ShopClient, receiver: Receiver, path: str) -> Self:
         wanted = {"url": receiver.url(path), "events": ["payment.pending"], "secret": SECRET}
-        made = till.post("/v1/webhooks", wanted)
+        made = client.post("/v1/webhooks", wanted)
         (ping,) = receiver.to(path)
-        return cls(till, receiver, path, made["webhook_id"], ping.headers["webhook-id"])
+        return cls(client, receiver, path, made["webhook_id"], ping.headers["webhook-id"])
 
     def delivered(self) -> Counter[str]:
-        """How many times each event arrived, by its id."""
+        """How often each event arrived, by event id."""
         ids = Counter(request.headers["webhook-id"] for request in self.receiver.to(self.path))
         del ids[self.ping]
         return ids
@@ -51,48 +51,48 @@ class Hook:
         wait_until(lambda: self.count("succeeded") == deliveries, seconds)
 
     def count(self, state: str) -> int:
-        """Its deliveries in a state."""
-        return int(self.till.get(f"/v1/webhooks/{self.id}/deliveries?state={state}&limit=1")["total"])
+        """The number of its deliveries in a state."""
+        return int(self.client.get(f"/v1/webhooks/{self.id}/deliveries?state={state}&limit=1")["total"])
 
     def deliveries(self) -> list[dict[str, Any]]:
-        return everything(self.till, f"/v1/webhooks/{self.id}/deliveries", "deliveries")
+        return everything(self.client, f"/v1/webhooks/{self.id}/deliveries", "deliveries")
 
     def delivery_of(self, event_id: str) -> dict[str, Any]:
         (found,) = [each for each in self.deliveries() if each["event_id"] == event_id]
         return found
 
     def replay(self, since: str) -> int:
-        """How many events are sent again."""
-        return int(self.till.post(f"/v1/webhooks/{self.id}/replay", {"since": since})["replayed"])
+        """Replay its missed events; return their number."""
+        return int(self.client.post(f"/v1/webhooks/{self.id}/replay", {"since": since})["replayed"])
 
     @property
     def status(self) -> str:
-        return str(self.till.get(f"/v1/webhooks/{self.id}")["status"])
+        return str(self.client.get(f"/v1/webhooks/{self.id}")["status"])
 
     def set_status(self, status: str) -> None:
         """Make it `active` or `disabled`."""
         response = requests.patch(
-            f"{self.till.base_url}/v1/webhooks/{self.id}",
+            f"{self.client.base_url}/v1/webhooks/{self.id}",
             json={"status": status},
-            headers={"Authorization": f"Bearer {self.till.secret_key}"},
+            headers={"Authorization": f"Bearer {self.client.secret_key}"},
             timeout=60,
         )
         assert response.json()["status"] == status, response.text
 
 
-def everything(till: ShopClient, path: str, plural: str) -> list[dict[str, Any]]:
-    """All pages of a list, the newest first."""
+def everything(client: ShopClient, path: str, plural: str) -> list[dict[str, Any]]:
+    """All rows of a list, the newest first."""
     rows: list[dict[str, Any]] = []
     while True:
-        page = till.get(f"{path}?limit={PAGE}&offset={len(rows)}")
+        page = client.get(f"{path}?limit={PAGE}&offset={len(rows)}")
         rows += page[plural]
         if len(rows) >= page["total"]:
             return rows
 
 
-def events_by_payment(till: ShopClient) -> dict[str, str]:
-    """The id of each payment's event. Asserts that none has two, as nothing is paid or expires here."""
-    events = everything(till, "/v1/events", "events")
+def events_by_payment(client: ShopClient) -> dict[str, str]:
+    """The event id of each payment. Asserts that each has one event: nothing is paid or expires here."""
+    events = everything(client, "/v1/events", "events")
     ids = {event["data"]["payment_id"]: event["event_id"] for event in events}
     assert len(ids) == len(events)
     return ids

@@ -1,4 +1,4 @@
-"""Shops that go on making codes whatever happens to the instance."""
+"""Clients that create codes without end while the instance has faults."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ LOST = 0
 
 @dataclass(frozen=True)
 class Answer:
-    """What one request got; a status of LOST where the connection ended without an answer."""
+    """The result of one request. LOST: the connection ended without an answer."""
 
     status: int
     seconds: float
@@ -30,10 +30,10 @@ class Answer:
 
 
 class Load:
-    """Each code has a key of its own, which is its reference too, and is asked for until it is there."""
+    """Repeats the request for each code with its idempotency key until it succeeds."""
 
-    def __init__(self, till: ShopClient, pause: float) -> None:
-        self.till = till
+    def __init__(self, client: ShopClient, pause: float) -> None:
+        self.client = client
         self.pause = pause
         self.answers: list[Answer] = []
         self.made: dict[str, bytes] = {}
@@ -41,7 +41,7 @@ class Load:
 
     @property
     def payment_ids(self) -> set[str]:
-        """The payments of all acknowledged codes."""
+        """The payments of the codes that were acknowledged."""
         return {orjson.loads(body)["payment_id"] for body in self.made.values()}
 
     def wait_for_more(self, codes: int) -> None:
@@ -50,12 +50,12 @@ class Load:
         wait_until(lambda: len(self.made) >= goal, PATIENCE)
 
     def quantile(self, share: float) -> float:
-        """The seconds that `share` of the answers stayed within."""
+        """The quantile of the response times in seconds."""
         ordered = sorted(response.seconds for response in self.answers)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
     def repeat(self) -> dict[str, Answer]:
-        """Ask for every code once more; the answers by key."""
+        """Repeat the request of every code; return the answers by key."""
         with requests.Session() as session:
             return {key: self._ask(session, key) for key in self.made}
 
@@ -81,9 +81,9 @@ class Load:
         started = time.monotonic()
         try:
             got = session.post(
-                f"{self.till.base_url}/v1/qr-codes",
+                f"{self.client.base_url}/v1/qr-codes",
                 json={"amount": 150_000, "currency": "THB", "reference": key},
-                headers={"Authorization": f"Bearer {self.till.secret_key}", "Idempotency-Key": key},
+                headers={"Authorization": f"Bearer {self.client.secret_key}", "Idempotency-Key": key},
                 timeout=PATIENCE,
             )
         except requests.RequestException:
@@ -93,9 +93,9 @@ class Load:
 
 
 @contextmanager
-def steady(till: ShopClient, *, shops: int = 4, pause: float = 0.1) -> Iterator[Load]:
-    """A load for the time of the block; after it every code that was asked for is acknowledged."""
-    load = Load(till, pause)
+def steady(client: ShopClient, *, shops: int = 4, pause: float = 0.1) -> Iterator[Load]:
+    """Run a load during the block. After it all requested codes are acknowledged."""
+    load = Load(client, pause)
     with ThreadPoolExecutor(shops) as pool:
         runs = [pool.submit(load.run, shop) for shop in range(shops)]
         try:

@@ -1,4 +1,4 @@
-"""Two clocks and eight workers share the work, and none of it is done twice."""
+"""Two beats and eight workers share the deliveries, and no delivery is sent twice."""
 
 import subprocess
 from collections import Counter
@@ -27,7 +27,7 @@ CODES = examples(800)
 
 @contextmanager
 def running(stack: Stack, programs: list[Program]) -> Iterator["list[subprocess.Popen[bytes]]"]:
-    """Processes beside those that the instance keeps itself."""
+    """Run more processes beside those of the instance."""
     with stack.log.open("ab") as log, ExitStack() as ending:
         processes = [_start(stack, program, log) for program in programs]
         for process in processes:
@@ -55,7 +55,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def more_programs(stack: Stack) -> list[Program]:
-    """A second beat, and workers up to eight under names of their own."""
+    """A second beat, and seven more webhook workers."""
     kept = {program.name: program for program in programs.workers(stack.env)}
     worker = [str(part) for part in kept["webhooks"].command]
     named = [[part.replace("webhooks@", f"webhooks-{n}@") for part in worker] for n in range(2, WORKERS + 1)]

@@ -1,4 +1,4 @@
-"""Redis is emptied, frozen and killed while codes are made: nobody waits and nothing is lost."""
+"""Redis is emptied, frozen and killed while codes are created: no request waits, no event is lost."""
 
 import os
 import signal
@@ -56,4 +56,4 @@ def test_trouble_with_redis_neither_slows_the_api_nor_loses_an_event(
     assert shown.keys() == running.payment_ids
     hook.wait_for(set(shown.values()), 60)
     hook.wait_for_success(len(shown))
-    assert hook.delivered() == Counter(shown.values()), "no worker died, so nothing is told twice"
+    assert hook.delivered() == Counter(shown.values()), "no worker died, so nothing is delivered twice"

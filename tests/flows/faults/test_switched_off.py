@@ -1,4 +1,4 @@
-"""A webhook that is switched off while codes are made misses nothing once it is on again."""
+"""A webhook that is disabled while codes are created gets all held events after it is enabled."""
 
 from collections import Counter
 
@@ -13,9 +13,9 @@ from tests.webhook_receiver import Receiver, Reply
 pytestmark = pytest.mark.slow
 
 
-def first_instant(till: ShopClient) -> str:
-    """When the till's first event happened."""
-    return str(everything(till, "/v1/events", "events")[-1]["timestamp"])
+def first_instant(client: ShopClient) -> str:
+    """The time of the first event of the merchant."""
+    return str(everything(client, "/v1/events", "events")[-1]["timestamp"])
 
 
 def test_held_deliveries_arrive_once_after_enable_by_merchant(shop_client: ShopClient, hook: Hook) -> None:

@@ -1,6 +1,6 @@
-"""`python -m tests.flows.noisy_neighbours.client`: get a balance again and again; print how long each took.
+"""`python -m tests.flows.noisy_neighbours.client`: get a balance repeatedly and print the times.
 
-It is a process of its own, so that the threads of the client that misbehaves do not slow down the clock.
+It is a separate process, so that threads of the misbehaving client do not disturb the measurement.
 Standard input is JSON: `base_url`, `secret_key`, `requests`. Standard output is a JSON list of seconds.
 """
 
@@ -10,7 +10,7 @@ import time
 
 import requests
 
-# A client that asks without a pause would itself be the load.
+# Without a pause this client would be a load itself.
 PAUSE_SECONDS = 0.02
 
 

@@ -1,4 +1,4 @@
-"""One instance that a badly behaved client shares with a neighbour whose waiting time is measured."""
+"""One instance with a misbehaving client and a neighbour, whose response time is measured."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ import pytest
 
 from tests.stack import ROOT, Stack, wait_until
 
-# The defects that these tests look for cost seconds. A machine that runs both clients and the servers adds
-# tens of milliseconds by itself, so a slower answer counts only above this.
+# The defects that these tests look for cost seconds. The clients and servers share the machine, which adds
+# tens of milliseconds. So response times below this are not a failure.
 NOISE_SECONDS = 0.1
 TIMES = 3
 REQUESTS = 60
-# A moment in which the machine is busy with something else spoils one round; a defect spoils all.
+# A busy machine slows down one round; a defect slows down all rounds.
 ROUNDS = 3
 
 Misbehave = Callable[[threading.Event], None]
@@ -46,7 +46,7 @@ class Neighbour:
     secret_key: str
 
     def p95(self) -> float:
-        """95 of 100 requests for the balance are answered within so many seconds."""
+        """The 95th percentile of the response times for the balance, in seconds."""
         shown = {"base_url": self.base_url, "secret_key": self.secret_key, "requests": REQUESTS}
         command = [sys.executable, "-m", "tests.flows.noisy_neighbours.client"]
         done = subprocess.run(
@@ -55,12 +55,12 @@ class Neighbour:
         return quantile(json.loads(done.stdout), 0.95)
 
     def is_undisturbed_by(self, misbehave: Misbehave, *, clients: int) -> None:
-        """Measure alone, then while `clients` threads run `misbehave` until its event is set."""
+        """Measure without and with `clients` threads that run `misbehave`."""
         check_undisturbed(self.p95, misbehave, clients=clients)
 
 
 def check_undisturbed(measure: Callable[[], float], misbehave: Misbehave, *, clients: int) -> None:
-    """Fail if what `measure` returns (seconds) grows by more than three times while others misbehave."""
+    """Fail if the seconds that `measure` returns grow by more than three times while others misbehave."""
     normal = measure()
     with running(misbehave, clients):
         disturbed = [measure() for _ in range(ROUNDS)]
@@ -71,7 +71,7 @@ def check_undisturbed(measure: Callable[[], float], misbehave: Misbehave, *, cli
 
 @contextmanager
 def running(misbehave: Misbehave, clients: int) -> Iterator[None]:
-    """Threads that run `misbehave(stopped)` until the block ends. A thread that fails fails the test."""
+    """Run `misbehave(stopped)` in threads until the block ends. An exception in a thread fails the test."""
     stopped = threading.Event()
     failures: list[BaseException] = []
 
@@ -94,6 +94,6 @@ def running(misbehave: Misbehave, clients: int) -> Iterator[None]:
 
 
 def quantile(taken: list[float], share: float) -> float:
-    """The value that `share` of all stayed within."""
+    """The quantile of the values, such as 0.95."""
     ordered = sorted(taken)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

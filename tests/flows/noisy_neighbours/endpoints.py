@@ -1,9 +1,6 @@
 """`python -m tests.flows.noisy_neighbours.endpoints MERCHANT_ID COUNT URL`: make verified endpoints.
 
-They get no ping.
-
-A process with the settings of the instance. Its caller raises the limit of endpoints: the shares of a
-merchant must also hold where many endpoints were registered before there was a limit.
+They get no probe. It runs with the settings of the instance. Its caller raises the limit of endpoints.
 """
 
 import sys

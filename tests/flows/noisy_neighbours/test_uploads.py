@@ -1,4 +1,4 @@
-"""Strangers with invented session cookies, beside staff who upload."""
+"""Slow uploads with invented session cookies do not delay uploads of staff."""
 
 import socket
 import threading
@@ -19,7 +19,7 @@ STRANGERS = 6
 
 
 def drip(base_url: str, number: int, stopped: threading.Event) -> None:
-    """Begin an upload with a session that nobody has, and send a byte now and then."""
+    """Start an upload with an invented session, and send a byte every 0.2 s."""
     at = urlsplit(base_url)
     while not stopped.is_set():
         with socket.create_connection((str(at.hostname), int(at.port or 80)), timeout=60) as connection:
@@ -38,7 +38,7 @@ def drip(base_url: str, number: int, stopped: threading.Event) -> None:
 def test_strangers_with_a_session_cookie_do_not_keep_staff_from_uploading(
     stack: Stack, neighbour: Neighbour
 ) -> None:
-    """They held all places for 118 s."""
+    """With the defect they held all upload slots for 118 s."""
     desk = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
     numbers = iter(range(STRANGERS))
 

@@ -1,4 +1,4 @@
-"""A merchant whose endpoints never answer, beside one whose endpoint answers at once."""
+"""Endpoints that never answer do not delay the deliveries of another merchant."""
 
 import json
 import subprocess
@@ -83,7 +83,7 @@ def has_arrived(payment_id: str, requests: list[ReceivedRequest]) -> bool:
 def test_seventy_slow_endpoints_of_one_merchant_do_not_delay_deliveries_to_a_neighbour(
     stack: Stack, answering: Receiver, hanging: Receiver
 ) -> None:
-    """They delayed a delivery from 0.1 s to 48 s. Each neighbour is new: its endpoint was never asked."""
+    """With the defect a delivery took 48 s instead of 0.1 s. Each neighbour has a new endpoint."""
     greedy = open_merchant(stack, "Greedy")
     register(stack, greedy, SLOW_ENDPOINTS, hanging.url())
 

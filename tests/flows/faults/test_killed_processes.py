@@ -1,21 +1,24 @@
-"""A worker that dies in the middle of a post loses nothing; one that is stopped doubles nothing."""
+"""Killed and stopped web servers, databases and workers: no acknowledged code and no delivery is lost."""
 
 import signal
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
+import orjson
 import pytest
 from standardwebhooks import Webhook
 
 from tests.flows.conftest import ShopClient
+from tests.flows.faults import load
 from tests.flows.faults.conftest import LEASE_SECONDS
-from tests.flows.faults.hooks import SECRET, Hook, events_by_payment
+from tests.flows.faults.hooks import SECRET, Hook, events_by_payment, everything
 from tests.stack import STOP_SECONDS, Stack, wait_until
 from tests.webhook_receiver import Receiver, Reply
 
 pytestmark = pytest.mark.slow
-# Beat looks every second; the rest is for a worker that still starts and a busy machine.
+# Beat starts a drain every second. The rest is for a worker that still starts, and a busy machine.
 TAKEOVER_SECONDS = LEASE_SECONDS + 60
 REPLACED_SECONDS = 60
 
@@ -71,3 +74,28 @@ def test_stopped_worker_finishes_its_deliveries(
     hook.wait_for_success(3, REPLACED_SECONDS)
     assert hook.delivered() == Counter(event_ids)
     assert all(outcomes(each) == [(1, 200, None)] for each in hook.deliveries())
+
+
+def test_acknowledged_codes_survive_server_kill_and_are_delivered(
+    stack: Stack, shop_client: ShopClient, endpoint: Receiver, hook: Hook, chance: Random
+) -> None:
+    endpoint.on("/hook", Reply(delay=0.05))  # so that requests are in progress all the time
+    with load.steady(shop_client) as codes:
+        for name in chance.sample(["web", "postgres", "web"], 3):
+            codes.wait_for_more(chance.randint(5, 40))
+            stack.restart(name)
+        codes.wait_for_more(20)
+
+    repeated = codes.repeat()
+    assert {key: response.body for key, response in repeated.items()} == codes.made
+    assert all(response.replayed for response in repeated.values())
+    payments = everything(shop_client, "/Thai/v1/payments", "payments")
+    made = {orjson.loads(body)["payment_id"]: key for key, body in codes.made.items()}
+    assert len(payments) == len(made)
+    assert {each["payment_id"]: each["reference"] for each in payments} == made
+
+    shown = events_by_payment(shop_client)
+    assert shown.keys() == made.keys()
+    hook.wait_for(set(shown.values()), TAKEOVER_SECONDS)
+    hook.wait_for_success(len(shown), TAKEOVER_SECONDS)
+    assert hook.delivered().keys() == set(shown.values())

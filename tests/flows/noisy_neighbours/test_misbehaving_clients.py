@@ -1,0 +1,124 @@
+"""Clients that guess keys and passwords, exceed limits or pay made-up codes do not slow down a neighbour."""
+
+import re
+import threading
+from collections import Counter
+from itertools import count
+
+import psycopg
+import pytest
+import requests
+
+from core import references, thaiqr
+from merchants import secret_keys
+from tests.flows.noisy_neighbours.conftest import Neighbour
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+
+def test_clients_over_their_rate_limit_do_not_slow_down_a_neighbour(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    """They get 429 before the service does any work."""
+    seen: set[int] = set()
+
+    def ask_without_a_pause(stopped: threading.Event) -> None:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {stack.secret_key}"
+        while not stopped.is_set():
+            seen.add(session.get(f"{stack.base_url}/v1/balance", timeout=60).status_code)
+
+    neighbour.is_undisturbed_by(ask_without_a_pause, clients=8)
+    assert seen == {200, 429}
+
+
+def test_guessed_keys_do_not_slow_down_a_neighbour(stack: Stack, neighbour: Neighbour) -> None:
+    """Eight clients try well-formed keys from the address of the neighbour."""
+    seen: set[int] = set()
+
+    def guess(stopped: threading.Event) -> None:
+        session = requests.Session()
+        while not stopped.is_set():
+            headers = {"Authorization": f"Bearer {secret_keys.generate('test')}"}
+            response = session.get(f"{stack.base_url}/v1/balance", headers=headers, timeout=60)
+            seen.add(response.status_code)
+            if response.status_code == 429:
+                assert int(response.headers["Retry-After"]) >= 1
+                stopped.wait(0.02)
+
+    neighbour.is_undisturbed_by(guess, clients=8)
+    assert seen == {401, 429}
+
+
+LOGIN = "/admin/login/"
+
+
+def test_clients_that_guess_passwords_do_not_slow_down_a_neighbour(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    """Each guess is for another user, so only the limits of the address and of the process apply."""
+    seen: Counter[int] = Counter()
+    numbers = count()
+
+    def guess(stopped: threading.Event) -> None:
+        session = requests.Session()
+        token = _token(session, stack.base_url)
+        while not stopped.is_set():
+            shown = {"username": f"guess-{next(numbers)}", "password": "x", "csrfmiddlewaretoken": token}
+            response = session.post(stack.base_url + LOGIN, shown, timeout=60)
+            seen[response.status_code] += 1
+            assert response.status_code == 200 or int(response.headers["Retry-After"]) > 0
+
+    try:
+        neighbour.is_undisturbed_by(guess, clients=16)
+    finally:
+        print(seen)  # noqa: T201
+        stack.manage("lift_lockout", "127.0.0.1/32")
+    # 503 comes only if two guesses are hashed at once.
+    assert {200, 429} <= set(seen) <= {200, 429, 503}
+
+
+def _token(session: requests.Session, base_url: str) -> str:
+    """The CSRF token of the login form. The page may be refused while others load it too."""
+    while True:
+        page = session.get(base_url + LOGIN, timeout=60)
+        if page.status_code == 200:
+            found = TOKEN.search(page.text)
+            assert found, "a page without a form"
+            return found[1]
+
+
+TOKEN = re.compile('name="csrfmiddlewaretoken" value="([^"]+)"')
+
+
+def test_payments_without_a_key_neither_slow_down_a_neighbour_nor_fill_the_exceptions(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    """Without a limit they made 400 exceptions in 20 s."""
+    code = requests.post(
+        f"{stack.base_url}/v1/qr-codes",
+        json={"amount": 10_000, "currency": "THB"},
+        headers={"Authorization": f"Bearer {stack.secret_key}"},
+        timeout=60,
+    ).json()["qr_data"]
+    biller_id = thaiqr.parse(code).biller_id
+    assert biller_id
+    page = f"{stack.base_url}/sandbox/bank"
+    seen: Counter[int] = Counter()
+
+    def pay_made_up_codes(stopped: threading.Event) -> None:
+        session = requests.Session()
+        token = TOKEN.search(session.get(page, params={"qr_data": code}, timeout=60).text)
+        assert token
+        while not stopped.is_set():
+            made_up = thaiqr.bill_payment(biller_id=biller_id, reference1=references.new(), amount=10_000)
+            shown = {"csrfmiddlewaretoken": token[1], "qr_data": made_up}
+            response = session.post(page, shown, timeout=60, allow_redirects=False)
+            seen[response.status_code] += 1
+
+    neighbour.is_undisturbed_by(pay_made_up_codes, clients=2)
+    assert set(seen) == {400, 429}, seen
+    with psycopg.connect(stack.env["DATABASE_URL"]) as database:
+        found = database.execute("SELECT count(*) FROM sandbox_sandboxpayment").fetchone()
+    assert found == (0,)
