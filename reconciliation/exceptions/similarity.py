@@ -1,11 +1,12 @@
-"""How like two references are: what a person mistypes, a bank cuts short, a spreadsheet spoils. Pure."""
+"""The similarity of two references: mistyped, cut short or changed by a spreadsheet. Pure."""
 
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from rapidfuzz.distance import Levenshtein
+
 MAX_EDITS = 2
-MIN_FRAGMENT_LENGTH = 6
-"""What is shorter could be a part of any reference."""
+MIN_FRAGMENT_LENGTH = 6  # a shorter text could be a part of any reference
 MAX_SPELLINGS = 200
 
 CONFUSABLE = ["O0Q", "I1L", "S5", "B8", "Z2", "G6"]
@@ -14,21 +15,21 @@ _CONFUSABLE_GROUP = {character: group for group in CONFUSABLE for character in g
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """points: the more, the likelier it is the same reference, 60 if it is."""
+    """score: the higher, the more likely both are the same reference; 60 if they are equal."""
 
     score: int
     explanation: str
 
 
 def normalize(reference: str) -> str:
-    """As our references are written: capitals and digits."""
+    """Capitals and digits only, as in our references."""
     return "".join(
         character for character in reference.upper() if character.isascii() and character.isalnum()
     )
 
 
 def spellings(reference: str) -> list[str]:
-    """What may have been meant: the reference, tidied, and with up to two confusable characters exchanged."""
+    """The reference, normalized, and with up to two confusable characters replaced: at most 200 texts."""
     normalized = normalize(reference)
     positions = [at for at, character in enumerate(normalized) if character in _CONFUSABLE_GROUP]
     variants = dict.fromkeys([reference, normalized])
@@ -39,7 +40,7 @@ def spellings(reference: str) -> list[str]:
 
 
 def compare(reported: str, expected: str) -> Similarity | None:
-    """How like `given`, by a bank's word, is to a reference of ours; None if it is not."""
+    """Compare a reference that a bank reported to one of ours; None if they are not similar."""
     if reported == expected:
         return Similarity(60, "same reference")
     normalized = normalize(reported)
@@ -48,22 +49,8 @@ def compare(reported: str, expected: str) -> Similarity | None:
     return _compare_edited(normalized, expected) or _compare_truncated(normalized, expected)
 
 
-def edit_distance(one: str, other: str, limit: int = MAX_EDITS) -> int | None:
-    """The fewest characters to change, add or leave out between them; None if more than `most`."""
-    prefix_length = _common_prefix_length(one, other)
-    one, other = one[prefix_length:], other[prefix_length:]
-    if not one or not other:
-        longer = max(len(one), len(other))
-        return longer if longer <= limit else None
-    if not limit:
-        return None
-    options = ((one[1:], other[1:]), (one[1:], other), (one, other[1:]))
-    distances = [count for option in options if (count := edit_distance(*option, limit - 1)) is not None]
-    return 1 + min(distances) if distances else None
-
-
 def fragments(reference: str) -> list[str]:
-    """Three parts of which one at least is in every reference that is like it; none if it is too short."""
+    """Three parts. Every similar reference contains at least one of them. None if the text is too short."""
     normalized = normalize(reference)
     if len(normalized) < MIN_FRAGMENT_LENGTH:
         return []
@@ -86,8 +73,8 @@ def _replace_characters(normalized: str, changes: dict[int, str]) -> str:
 
 
 def _compare_edited(normalized: str, expected: str) -> Similarity | None:
-    count = edit_distance(normalized, expected)
-    if count is None or len(normalized) < MIN_FRAGMENT_LENGTH:
+    count = Levenshtein.distance(normalized, expected, score_cutoff=MAX_EDITS)
+    if count > MAX_EDITS or len(normalized) < MIN_FRAGMENT_LENGTH:
         return None
     confused = _confused_characters(normalized, expected)
     explanation = f"reference differs in {count} character{'s' if count > 1 else ''}"
@@ -97,7 +84,7 @@ def _compare_edited(normalized: str, expected: str) -> Similarity | None:
 
 
 def _confused_characters(normalized: str, expected: str) -> list[str]:
-    """What was taken for what, if nothing but confusable characters differs."""
+    """The confused characters, if nothing else differs."""
     if len(normalized) != len(expected):
         return []
     differing = [(left, right) for left, right in zip(normalized, expected, strict=True) if left != right]
@@ -113,8 +100,3 @@ def _compare_truncated(normalized: str, expected: str) -> Similarity | None:
     if normalized.startswith(expected) or normalized.endswith(expected):
         return Similarity(40, f"reference with {len(normalized) - len(expected)} characters more")
     return None
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    length = min(len(one), len(other))
-    return next((at for at in range(length) if one[at] != other[at]), length)

@@ -10,7 +10,7 @@ from core import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.exceptions.candidates import Candidate
-from reconciliation.exceptions.similarity import Similarity, compare, edit_distance, fragments, spellings
+from reconciliation.exceptions.similarity import Similarity, compare, fragments, spellings
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 
@@ -45,17 +45,6 @@ def test_similarity_explains_the_difference_between_references(
     given: str, expected: Similarity | None
 ) -> None:
     assert compare(given, OURS) == expected
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "count"),
-    [
-        ("", "", 0), ("A", "", 1), ("AB", "", 2), ("ABC", "", None), ("ABC", "ABC", 0), ("ABC", "ABD", 1),
-        ("ABC", "BC", 1), ("ABC", "ACB", 2), ("ABCDEF", "ABXDEY", 2), ("ABCDEF", "BADCFE", None),
-    ],
-)  # fmt: skip
-def test_edit_distance_is_counted_up_to_two(one: str, other: str, count: int | None) -> None:
-    assert edit_distance(one, other) == edit_distance(other, one) == count
 
 
 def test_spellings_begin_with_the_reported_reference_and_are_limited() -> None:
