@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from apidocs import openapi as docs
 from approvals.models import Approval, ApprovalKind
-from core import clock
+from core import admin_lists, clock
 from core.api import get_or_head_only
 from ledger import accounts
 from ledger import services as ledger
@@ -25,7 +25,6 @@ from operations.health import require_monitoring_token
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.models import (
-    MAX_COUNTED,
     BankTransaction,
     ConfirmationInquiry,
     ExceptionReason,
@@ -115,7 +114,9 @@ def _inquiries(now: datetime) -> Iterator[Metric]:
         ),
     ]:
         yield GaugeMetricFamily(
-            name, f"{help_text}. Counted up to {MAX_COUNTED}.", waiting[:MAX_COUNTED].count()
+            name,
+            f"{help_text}. Counted up to {admin_lists.MAX_COUNTED}.",
+            waiting[: admin_lists.MAX_COUNTED].count(),
         )
     yield GaugeMetricFamily(
         "inquiries_overdue", "Payments whose inquiry is overdue by a minute.", late.count()
@@ -127,15 +128,15 @@ def _card_charges(now: datetime) -> Iterator[Metric]:
     pending = CardCharge.objects.filter(state__in=OPEN_STATES).order_by("created_at")
     oldest = pending.values_list("created_at", flat=True).first()
     age = 0.0 if oldest is None else max((now - oldest).total_seconds(), 0.0)
-    count = pending[:MAX_COUNTED].count()
-    help_text = f"Card charges without a final status. Counted up to {MAX_COUNTED}."
+    count = pending[: admin_lists.MAX_COUNTED].count()
+    help_text = f"Card charges without a final status. Counted up to {admin_lists.MAX_COUNTED}."
     yield GaugeMetricFamily("card_charges_pending", help_text, count)
     yield GaugeMetricFamily("card_charges_oldest_pending_seconds", "Age of the oldest of these.", age)
 
 
 def _transfers(now: datetime) -> Iterator[Metric]:
-    overdue = Transfer.objects.open_since(now - OVERDUE_AFTER)[:MAX_COUNTED].count()
-    help_text = f"Transfers without a final status for too long. Counted up to {MAX_COUNTED}."
+    overdue = Transfer.objects.open_since(now - OVERDUE_AFTER)[: admin_lists.MAX_COUNTED].count()
+    help_text = f"Transfers without a final status for too long. Counted up to {admin_lists.MAX_COUNTED}."
     yield GaugeMetricFamily("transfers_overdue", help_text, overdue)
     open_breakers = GaugeMetricFamily(
         "circuit_breakers_open", "Open circuit breakers of banks and acquirers.", labels=["route"]
@@ -183,9 +184,11 @@ def _exceptions() -> Iterator[Metric]:
             *_live_and_sandbox(exceptions.filter(reason=ExceptionReason.RETURNED)),
         ),
     ]:
-        family = GaugeMetricFamily(name, f"{help_text} Counted up to {MAX_COUNTED}.", labels=["money"])
-        family.add_metric(["live"], live[:MAX_COUNTED].count())
-        family.add_metric(["sandbox"], sandbox[:MAX_COUNTED].count())
+        family = GaugeMetricFamily(
+            name, f"{help_text} Counted up to {admin_lists.MAX_COUNTED}.", labels=["money"]
+        )
+        family.add_metric(["live"], live[: admin_lists.MAX_COUNTED].count())
+        family.add_metric(["sandbox"], sandbox[: admin_lists.MAX_COUNTED].count())
         yield family
 
 

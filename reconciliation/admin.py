@@ -59,7 +59,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=reference1",
         "=payment__id",
     ]
-    search_help_text = "One of our ids, the bank's id, the slip's, or the reference."
+    search_help_text = "Search by our id, the bank's id, the slip's id or the reference."
 
     @admin.display(description="amount")
     def amount_in_baht(self, movement: BankTransaction) -> str:
@@ -145,7 +145,7 @@ class ReturnAdmin(ReadOnlyAdmin):
 
 @admin.register(TransferContradiction)
 class ContradictionAdmin(ReadOnlyAdmin):
-    """What banks and acquirers say against our records, also after staff have ended it."""
+    """Contradictions of banks and acquirers, open and resolved."""
 
     list_display = ["id", "created_at", "subject", "route", "state", "answer", "bank_reference"]
     list_filter = ["route"]
@@ -160,7 +160,7 @@ class ContradictionAdmin(ReadOnlyAdmin):
 
 @admin.register(Transfer)
 class OutgoingTransferAdmin(TransferAdmin):
-    """Orders to banks, and the end of those on which a bank is silent: by what it says when staff ask it."""
+    """Orders to banks. Staff who asked a silent bank complete its overdue orders here."""
 
     actions = ["never_arrived", "arrived", "cancel_unsent"]
 

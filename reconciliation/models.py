@@ -1,7 +1,6 @@
 """All models of the app, from its packages."""
 
 from reconciliation.exceptions.models import (
-    MAX_COUNTED,
     ExceptionReason,
     ReconciliationException,
     Resolution,
@@ -32,7 +31,6 @@ from reconciliation.statements.models import LineResult, Statement, StatementLin
 
 __all__ = [
     "HELD_RESULTS",
-    "MAX_COUNTED",
     "Backoff",
     "BankNotification",
     "BankRateLimit",

@@ -1,4 +1,4 @@
-"""What staff read before they confirm an action: what will happen."""
+"""What an action will do, in sentences that staff read before they confirm it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,8 +46,8 @@ def _success(movement: BankTransaction, payment: Payment) -> str:
         )
     return (
         f"Payment {payment.id} of {payment.merchant.name} asked for {money.display(payment.amount)}. "
-        f"It succeeds with the {received} that came in: the merchant is told so, and its balance grows by "
-        "them."
+        f"It succeeds with the {received} that arrived: the merchant is notified, and the money is added to "
+        "its balance."
     )
 
 

@@ -1,7 +1,6 @@
-"""Which payments the money that waits may be meant for, and in words why. Nothing is decided here.
+"""Candidates: payments that held money may be meant for, with an explanation. Staff decide.
 
-Two statements for any number of bank transactions: one finds the codes, the other reads them and their
-payments.
+Two statements for any number of bank transactions: one finds codes, the other loads them with their payments.
 """
 
 from collections import defaultdict
@@ -19,13 +18,13 @@ from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
 MAX_CANDIDATES = 5
+# Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after.
 SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
-"""A code is looked for among those made so long before the money was paid; clocks differ a little."""
-MAX_PAYMENTS_SEARCHED = 1000  # codes of a merchant, the newest before the money; a bound for the busiest
+MAX_PAYMENTS_SEARCHED = 1000  # the newest of a merchant; a limit for the busiest merchants
 MAX_CODES_KEPT = 20
 
-# Among a merchant's codes of those days: what nobody has paid over the same amount, and what shares a part of
-# its reference with the one that the bank told.
+# Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a part of the
+# reference.
 FIND_CODES = """
 SELECT query.id, found.code_id FROM unnest(
     %(ids)s::text[], %(banks)s::text[], %(billers)s::text[], %(amounts)s::bigint[], %(paid)s::timestamptz[],
@@ -36,8 +35,7 @@ CROSS JOIN LATERAL (
     SELECT code.id AS code_id FROM (
         SELECT id, amount, status, created_at FROM payments_payment
         WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
-            AND created_at >= query.paid_at - %(search_before)s AND created_at <= query.paid_at +
-            %(search_after)s
+            AND created_at BETWEEN query.paid_at - %(search_before)s AND query.paid_at + %(search_after)s
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (
@@ -56,7 +54,7 @@ WHERE query.biller <> ''
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A payment that the money may be for. points: the more, the nearer; of no meaning beyond the order."""
+    """A payment that the money may be for. score: only for sorting; a higher one is more likely."""
 
     payment: Payment
     code: QrCode
@@ -69,7 +67,7 @@ class Candidate:
 
 
 def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
-    """The nearest payments by the id of the bank transaction, the nearest first; credits only."""
+    """The most likely payments of each credit, best first, by the id of the bank transaction."""
     credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
     found = _find_codes(credits) if credits else {}
     spellings = {movement.id: similarity.spellings(movement.reference1) for movement in credits}
@@ -91,7 +89,7 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
 
 
 def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
-    """How near a payment is to the money; None if nothing but chance speaks for it."""
+    """Compare a payment to the money; None if neither the reference nor the amount is similar."""
     payment = code.payment
     similar = similarity.compare(movement.reference1, code.reference1)
     if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
@@ -107,7 +105,7 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
 
 
 def _sort_key(candidate: Candidate, movement: BankTransaction) -> tuple[int, timedelta, str]:
-    """Of many codes over the same amount the one that was made at about the time of the money comes first."""
+    """Among equal scores, the code whose time is closest to the payment time comes first."""
     payment = candidate.payment
     return -candidate.score, abs(movement.paid_at - payment.created_at), payment.id
 
@@ -130,7 +128,7 @@ _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta
 
 
 def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
-    """Ids of codes by the id of the bank transaction."""
+    """The ids of codes, by the id of the bank transaction."""
     parts = [(*similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
     starts, middles, ends = zip(*parts, strict=True)
     queries = {

@@ -1,4 +1,4 @@
-"""What the page of an exception shows: all that is known, what was done, and what the bank said."""
+"""The page of an exception: details, candidates, resolutions, returns and bank messages."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,7 +35,7 @@ Details = list[tuple[str, Any]]
 
 
 def context(summary: ExceptionSummary) -> dict[str, Any]:
-    """For the template; every value is escaped there."""
+    """The context of the template, which escapes every value."""
     subject = summary.subject
     movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
     return {
@@ -55,28 +55,27 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
 
 
 def redacted_message(notification: BankNotification) -> str:
-    """The raw message, with long numbers cut to four digits and secrets struck out."""
+    """The raw message; long numbers are cut to four digits, and secrets removed."""
     return redact(notification.body.decode("utf-8", "backslashreplace"))
 
 
 def order_link(notification: BankNotification) -> str | None:
-    """A link to the order that it speaks of, if that is ours."""
+    """A link to the order that it names, if the order is ours."""
     order = Transfer.objects.filter(pk=notification.order_id).first() if notification.order_id else None
     return link_to(order) if order else None
 
 
 def notifications_of_order(order_id: str) -> list[BankNotification]:
-    """What its bank told of an order of its own accord, the first first."""
+    """The notifications of a bank about an order, oldest first."""
     return list(BankNotification.objects.filter(order_id=order_id).order_by("received_at")[:MAX_SHOWN])
 
 
 def record_url(row: Model) -> str:
-    """Where the console shows the row."""
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
 
 
 def bank_label(code: str) -> str:
-    """ "014 Siam Commercial Bank"; the code alone of a bank that is not in our list."""
+    """ "014 Siam Commercial Bank", or only the code of an unknown bank."""
     bank = thaibanks.find(code)
     return f"{code} {bank.name}" if bank else code
 
@@ -94,7 +93,7 @@ def _candidate_row(candidate: Candidate) -> dict[str, Any]:
 
 
 def _returns(movement: BankTransaction) -> list[tuple[Return, str]]:
-    """Each with where it goes."""
+    """The returns of a bank transaction with their destinations."""
     payer_returns = list(movement.returns.order_by("created_at", "id"))
     orders = Transfer.objects.in_bulk([each.id for each in payer_returns])
     return [(each, _destination(orders.get(each.id))) for each in payer_returns]
@@ -169,7 +168,7 @@ def _uploader(movement: BankTransaction) -> str:
 
 
 def _counterpart(movement: BankTransaction) -> str | None:
-    """The credit that a reversal takes back, or the reversal of a credit, where one was told."""
+    """A link to the credit of a reversal, or to the reversal of a credit."""
     kind = (
         BankTransactionKind.CREDIT
         if movement.kind == BankTransactionKind.REVERSAL
@@ -183,7 +182,7 @@ def _counterpart(movement: BankTransaction) -> str | None:
 
 
 def _transaction_link(movement: BankTransaction) -> str:
-    """A link to the page of another bank transaction that says what became of it."""
+    """A link to the page of another bank transaction, with its amount and state."""
     state = (
         movement.get_resolution_state_display()
         if movement.resolution_state
@@ -238,7 +237,7 @@ def _contradiction_details(contradiction: TransferContradiction) -> Details:
 
 
 def _notifications(subject: Subject) -> list[BankNotification]:
-    """The message itself, and those that tell of the same transaction or of an order."""
+    """The message itself, and those about the same bank transaction or order."""
     if isinstance(subject, Refund):
         return notifications_of_order(subject.pk)
     if isinstance(subject, TransferContradiction):

@@ -1,4 +1,4 @@
-"""Why something waits, as a person says it. Times are of the console's time zone."""
+"""Why an exception is open, in sentences for staff. Times are in the console's time zone."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ DURATION_UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"
 
 
 def format_duration(duration: timedelta) -> str:
-    """ "3 hours": the largest unit of which there is one, rounded down."""
+    """ "3 hours": rounded down to the largest unit."""
     seconds = int(duration.total_seconds())
     if seconds < 1:
         return "less than a second"
@@ -38,11 +38,10 @@ def of_transaction(
     is_waiting_for_approval: bool = False,
     probable_duplicate: BankTransaction | None = None,
 ) -> str:
-    """credited: by what the bank transaction's payment was paid; tried: the latest return of its money.
+    """credited: the bank transaction that paid the payment.
 
-    Of a reversal that nothing explains: the return of its credit by hand, which may be the same.
-    is_waiting: a return of it, or booking it as a loss, waits for a second person. same_as: the transaction
-    that this one probably is.
+    latest_return: of this money; or, for an unmatched reversal, the manual return of its credit.
+    is_waiting_for_approval: a return or a write-off waits for a second person.
     """
     if probable_duplicate is not None:
         return of_probable_duplicate(movement, probable_duplicate)
@@ -56,7 +55,7 @@ def of_transaction(
 
 
 def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> str:
-    """Why the two are probably one, and what proves that they are two."""
+    """Why two reports are probably one bank transaction, and what would prove that they are two."""
     at = localtime(other.paid_at)
     start = f"Probable duplicate of {other.id} of {at:%Y-%m-%d at %H:%M:%S}"
     days = " and ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (movement, other)}))
@@ -91,7 +90,7 @@ def of_refund(amount: int, failure_code: str) -> str:
 
 
 def of_contradiction(contradiction: TransferContradiction) -> str:
-    """What the bank says against our record, and what staff do about it."""
+    """What the bank says, what we recorded, and what staff should do."""
     amount, sender = money.display(contradiction.amount), contradiction.route.partition(":")[2]
     if contradiction.subject_id.startswith("pay_"):
         return _of_card_payment(contradiction, amount, sender)

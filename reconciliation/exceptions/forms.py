@@ -1,4 +1,4 @@
-"""What staff fill in for an act on an exception."""
+"""The forms of actions on exceptions."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class AttachForm(NoteForm):
 
 
 class AccountForm(NoteForm):
-    """An account that staff name, judged like those that merchants name."""
+    """An account that staff enter, with the same checks as in the API."""
 
     bank_code = forms.CharField(max_length=10, label="Bank", help_text="Its code or short name: 014 or SCB.")
     bank_account = forms.CharField(max_length=20, label="Account", help_text="Digits only.")

@@ -18,12 +18,11 @@ class ResolutionType(models.TextChoices):
     SENT_BACK_BY_HAND = "sent_back_by_hand"  # staff returned it at the bank themselves
     MERGED = "merged"  # a duplicate report of another bank transaction
     DISMISSED = "dismissed"  # nothing to do
-    KEPT = "kept"  # a refund came back, and the merchant has the money again
-    WRITTEN_OFF = "written_off"  # a bank reversed money that has left already: the operator's loss
+    KEPT = "kept"  # the bank returned a refund, and the merchant was credited
+    WRITTEN_OFF = "written_off"  # a bank reversed money that had left already: the operator's loss
     BOOKED_RETURNED = "booked_returned"  # the bank never sent an order that it had reported as sent
-    BOOKED_FAILED = (
-        "booked_failed"  # a card was charged a wrong amount, and staff refunded it at the acquirer
-    )
+    # A card was charged a wrong amount, and staff refunded it at the acquirer.
+    BOOKED_FAILED = "booked_failed"
     REOPENED = "reopened"  # it was dismissed, merged or written off by mistake
     CONFIRMED = "confirmed"  # a second person confirmed money that only a statement reports
 
@@ -176,10 +175,6 @@ class Return(StateMachine):
 
     def __str__(self) -> str:
         return f"{self.id} {self.status}"
-
-
-# Larger numbers are not counted exactly.
-MAX_COUNTED = 10_000
 
 
 class ExceptionReason(models.TextChoices):

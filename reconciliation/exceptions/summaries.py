@@ -1,6 +1,6 @@
-"""What staff are told of things that wait: why each does, and which payment it may be meant for.
+"""Summaries of exceptions: why each is open, and which payments it may be meant for.
 
-A fixed number of statements for any number of things.
+Loads any number of them with a fixed number of statements.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,11 +27,7 @@ Subject = BankTransaction | BankNotification | Refund | TransferContradiction
 
 @dataclass(frozen=True, slots=True)
 class ExceptionSummary:
-    """An exception. payment_candidates: only of a bank transaction, the payment_candidates first.
-
-    same_as: the transaction that an open bank transaction probably is (see
-    `reconciliation.exceptions.duplicates`).
-    """
+    """candidates and probable_duplicate: only of an open bank transaction; the best candidate first."""
 
     subject: Subject
     title: str
@@ -41,7 +37,7 @@ class ExceptionSummary:
 
 
 def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
-    """By id; without those that nobody knows."""
+    """Summaries by id; unknown ids are left out."""
     summaries: dict[str, ExceptionSummary] = {}
     for load in (_of_transactions, _of_notifications, _of_refunds, _of_contradictions):
         summaries |= load(ids)
@@ -81,7 +77,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
 
 
 def _credited_transactions(payment_ids: Iterable[str | None]) -> dict[str, BankTransaction]:
-    """By what each payment was paid, by the id of the payment."""
+    """The credited bank transaction of each payment, by the id of the payment."""
     credited = BankTransaction.objects.credited().filter(payment__in={each for each in payment_ids if each})
     return {movement.payment_id: movement for movement in credited}
 
@@ -93,7 +89,7 @@ def _latest_returns(movement_ids: Sequence[str]) -> dict[str, Return]:
 
 
 def _manual_returns(movements: Iterable[BankTransaction]) -> dict[str, Return]:
-    """What staff sent back themselves of the credits of reversals that nothing explains, by the reversal."""
+    """Manual returns of the credits of unmatched reversals, by the id of the reversal."""
     wanted = {
         (movement.bank, name): movement.id
         for movement in movements

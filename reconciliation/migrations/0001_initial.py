@@ -103,12 +103,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("sending_bank", models.CharField(help_text="Three digits, or truemoney.", max_length=20)),
-                ("transaction_id", models.CharField(help_text="The sending bank's.", max_length=64)),
+                ("transaction_id", models.CharField(help_text="The sending bank's id.", max_length=64)),
                 (
                     "claimed_payment_id",
                     core.columns.PublicId(
                         db_collation="C",
-                        help_text="The payment that it was shown for, where staff said one.",
+                        help_text="The payment that the slip was shown for, if staff entered one.",
                         max_length=31,
                         null=True,
                     ),

@@ -1,4 +1,4 @@
-"""The page on which staff check a slip that a payer shows, and the slips that were shown."""
+"""Slip checks in the console: the page to check a slip, and the list of checks."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class SlipForm(forms.Form):
     picture = forms.FileField(
         required=False,
         label="Or a picture of the slip",
-        help_text="PNG, JPEG or WebP up to 5 MB. It is not kept.",
+        help_text="PNG, JPEG or WebP up to 5 MB. It is not stored.",
     )
     claimed_payment_id = forms.CharField(
         required=False,
@@ -41,7 +41,7 @@ class SlipForm(forms.Form):
     )
 
     def clean_picture(self) -> list[str]:
-        """What the QR codes on it say."""
+        """The texts of the QR codes on the picture."""
         picture = self.cleaned_data["picture"]
         try:
             return pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1)) if picture else []
@@ -64,7 +64,7 @@ class SlipForm(forms.Form):
 class AskBankForm(forms.Form):
     payment_or_merchant_id = forms.CharField(
         label="Ask the bank of",
-        help_text="The payment (pay_...) that it is shown for, or a merchant (mch_...).",
+        help_text="The payment (pay_...) that the slip is for, or a merchant (mch_...).",
         max_length=ids.MAX_LENGTH,
         widget=forms.TextInput(attrs={"size": 36}),
     )
@@ -103,7 +103,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         )
 
     def ask_view(self, request: HttpRequest, slip_check_id: int) -> HttpResponse:
-        """A question to a bank about a slip that was checked."""
+        """Ask a bank about a slip that was checked."""
         if not may_view_exceptions(request):
             raise PermissionDenied
         slip_check, form = get_object_or_404(SlipCheck, pk=slip_check_id), AskBankForm(request.POST or None)
@@ -128,7 +128,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             return [("error", str(error))]
 
     def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheckResult | None:
-        """Raises nothing: what is not a slip becomes an error of the form."""
+        """None if it is not a slip; the form says why."""
         values = form.cleaned_data
         texts = [values["text"]] if values["text"] else values["picture"]
         try:
@@ -141,7 +141,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
 
 
 def _ask_form(result: SlipCheckResult) -> AskBankForm | None:
-    """None where we know of the transfer, or the bank that would have to be asked knows no slips."""
+    """None if the transfer is known, or if no bank can be asked about it."""
     if result.movement is not None or not bank_check.can_ask_about(result.sending_bank):
         return None
     if result.claimed_payment_id and bank_check.merchant_for(result.claimed_payment_id) is None:

@@ -1,7 +1,7 @@
-"""Ask a merchant's bank about the transfer that a slip names, where we have not heard of it.
+"""Ask a merchant's bank about the transfer on a slip that no bank has reported to us.
 
-What it says is no notification. If the money is for a code of ours, the bank is asked about that code as it
-always is, and what it says then comes in by the door of all notifications.
+The answer credits nothing. If the money is for one of our codes, an ordinary inquiry about that code follows,
+and only its answer counts.
 """
 
 import logging
@@ -25,14 +25,14 @@ log = logging.getLogger("reconciliation")
 
 
 class BankCheckFailed(Exception):
-    """There is no answer; the message is a sentence for staff."""
+    """There is no answer; the message tells staff why."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankCheckResult:
-    """transfer: None if the bank knows none. payment: whose code it is for, if that is ours.
+    """transfer: None if the bank knows none. payment: the payment that the money is for, if it is ours.
 
-    is_inquiry_scheduled: the bank is to be asked about that code now, as if that had come due.
+    is_inquiry_scheduled: an inquiry about the payment is due now.
     """
 
     merchant: Merchant
@@ -42,12 +42,12 @@ class BankCheckResult:
 
 
 def can_ask_about(sending_bank: str) -> bool:
-    """Banks know the slips of banks."""
+    """Banks know only the slips of banks."""
     return sending_bank != checking.TRUEMONEY
 
 
 def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
-    """Of a payment or a merchant by its id: one whose bank can be asked about slips."""
+    """The merchant, or the merchant of the payment, if its bank can look up slips."""
     payment = Payment.objects.select_related("merchant").filter(pk=payment_or_merchant_id).first()
     merchant: Merchant | None = (
         payment.merchant if payment else Merchant.objects.filter(pk=payment_or_merchant_id).first()
@@ -58,8 +58,7 @@ def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
 def ask_bank(
     slip_check: SlipCheck, *, payment_or_merchant_id: str, now: Callable[[], datetime]
 ) -> BankCheckResult:
-    """payment_or_merchant_id: the id of a payment or a merchant, whose bank is asked. One call, within the
-    bank's rate.
+    """Ask the bank of this payment or merchant: one call within the bank's rate limit.
 
     Raises BankCheckFailed.
     """
@@ -81,7 +80,7 @@ def ask_bank(
 def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
     try:
         adapter = banks.get(merchant.bank, bank_connections.credentials_of(merchant.id))
-        assert isinstance(adapter, SlipLookup), "merchant_of has looked"
+        assert isinstance(adapter, SlipLookup), "`merchant_for` checks this"
         with rate_limit.exclusive_call(merchant.bank):
             return adapter.look_up_slip(slip)
     except (UnknownBank, CannotOpen):
@@ -98,7 +97,7 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
 
 
 def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:
-    """The payment whose code this money is for: one at the bank that was asked."""
+    """The payment that the money is for, of a merchant at the bank that was asked."""
     found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)
     if transfer.biller_id:
         found = found.filter(qr_code__biller_id=transfer.biller_id)

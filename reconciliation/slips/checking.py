@@ -1,6 +1,6 @@
-"""Whether the transfer that a payer's slip tells of came to us, and whether somebody showed it before.
+"""Check whether the transfer on a payer's slip arrived, and whether the slip was shown before.
 
-A slip is no proof of payment: anybody can draw one. What counts is the bank's word, a bank transaction.
+A slip is no proof of payment, because anybody can draw one. Only a bank transaction is.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ MAX_EARLIER_CHECKS = 20
 
 
 class InvalidSlip(Exception):
-    """The text is not the mini-QR of a slip; the message is a sentence for staff."""
+    """The text is not the mini-QR of a slip; the message tells staff why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlipCheckResult:
     """id: of the SlipCheck. sending_bank: three digits, or truemoney.
 
-    movement: None if we have not heard of the transfer. reversal: the bank's word that it took this money
-    back. before: to whom the slip was shown earlier, newest first, at most BEFORE of them.
+    movement: None if no bank reported the transfer. reversal: of that money, if the bank reversed it.
+    earlier_checks: of the same slip, newest first, at most MAX_EARLIER_CHECKS.
     """
 
     id: int
@@ -42,11 +42,11 @@ class SlipCheckResult:
 
 
 def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheckResult:
-    """Look a slip up and note that `by` of staff was shown it. Raises InvalidSlip; then nothing is noted."""
+    """Look up a slip and record that it was shown. Raises InvalidSlip; then nothing is recorded."""
     bank, transaction_id = parse_slip(payload)
     movement = find_transaction(bank, transaction_id)
     cause = request_context.current()
-    # Noted before it is looked up: of two who are shown it at once, one at least is told of the other.
+    # Recorded before the search: if two people check a slip at once, at least one sees the other's check.
     slip_check = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
@@ -66,7 +66,7 @@ def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> Sli
 
 
 def parse_slip(payload: str) -> tuple[str, str]:
-    """Who sent the money and what they call the transfer. Raises InvalidSlip."""
+    """The sending bank and its transaction id. Raises InvalidSlip."""
     try:
         slip: Slip | WalletSlip = slips.parse_slip(payload.strip())
     except BadPayload as error:
@@ -76,7 +76,7 @@ def parse_slip(payload: str) -> tuple[str, str]:
 
 
 def pick_slip(texts: list[str]) -> str:
-    """The one that is a slip, of what was read off a picture; else the first."""
+    """The first text that is a slip, or else the first text."""
     for text in texts:
         try:
             parse_slip(text)
@@ -98,8 +98,8 @@ def _explain(payload: str, error: BadPayload) -> str:
 
 
 def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction | None:
-    """By what the slip calls the transfer, or the bank's own id of it; never one that another bank sent."""
-    # Each arm says what its index wants to hear.
+    """By the slip reference or the bank's id of the transfer; never a credit that another bank sent."""
+    # Each part repeats the condition of its partial index.
     condition = Q(slip_reference=transaction_id) & ~Q(slip_reference="")
     condition |= Q(bank__in=BANKS_WITH_SLIPS, bank_transaction_id=transaction_id)
     condition |= Q(bank__in=BANKS_WITH_SLIPS, later_bank_transaction_id=transaction_id) & ~Q(

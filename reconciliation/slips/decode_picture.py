@@ -1,8 +1,7 @@
-"""A program of its own: reads the QR codes on the picture that comes on standard input.
+"""A program that reads the QR codes of a picture on standard input. `reconciliation.slips.pictures` runs it.
 
-`reconciliation.slips.pictures` runs it: a program, because nothing stops the decoder in a thread. It imports
-nothing of ours, so that it begins at once. It prints one line of JSON: a list of what the codes say, or a
-sentence for staff on why there is none.
+It is a process because a decoder in a thread cannot be stopped. It imports nothing of this project, so that
+it starts fast. It prints JSON: a list of texts, or a sentence that tells staff why there is none.
 """
 
 import io
@@ -15,31 +14,27 @@ from collections.abc import Iterator
 import zxingcpp
 from PIL import Image
 
-MAX_PIXELS = 25_000_000
-"""More than a telephone's screen or camera makes; 25 MB in shades of gray."""
-MAX_SIDE_PIXELS = 65_535
-"""Pixels that the decoder can take."""
-SMALL_COPY_PIXELS = 2_000_000
-"""Pixels. A picture that is made to take long takes less than a second at this size."""
-MAX_CPU_SECONDS = 3
-"""The system ends a reader that takes more, even if nobody waits for it. A photograph takes 0.6."""
+MAX_PIXELS = 25_000_000  # more than a telephone's screen or camera has; 25 MB in gray
+MAX_SIDE_PIXELS = 65_535  # limit of the decoder
+SMALL_COPY_PIXELS = 2_000_000  # at this size even a malicious picture takes less than a second
+MAX_CPU_SECONDS = 3  # then the system kills the process; a photograph takes 0.6
 FORMATS = ["PNG", "JPEG", "WEBP"]
 NO_QR_CODE = "There is no QR code on this picture that can be read. Crop it, or take a sharper one."
 TOO_LARGE = "The picture has too many pixels: make it smaller."
 NOT_A_PICTURE = "This is not a PNG, JPEG or WebP picture, or it is broken."
-Image.MAX_IMAGE_PIXELS = None  # Pillow bears seven times as many, and only warns; this module judges itself
+Image.MAX_IMAGE_PIXELS = None  # decode() checks the size; Pillow would only warn, at seven times as many
 _QR = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
 
 
 def decode(picture: bytes) -> list[str] | str:
-    """What the QR codes say, at least one, or why there is none."""
+    """The texts of the QR codes, at least one, or why there is none."""
     try:
         image = Image.open(io.BytesIO(picture), formats=FORMATS)
-        # Judged by the header, before anything is unpacked.
+        # The header has the size, so nothing is unpacked yet.
         if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE_PIXELS:
             return TOO_LARGE
         gray = image.convert("L")
-    except Exception:  # decoders raise whatever they like at broken pictures
+    except Exception:  # decoders raise any exception for broken pictures
         return NOT_A_PICTURE
     for copy in _copies(gray):
         found = [code.text for code in zxingcpp.read_barcodes(copy, formats=_QR) if code.text]
@@ -49,7 +44,7 @@ def decode(picture: bytes) -> list[str] | str:
 
 
 def _copies(gray: Image.Image) -> Iterator[Image.Image]:
-    """The picture small, then as it is: a small code on a large photograph is only to be seen then."""
+    """A small copy first. A small code on a large photograph is readable only in full size."""
     scale = (SMALL_COPY_PIXELS / (gray.width * gray.height)) ** 0.5
     if scale < 1:
         size = (int(gray.width * scale), int(gray.height * scale))
@@ -58,6 +53,6 @@ def _copies(gray: Image.Image) -> Iterator[Image.Image]:
 
 
 if __name__ == "__main__":
-    os.nice(5)  # it shares a processor with a web worker, which goes first
+    os.nice(5)  # web workers on the same CPU go first
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
     json.dump(decode(sys.stdin.buffer.read()), sys.stdout)

@@ -1,4 +1,4 @@
-"""What a slip is worth, as staff are told: one sentence for each thing that is known of it."""
+"""What staff read about a slip: one sentence for each finding."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -23,7 +23,7 @@ _MONEY_LEFT = {
 
 
 def of_check(result: SlipCheckResult) -> list[Finding]:
-    """The worst is not first: what is known comes before what is odd about it."""
+    """Facts first, then warnings and errors."""
     movement = result.movement
     findings = (
         [_not_reported(result)] if movement is None else [_arrived(movement), *_usage(movement, result)]
@@ -34,7 +34,7 @@ def of_check(result: SlipCheckResult) -> list[Finding]:
 
 
 def of_bank_answer(answer: BankCheckResult) -> list[Finding]:
-    """What a merchant's bank says of a slip of whose transfer we have not heard."""
+    """The answer of a merchant's bank about a transfer that no bank reported."""
     prefix = f"The bank of {answer.merchant.name}"
     if answer.transfer is None:
         return [("error", f"{prefix} has no such transfer. The slip is no proof of payment.")]

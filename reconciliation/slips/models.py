@@ -1,5 +1,3 @@
-"""Payers' slips that were shown to staff."""
-
 from django.db import models
 from django.db.models import Q
 
@@ -9,15 +7,15 @@ from reconciliation.matching.models import BankTransaction
 
 
 class SlipCheck(models.Model):
-    """A slip that somebody showed, each time it was shown. Append-only."""
+    """One check of a slip by staff. Append-only."""
 
     sending_bank = models.CharField(max_length=20, help_text="Three digits, or truemoney.")
-    transaction_id = models.CharField(max_length=64, help_text="The sending bank's.")
+    transaction_id = models.CharField(max_length=64, help_text="The sending bank's id.")
     movement = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="slip_checks"
     )
     claimed_payment_id = PublicId(
-        null=True, help_text="The payment that it was shown for, where staff said one."
+        null=True, help_text="The payment that the slip was shown for, if staff entered one."
     )
     actor = models.CharField(max_length=160)
     checked_at = models.DateTimeField()

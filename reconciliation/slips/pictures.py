@@ -1,4 +1,4 @@
-"""The QR code on a picture of a slip. Strangers draw these pictures, so size, time and number are bounded."""
+"""Read the QR code of a slip's picture. Pictures come from strangers: size, time and number are limited."""
 
 import json
 import signal
@@ -9,8 +9,7 @@ from pathlib import Path
 
 DECODER = Path(__file__).with_name("decode_picture.py")
 MAX_BYTES = 5_000_000
-TIMEOUT_SECONDS = 8.0
-"""What a picture may take by the clock: the reader's limit of CPU comes first, unless the machine is busy."""
+TIMEOUT_SECONDS = 8.0  # the decoder's CPU limit comes first, unless the machine is busy
 KILL_SIGNALS = {-signal.SIGXCPU, -signal.SIGKILL}
 BUSY = "Another picture is being read. Try again in a few seconds."
 TOO_SLOW = "The picture takes too long to read. Crop it to the QR code."
@@ -19,11 +18,11 @@ _one_picture_at_a_time = threading.Lock()
 
 
 class UnreadablePicture(Exception):
-    """No QR code could be read; the message is a sentence for staff."""
+    """No QR code could be read; the message tells staff why."""
 
 
 def read_qr_codes(picture: bytes) -> list[str]:
-    """What the QR codes on a PNG, JPEG or WebP say, at least one. Raises UnreadablePicture."""
+    """The texts of the QR codes on a PNG, JPEG or WebP, at least one. Raises UnreadablePicture."""
     if len(picture) > MAX_BYTES:
         raise UnreadablePicture("The picture has more than 5 MB.")
     if not _one_picture_at_a_time.acquire(blocking=False):
@@ -38,7 +37,7 @@ def read_qr_codes(picture: bytes) -> list[str]:
 
 
 def _run_decoder(picture: bytes) -> bytes:
-    """What the reader says. It gets none of our settings, and it is gone when this returns or raises."""
+    """The output of the decoder. It gets none of our settings, and has ended when this returns or raises."""
     command = [sys.executable, "-I", str(DECODER)]
     try:
         return subprocess.run(  # noqa: S603 (our own program)

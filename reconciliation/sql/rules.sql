@@ -1,4 +1,4 @@
--- Staff ended it in one of these ways, and nobody opened it again afterwards.
+-- Whether staff resolved it by one of these types and did not reopen it since.
 CREATE OR REPLACE FUNCTION reconciliation_is_resolved(subject text, types text[]) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
@@ -12,8 +12,8 @@ CREATE OR REPLACE FUNCTION reconciliation_is_resolved(subject text, types text[]
 $$;
 
 
--- What waits for staff. The text that is joined to a column keeps partial indexes out of the plan: with
--- statistics from a day without exceptions, PostgreSQL would read all rows of such an index for one id.
+-- All open exceptions. A column that is concatenated with a text cannot use a partial index. This is intended:
+-- with statistics from a day without exceptions, PostgreSQL would read all rows of such an index for one id.
 CREATE OR REPLACE VIEW reconciliation_open_exceptions AS
 SELECT movement.id, CASE movement.kind WHEN 'reversal' THEN 'reversal' ELSE movement.match_result END AS reason, movement.bank,
     coalesce(movement.merchant_id, merchant.id) AS merchant_id, movement.payment_id, movement.amount,
@@ -404,7 +404,7 @@ CREATE OR REPLACE TRIGGER reconciliation_show_exception_on_payment AFTER INSERT 
     EXECUTE FUNCTION reconciliation_show_exception_on_payment();
 
 
--- Money goes back only while it waits for a decision, and all of it.
+-- A return takes the whole amount of a credit that is an open exception.
 CREATE OR REPLACE FUNCTION reconciliation_check_new_return() RETURNS trigger
     LANGUAGE plpgsql
     AS $$

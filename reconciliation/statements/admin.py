@@ -1,11 +1,10 @@
-"""Statement files in the console: import one, see how far it is and what became of its lines.
+"""Statement files in the console: the import, its progress and its results.
 
-The import runs in the request that brings the file, and goes on if the browser hangs up: nothing has to be
-kept for a worker, and whatever ends it, importing the file again goes on where it stopped.
+The import runs in the request of the upload and continues if the browser disconnects. No worker needs the
+file. After an interruption, staff import the file again.
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -25,16 +24,14 @@ from core.admin import ReadOnlyAdmin
 from core.logs import redact
 from merchants.models import Merchant
 from reconciliation.models import LineResult, Statement, StatementLine
-from reconciliation.statements import import_lock, importing, statement_file
-from reconciliation.statements.importing import ImportSummary, LineOutcome
+from reconciliation.statements import importing, statement_file
+from reconciliation.statements.importing import ImportAlreadyRunning, ImportSummary
 from reconciliation.statements.lines import InvalidStatementFile
 
 log = logging.getLogger("reconciliation")
 
 
 class StatementImportForm(forms.Form):
-    """A bank that serves somebody here, and its file."""
-
     bank = forms.ChoiceField()
     file = forms.FileField(help_text="A cross-bank bill payment file, or a CSV file with a header line.")
 
@@ -79,11 +76,11 @@ class StatementAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/reconciliation/import_statement.html", context)
 
     def _import(self, request: HttpRequest, form: StatementImportForm) -> ImportSummary | None:
-        """None: nothing was begun, and the form says why."""
+        """None if the file was refused; the form says why."""
         try:
-            with import_lock.hold():
+            with importing.console_import_lock():
                 return self._run_import(request, form)
-        except (InvalidStatementFile, import_lock.ImportAlreadyRunning) as error:
+        except (InvalidStatementFile, ImportAlreadyRunning) as error:
             form.add_error("file", str(error))
             return None
 
@@ -94,7 +91,7 @@ class StatementAdmin(ReadOnlyAdmin):
         statement, occurrences = importing.begin(file, bank=form.cleaned_data["bank"], now=clock.now())
         self.log_addition(request, statement, "imported")
         try:
-            summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=_ignore_results)
+            summary = importing.run(file, statement, occurrences, clock=clock.now)
         except DatabaseError as error:
             log.exception("statement %s was interrupted", statement.id)
             messages.error(
@@ -104,17 +101,14 @@ class StatementAdmin(ReadOnlyAdmin):
         if summary.is_clean:
             messages.success(request, f"{statement.file_name}: {statement.line_count} lines imported.")
         else:
-            messages.warning(request, f"{statement.file_name}: it has problems, see below.")
+            messages.warning(request, f"{statement.file_name} has problems, see below.")
         return summary
 
     @admin.display(description="lines")
     def progress(self, statement: Statement) -> str:
         if statement.completed_at:
             return f"{statement.line_count:,}"
-        return (
-            f"{statement.stored_count:,} of {statement.line_count:,}; if it stands still, import the "
-            "file again"
-        )
+        return f"{statement.stored_count:,} of {statement.line_count:,}; if it stops, import the file again"
 
     @admin.display(description="no errors", boolean=True)
     def has_no_errors(self, statement: Statement) -> bool | None:
@@ -124,7 +118,7 @@ class StatementAdmin(ReadOnlyAdmin):
 
     @admin.display(description="results")
     def results(self, statement: Statement) -> SafeString:
-        """How many lines of each result, each a link to them."""
+        """The number of lines of each result, each a link to these lines."""
         counts = statement.lines.values("result").annotate(count=Count("id")).order_by("result")
         lines = reverse("admin:reconciliation_statementline_changelist")
         filter_url = f"{lines}?statement__id__exact={statement.id}&result__exact="
@@ -161,7 +155,3 @@ class StatementLineAdmin(ReadOnlyAdmin):
     @admin.display(description="line")
     def text(self, line: StatementLine) -> str:
         return redact(statement_file.decode_line(line.line))
-
-
-def _ignore_results(results: Sequence[LineOutcome]) -> None:
-    """The page reads what became of the lines from the database."""

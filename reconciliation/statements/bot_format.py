@@ -23,7 +23,7 @@ from reconciliation.statements.lines import (
 LINE_WIDTH = 256
 ENCODING = "cp874"
 LINE_START = re.compile(rb"[HDT][0-9]{6}")
-# The line's number in its file, which is another one in another export.
+# The line's number, which differs in another export.
 SEQUENCE_NUMBER = slice(1, 7)
 KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 _TRAILER_TOTALS = re.compile(rb"[0-9]{13}[0-9]{6}[0-9]{13}[0-9]{6}")
@@ -31,7 +31,7 @@ _TRAILER_TOTALS = re.compile(rb"[0-9]{13}[0-9]{6}[0-9]{13}[0-9]{6}")
 
 @dataclass(slots=True)
 class TrailerTotals:
-    """Satang and lines, as a trailer tells them and as they are found."""
+    """Satang and numbers of lines: as a trailer states them, or as counted."""
 
     debit: int = 0
     debits: int = 0
@@ -50,7 +50,7 @@ class TrailerTotals:
 
 
 def read_lines(lines: Iterable[tuple[int, bytes]], problems: FileProblems) -> Iterator[FileLine]:
-    """Every line that is not a header or a trailer. What is wrong with those is a problem."""
+    """The details. An error in a header or trailer is a problem of the file."""
     found: TrailerTotals | None = None
     for number, raw in lines:
         kind = raw[:1] if LINE_START.match(raw) else b""
@@ -74,7 +74,7 @@ def read_lines(lines: Iterable[tuple[int, bytes]], problems: FileProblems) -> It
 
 
 def parse_detail(raw: bytes) -> ParsedLine:
-    """What a detail says. Raises Unreadable."""
+    """Raises UnreadableMessage."""
     cells = _decode(raw)
     if not raw.startswith(b"D"):
         raise UnreadableMessage("no line begins like this one")
@@ -92,7 +92,7 @@ def parse_detail(raw: bytes) -> ParsedLine:
 
 
 def bank_code_of(first: bytes) -> str:
-    """Of the bank that wrote the file, by its first line, or empty where nobody can tell."""
+    """The code of the bank that wrote the file, from its first line; empty if it is not readable."""
     code = first[7:10]
     return code.decode() if LINE_START.match(first) and code.isdigit() else ""
 
@@ -106,7 +106,7 @@ def _read_detail(number: int, raw: bytes) -> FileLine:
 
 
 def _decode(raw: bytes) -> str:
-    """All of a line. Raises Unreadable."""
+    """Raises UnreadableMessage."""
     if len(raw) != LINE_WIDTH:
         return _decode_utf8(raw)
     try:
@@ -116,7 +116,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _decode_utf8(raw: bytes) -> str:
-    """In UTF-8, by an editor that showed it well: Thai letters take three bytes there. Raises Unreadable."""
+    """A line that an editor stored in UTF-8: Thai letters take three bytes. Raises UnreadableMessage."""
     cells = raw.decode(errors="replace")
     if len(cells) != LINE_WIDTH or "\ufffd" in cells:
         raise UnreadableMessage(f"a line has {LINE_WIDTH} characters, this one {_length(raw)}")
@@ -147,4 +147,4 @@ def _check_trailer(number: int, raw: bytes, found: TrailerTotals | None, problem
         return
     stated = TrailerTotals(int(raw[20:33]), int(raw[33:39]), int(raw[39:52]), int(raw[52:58]))
     if stated != found:
-        problems.add(f"The trailer in line {number} tells of {stated}, but the lines are {found}.")
+        problems.add(f"The trailer in line {number} states {stated}, but the lines are {found}.")

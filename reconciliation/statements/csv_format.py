@@ -1,4 +1,4 @@
-"""A CSV file with named columns: what a bank's web page or a spreadsheet gives."""
+"""A CSV file with named columns, as a bank's website or a spreadsheet exports it."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ KINDS: dict[str, TransactionKind] = {"credit": "credit", "debit": "reversal"}
 
 
 def read_lines(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[FileLine]:
-    """Every line below the header. Raises InvalidStatementFile where columns are missing."""
+    """The lines after the header. Raises InvalidStatementFile if columns are missing."""
     places: list[int] | None = None
     for number, raw in lines:
         if places is None:
@@ -43,7 +43,7 @@ def read_lines(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Fi
 
 
 def parse_cells(cells: Sequence[str]) -> ParsedLine:
-    """What the cells of `COLUMNS` say. Raises Unreadable."""
+    """Raises UnreadableMessage."""
     day, time, biller, one, two, three, amount, kind, name, bank_code = cells
     biller_id = parse_pattern(biller, "the biller id", "[0-9]{13}|[0-9]{15}")
     return ParsedLine(
@@ -60,7 +60,7 @@ def parse_cells(cells: Sequence[str]) -> ParsedLine:
 
 
 def _column_positions(raw: bytes, encoding: str) -> list[int]:
-    """Where each of `COLUMNS` is; others may stand between them."""
+    """The position of each of `COLUMNS`. A file may have other columns too."""
     try:
         names = [name.strip().lower() for name in _cells(raw, encoding)]
     except UnreadableMessage as error:
@@ -79,7 +79,7 @@ def _column_positions(raw: bytes, encoding: str) -> list[int]:
 
 
 def _read_line(number: int, raw: bytes, encoding: str, places: Sequence[int]) -> FileLine:
-    # Another export may have other columns in another order: only what is read counts.
+    # Another export may have other columns in another order, so the digest covers only the known ones.
     content = raw
     try:
         cells = _cells(raw, encoding)

@@ -1,21 +1,26 @@
-"""Import a statement file: every line is kept, joined to its bank transaction and judged. Safe to repeat.
+"""Import a statement file: store every line, join it to its bank transaction, and match that. Safe to repeat.
 
-A batch of lines is one commit with what it makes or joins, and judging is the next, as for any message of a
-bank. After an interruption the file is imported again: what is stored is known, what is not judged is judged.
+A batch of lines is one commit, and the match of their bank transactions is the next. After an interruption,
+import the file again: stored lines are recognised, and what is not matched is matched.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
+from django.db import OperationalError, connection
+
+import banks
 from banks.base import UnknownBank
 from core import ids, request_context, rows
+from core.crypto import CannotOpen
 from merchants.models import Merchant
-from reconciliation.models import BankTransaction, LineResult, MatchResult, Statement
-from reconciliation.statements import ownership
-from reconciliation.statements.batch_application import apply_transactions
+from reconciliation.matching import services as matching
+from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
 from reconciliation.statements.line_storage import (
     ALREADY_STORED,
     CountedLine,
@@ -23,22 +28,29 @@ from reconciliation.statements.line_storage import (
     store_lines,
     transaction_by_index,
 )
-from reconciliation.statements.lines import FileProblems
-from reconciliation.statements.ownership import BillerIds
+from reconciliation.statements.lines import FileProblems, InvalidStatementFile
 from reconciliation.statements.statement_file import OccurrenceCounter, StatementFile
 
+log = logging.getLogger("reconciliation")
+# Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
 BATCH_SIZE = 500
-"""Lines of a commit. Each takes a lock of PostgreSQL's shared table, which has some thousands of them."""
+MAX_FAILURES = 3  # then the rest of a batch is left to the sweep: each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
+MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
+MAX_LISTED_BILLERS = 3
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
+IMPORT_LOCK_ID = 0x7374_6D74  # any constant
+MAX_LOCK_DURATION = "1h"  # after this, an import loses the lock: its process may be frozen
+
+
+class ImportAlreadyRunning(Exception):
+    def __init__(self) -> None:
+        super().__init__("Another import is running, so this file was not read. Try again when it has ended.")
 
 
 @dataclass(frozen=True, slots=True)
 class LineOutcome:
-    """What became of a line. `error`: of one that nobody can read.
-
-    match_result: how its bank transaction was judged.
-    """
+    """The result of a line. match_result: of its bank transaction. error: why the line is unreadable."""
 
     number: int
     result: str
@@ -49,7 +61,7 @@ class LineOutcome:
 
 @dataclass(slots=True)
 class ImportSummary:
-    """What an import came to: lines by result, and what is wrong with the file as a whole."""
+    """The number of lines by result, and the problems of the file as a whole."""
 
     statement: Statement
     counts: Counter[str] = field(default_factory=Counter)
@@ -60,29 +72,46 @@ class ImportSummary:
         return not self.counts[LineResult.UNREADABLE] and not self.problems.messages
 
 
-OnBatch = Callable[[Sequence[LineOutcome]], None]
+@contextmanager
+def console_import_lock() -> Iterator[None]:
+    """Allow one import in the console at a time: each holds a thread of the web server for minutes.
+
+    Raises ImportAlreadyRunning at once. The lock belongs to a transaction on a connection of its own, because
+    the import commits many times, and pgbouncer may give us another session after each commit.
+    """
+    with closing(connection.copy()) as connection_copy:
+        connection_copy.set_autocommit(False)
+        with connection_copy.cursor() as cursor:
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{MAX_LOCK_DURATION}'")
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [IMPORT_LOCK_ID])
+            (acquired,) = cursor.fetchone()
+        if not acquired:
+            raise ImportAlreadyRunning
+        yield
 
 
 def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, OccurrenceCounter]:
-    """Look through the file and write down that it is imported.
+    """Read the file once and record its import.
 
-    Raises UnknownBank, and InvalidStatementFile also for the file of another bank: then nothing is kept.
+    Raises UnknownBank, and InvalidStatementFile also for a file of another bank; then nothing is stored.
     """
     if not Merchant.objects.filter(bank=bank).exists():
         raise UnknownBank(name=bank)
-    occurrences, billers, total = OccurrenceCounter(), BillerIds(), 0
+    occurrences, total = OccurrenceCounter(), 0
+    biller_ids: set[str] = set()
     for total, file_line in enumerate(file.read_lines(FileProblems()), 1):  # noqa: B007
         occurrences.scan(file_line.sha256)
-        billers.add(file_line.biller_id)
-    ownership.check_bank(file, billers, bank=bank)
-    cause = request_context.current()
+        if file_line.biller_id and len(biller_ids) < MAX_BILLERS:
+            biller_ids.add(file_line.biller_id)
+    _check_bank(file, biller_ids, bank=bank)
+    context = request_context.current()
     statement = Statement.objects.create(
         id=ids.new("stm_", now),
         bank=bank,
         file_name=file.name[:MAX_FILE_NAME_LENGTH],
         file_sha256=file.sha256,
-        actor=cause.actor,
-        request_id=cause.request_id,
+        actor=context.actor,
+        request_id=context.request_id,
         created_at=now,
         line_count=total,
     )
@@ -95,35 +124,60 @@ def run(
     occurrences: OccurrenceCounter,
     *,
     clock: Callable[[], datetime],
-    on_batch: OnBatch,
+    on_batch: Callable[[Sequence[LineOutcome]], None] = lambda outcomes: None,
 ) -> ImportSummary:
-    """Import what was begun; `on_batch` is told of each batch when it is done."""
+    """Import what `begin` recorded. on_batch: called after each batch of lines."""
     summary = ImportSummary(statement)
     lines = file.read_lines(summary.problems)
     counted_lines = (CountedLine(file_line, occurrences.count(file_line.sha256)) for file_line in lines)
-    for batch in _batches(counted_lines):
+    while batch := list(islice(counted_lines, BATCH_SIZE)):
         stored = store_lines(statement, batch, now=clock())
-        apply_transactions(_not_matched(stored), now=clock())
-        results = _outcomes(stored)
-        summary.counts.update(line.result for line in results)
-        on_batch(results)
+        movements = [line.movement for line in stored if line.movement]
+        not_matched = [each for each in movements if each.match_result == MatchResult.PENDING]
+        _apply(not_matched, now=clock())
+        outcomes = _outcomes(stored)
+        summary.counts.update(line.result for line in outcomes)
+        on_batch(outcomes)
     statement.problems = "\n".join(summary.problems)
     statement.completed_at = clock()
     statement.save(update_fields=["problems", "completed_at"])
     return summary
 
 
-def _batches(counted_lines: Iterator[CountedLine]) -> Iterator[list[CountedLine]]:
-    while batch := list(islice(counted_lines, BATCH_SIZE)):
-        yield batch
-
-
-def _not_matched(stored: Sequence[StoredLine]) -> list[BankTransaction]:
-    return [
-        line.movement
-        for line in stored
-        if line.movement and line.movement.match_result == MatchResult.PENDING
+def _apply(movements: Sequence[BankTransaction], *, now: datetime) -> None:
+    """Match stored bank transactions of one bank. Errors are logged, and the sweep tries again."""
+    # A credit that has a bank id already can be the one that a reversal takes back.
+    credits = [
+        movement
+        for movement in movements
+        if movement.kind == BankTransactionKind.CREDIT and not movement.later_bank_transaction_id
     ]
+    others = {movement.id for movement in movements} - {movement.id for movement in credits}
+    failures = 0
+    for movement_id in sorted(others | _apply_together(credits, now)):
+        failures += not matching.try_apply(movement_id=movement_id, now=now)
+        if failures == MAX_FAILURES:
+            log.error("the bank transactions of a statement after %s are left to the sweep", movement_id)
+            return
+
+
+def _apply_together(movements: Sequence[BankTransaction], now: datetime) -> set[str]:
+    """Return the ids of those that must be matched one by one.
+
+    All of them if the data of one payment cannot be decrypted. None if the database is away or a row is
+    locked: each one would wait as long again, so the sweep gets them all.
+    """
+    if not movements:
+        return set()
+    try:
+        with transaction_by_index():
+            return matching.apply_together(movements, now=now)
+    except OperationalError:
+        log.exception("%s bank transactions of a statement are left to the sweep", len(movements))
+        return set()
+    except CannotOpen:
+        log.exception("%s bank transactions of a statement could not be matched together", len(movements))
+        return {movement.id for movement in movements}
 
 
 @transaction_by_index()
@@ -140,3 +194,30 @@ def _outcomes(stored: Sequence[StoredLine]) -> list[LineOutcome]:
         else LineOutcome(line.file_line.number, line.result, error=line.file_line.error)
         for line in stored
     ]
+
+
+def _check_bank(file: StatementFile, biller_ids: set[str], *, bank: str) -> None:
+    """Raises InvalidStatementFile for a file of another bank: its lines would be money that does not exist.
+
+    Two banks may give one biller id to two merchants. Such an id does not exclude the file.
+    """
+    code = banks.bank_code_of(bank)
+    if code and file.bank_code not in ("", code):
+        raise InvalidStatementFile(f"It was written by the bank {file.bank_code}, but {bank} is {code}.")
+    owners = list(Merchant.objects.filter(biller_id__in=biller_ids).values_list("biller_id", "bank"))
+    of_this_bank = {biller_id for biller_id, owner in owners if owner == bank}
+    of_other_banks = [(biller_id, owner) for biller_id, owner in owners if biller_id not in of_this_bank]
+    if of_other_banks:
+        listed = _first_few([f"{biller_id} ({owner})" for biller_id, owner in of_other_banks])
+        raise InvalidStatementFile(
+            f"It is not a statement of {bank}: merchants of other banks have {listed}."
+        )
+    if biller_ids and not of_this_bank:
+        raise InvalidStatementFile(
+            f"No merchant of {bank} has a biller id of this file: {_first_few(biller_ids)}."
+        )
+
+
+def _first_few(found: Collection[str]) -> str:
+    more = f" and {len(found) - MAX_LISTED_BILLERS} more" if len(found) > MAX_LISTED_BILLERS else ""
+    return ", ".join(sorted(found)[:MAX_LISTED_BILLERS]) + more

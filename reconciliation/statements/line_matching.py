@@ -1,6 +1,4 @@
-"""Which bank transaction a line of a statement belongs to: one that is there and has no line yet, or a new
-one.
-"""
+"""Find the bank transaction of each statement line: a stored one without a line, or a new one."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,15 +18,15 @@ FIND_WITH_LINE = "SELECT movement_id FROM reconciliation_statementline WHERE mov
 
 
 class LineMatcher:
-    """The bank transactions of a batch of lines, one to each line.
+    """Assigns a bank transaction to each line of a batch.
 
-    The caller holds the locks of their money.
+    The caller holds the locks of their names (see `deduplication.lock_names`).
     """
 
     def __init__(self, bank: str, lines: Sequence[ParsedLine]) -> None:
         self._bank = bank
         self._unassigned: dict[MovementKey, list[BankTransaction]] = {}
-        self._created: list[BankTransaction] = []
+        self.created: list[BankTransaction] = []
         similar = _similar(bank, lines) if lines else []
         self._orphans = _reversals_without_credit(similar)
         for movement in _without_line(similar):
@@ -39,16 +37,13 @@ class LineMatcher:
         for report in reports:
             if report.kind == BankTransactionKind.REVERSAL:
                 self._reversals.setdefault(_movement_key(report), []).append(report)
-        # All lines choose by the second first, so that no line takes the bank transaction of its neighbour.
+        # Lines with an equal second come first, so that no line takes the bank transaction of its neighbour.
         remaining = [line for line in lines if not self._assign(line, _is_same_second)]
         for line in remaining:
             self._assign(line, self._is_same_movement)
 
     def take(self, line: ParsedLine) -> BankTransaction | None:
-        """The bank transaction of this money that was without a line, if any.
-
-        Equal lines get one after the other.
-        """
+        """The stored bank transaction of this line, if any. Equal lines get one after the other."""
         assigned = self._assigned.get(line)
         return assigned.pop(0) if assigned else None
 
@@ -59,7 +54,7 @@ class LineMatcher:
         )
 
     def _assign(self, line: ParsedLine, fits: Callable[[BankTransaction, ParsedLine], bool]) -> bool:
-        """Give the nearest fitting bank transaction to the line; no other line gets it."""
+        """Assign the closest bank transaction that fits; no other line gets it."""
         unassigned = self._unassigned.get(_movement_key(line), [])
         fitting = [movement for movement in unassigned if fits(movement, line)]
         if not fitting:
@@ -70,7 +65,7 @@ class LineMatcher:
         return True
 
     def create(self, line: ParsedLine, sha256: str, occurrence: int, *, now: datetime) -> BankTransaction:
-        """A bank transaction of what nobody else has told."""
+        """Create a bank transaction that only this line reports."""
         movement = BankTransaction(
             id=ids.new("rcp_", now),
             bank=self._bank,
@@ -88,28 +83,23 @@ class LineMatcher:
             payer_bank_code=line.payer_bank_code,
             received_at=now,
         )
-        self._created.append(movement)
+        self.created.append(movement)
         return movement
 
-    @property
-    def created(self) -> Sequence[BankTransaction]:
-        """What no bank transaction was there for."""
-        return self._created
-
     def save(self) -> None:
-        """Store those that were made, with the names that tie reversals to their credits.
+        """Store the created bank transactions, with the ids that connect reversals to their credits.
 
-        The earliest reversal chooses first: of two, the other may fit a credit that came after this one too.
+        The earliest reversal chooses first: a later one may also fit a credit that came after the first.
         """
         for orphan in sorted(self._orphans, key=lambda movement: movement.paid_at):
             self._name_credit_of(orphan)
-        for debit in sorted(self._created, key=lambda movement: movement.paid_at):
+        for debit in sorted(self.created, key=lambda movement: movement.paid_at):
             if debit.kind == BankTransactionKind.REVERSAL and (credit := self._only_credit(debit)):
                 debit.bank_transaction_id = credit.current_bank_transaction_id
-        rows.copy_in(self._created)
+        rows.copy_in(self.created)
 
     def _name_credit_of(self, orphan: BankTransaction) -> None:
-        """Only these lines tell of the credit: the one of them that fits, if none that is stored does."""
+        """Name the credit that only these lines report, if exactly one fits and no stored credit does."""
         before = deduplication.reversal_cutoff(orphan)
         fitting = [
             movement
@@ -122,21 +112,14 @@ class LineMatcher:
             fitting[0].later_bank_transaction_id = orphan.bank_transaction_id
 
     def _only_credit(self, debit: BankTransaction) -> BankTransaction | None:
-        """The credit that a debit takes back: the one that fits and that nothing has taken back yet."""
+        """The credit that a debit reverses: the only one that fits and is not reversed yet."""
         stored = BankTransaction.objects.filter(
             bank=self._bank, biller_id=debit.biller_id, reference1=debit.reference1, amount=debit.amount
         )
         similar = [*stored, *self._created_like(debit)]
-        reversed_ids = {
-            movement.bank_transaction_id
-            for movement in similar
-            if movement.kind == BankTransactionKind.REVERSAL
-        }
-        reversed_ids |= {
-            movement.later_bank_transaction_id
-            for movement in similar
-            if movement.kind == BankTransactionKind.REVERSAL
-        }
+        reversals = [each for each in similar if each.kind == BankTransactionKind.REVERSAL]
+        reversed_ids = {each.bank_transaction_id for each in reversals}
+        reversed_ids |= {each.later_bank_transaction_id for each in reversals}
         remaining = [
             movement
             for movement in similar
@@ -152,11 +135,11 @@ class LineMatcher:
         return credit
 
     def _created_like(self, movement: BankTransaction) -> list[BankTransaction]:
-        return [created for created in self._created if _movement_key(created) == _movement_key(movement)]
+        return [created for created in self.created if _movement_key(created) == _movement_key(movement)]
 
 
 def _similar(bank: str, lines: Sequence[ParsedLine]) -> list[BankTransaction]:
-    """Bank transactions that could be one of these, oldest first, and every reversal of their money."""
+    """Bank transactions that these lines may report, oldest first, and all reversals of their references."""
     billers, references = {line.biller_id for line in lines}, {line.reference1 for line in lines}
     since, until = deduplication.bank_day_range(line.paid_at for line in lines)
     return rows.find(
@@ -172,7 +155,7 @@ def _similar(bank: str, lines: Sequence[ParsedLine]) -> list[BankTransaction]:
 
 
 def _without_line(movements: Sequence[BankTransaction]) -> list[BankTransaction]:
-    """Asked for by itself: a join of two tables that the planner does not know may read all of both."""
+    """A statement of its own: without statistics, a join could read both tables."""
     if not movements:
         return []
     wanted = [movement.id for movement in movements]
@@ -181,7 +164,7 @@ def _without_line(movements: Sequence[BankTransaction]) -> list[BankTransaction]
 
 
 def _reversals_without_credit(movements: Sequence[BankTransaction]) -> list[BankTransaction]:
-    """Reversals of credits that the bank took back before anybody told us of them."""
+    """Reversals of credits that no report has named yet."""
     return [
         movement
         for movement in movements
@@ -204,5 +187,5 @@ def _is_same_second(movement: BankTransaction, line: ParsedLine) -> bool:
 
 
 def _generated_transaction_id(sha256: str, occurrence: int) -> str:
-    """Of a line, which has no transaction id: the same in every export of its file."""
+    """A line has no transaction id; this one is the same in every export of its file."""
     return f"statement-{sha256[:40]}-{occurrence}"

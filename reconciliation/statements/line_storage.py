@@ -1,6 +1,4 @@
-"""Lines of a statement become rows, each joined to the bank transaction of its money: a batch is one
-commit.
-"""
+"""Store the lines of a statement, each joined to its bank transaction. A batch is one commit."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +26,11 @@ from reconciliation.statements.lines import FileLine
 
 @contextmanager
 def transaction_by_index() -> Iterator[None]:
-    """A transaction in which rows are found by index. A plan that was made while a table was small would read
-    all of it, again and again: a hundred thousand lines took twenty times as long in a new database."""
+    """A transaction that finds rows by index.
+
+    A plan from when a table was small would read all of it for each batch: in a new database, 100,000 lines
+    took twenty times as long.
+    """
     with transaction.atomic():
         rows.run("SET LOCAL enable_seqscan = off", ())
         yield
@@ -38,10 +39,10 @@ def transaction_by_index() -> Iterator[None]:
 ALREADY_STORED = "known"
 """The result of a line that an earlier import stored."""
 MAX_ERROR_LENGTH = 200
-# Words of the line, which stay sealed with it: where columns have shifted they name a payer.
+# Errors quote the line, which is stored encrypted: if columns have shifted, the quote may name a payer.
 _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
-# By nothing but the digest, and without a join, or a planner that knows neither table yet may prefer to read
-# all lines of the day, or all bank transactions, for each batch.
+# Only by digest and without a join: without statistics, PostgreSQL would read all lines of the day, or all
+# bank transactions, for each batch.
 FIND_STORED = """
 SELECT bank, movement_id, biller_id, bank_date, line_sha256, occurrence FROM reconciliation_statementline
     WHERE line_sha256 = ANY(%s)
@@ -51,20 +52,20 @@ LineKey = tuple[str, date | None, str, int]
 
 @dataclass(frozen=True, slots=True)
 class CountedLine:
-    """A line of a file, and which time it is that the same line comes in it."""
+    """A line of a file, and its occurrence: 1 for the first equal line, 2 for the second."""
 
     file_line: FileLine
     occurrence: int
 
     @property
     def key(self) -> LineKey:
-        """What a line is known by, at its bank."""
+        """What identifies a line at its bank."""
         return self.file_line.biller_id, self.file_line.bank_date, self.file_line.sha256, self.occurrence
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLine:
-    """What became of a line: a LineResult or KNOWN; its bank transaction, unless nobody can read it."""
+    """A line and its result: a LineResult or ALREADY_STORED. An unreadable line has no bank transaction."""
 
     file_line: FileLine
     result: str
@@ -75,7 +76,7 @@ class StoredLine:
 def store_lines(
     statement: Statement, counted_lines: Sequence[CountedLine], *, now: datetime
 ) -> list[StoredLine]:
-    """Keep those that are new, with what they make or join, and note how far the statement is."""
+    """Store new lines with their bank transactions, and update the progress of the statement."""
     deduplication.lock_names([_lock_name(statement.bank, counted) for counted in counted_lines])
     stored = _already_stored(statement.bank, counted_lines)
     new_lines = [counted for counted in counted_lines if counted.key not in stored]
@@ -95,21 +96,20 @@ def _lock_name(bank: str, counted: CountedLine) -> str:
 
 
 def _already_stored(bank: str, counted_lines: Sequence[CountedLine]) -> dict[LineKey, BankTransaction | None]:
-    """Those that are stored already, and their bank transactions."""
+    """The lines that are stored already, with their bank transactions."""
     wanted = {counted.key for counted in counted_lines}
     stored = rows.run(FIND_STORED, [[counted.file_line.sha256 for counted in counted_lines]]).fetchall()
     found = {tuple(key): movement_id for of, movement_id, *key in stored if of == bank}
-    movements = rows.find(
-        BankTransaction, "WHERE t.id = ANY(%s)", [stored for stored in found.values() if stored]
-    )
+    movement_ids = [movement_id for movement_id in found.values() if movement_id]
+    movements = rows.find(BankTransaction, "WHERE t.id = ANY(%s)", movement_ids) if movement_ids else []
     by_id = {movement.id: movement for movement in movements}
-    return {key: by_id.get(stored) for key, stored in found.items() if key in wanted}
+    return {key: by_id.get(movement_id) for key, movement_id in found.items() if key in wanted}
 
 
 def _match_lines(
     bank: str, counted_lines: Sequence[CountedLine], now: datetime
 ) -> dict[LineKey, tuple[LineResult, BankTransaction | None]]:
-    """What each new line is, and the bank transaction that it joins or makes."""
+    """The result of each new line, and the bank transaction that it joins or creates."""
     matcher = LineMatcher(
         bank, [counted.file_line.parsed for counted in counted_lines if counted.file_line.parsed]
     )
@@ -153,7 +153,7 @@ def _new_line(
 
 
 def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
-    """What nobody can read is a message that waits for staff, like any other."""
+    """Each unreadable line becomes a notification that staff see as an exception."""
     rows.copy_in(
         [
             intake.build_notification(

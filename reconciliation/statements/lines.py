@@ -1,4 +1,4 @@
-"""What all formats have in common: lines as bytes, what a line says, and what makes it that line."""
+"""What all formats share: lines as bytes, parsed lines, and the digest that identifies a line."""
 
 import codecs
 import hashlib
@@ -13,14 +13,13 @@ from banks.base import TransactionKind, UnreadableMessage
 from banks.parsing import YEARS
 from core.clock import BANGKOK
 
-MAX_LINE_BYTES = 4_096
-"""Bytes of a line. Of a longer one, which no format has, only so much is kept."""
+MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
 MAX_PROBLEMS = 20
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class InvalidStatementFile(Exception):
-    """The file is in no format that is known: nothing of it is kept."""
+    """The file has no known format or is of another bank. Nothing of it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +38,16 @@ class ParsedLine:
 
     @property
     def sha256(self) -> str:
-        """What makes it this line in every export and in every format, which tell of payers differently."""
+        """The identity of the line in every export and format. Formats differ in what they say of payers."""
         fields = (self.kind, self.biller_id, self.reference1, self.reference2, self.reference3)
         return sha256_hex("\x1f".join([*fields, str(self.amount), self.paid_at.isoformat()]).encode())
 
 
 @dataclass(frozen=True)
 class FileLine:
-    """A line of a file, byte for byte, and what it says; or, where `parsed` is None, why nobody can tell.
+    """A line of a file, byte for byte, and its parsed form.
 
-    content: what is the same in every export of a line that nobody can read.
+    If `parsed` is None, `error` says why. Then `content` is what is equal in every export of the line.
     """
 
     number: int
@@ -59,12 +58,10 @@ class FileLine:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256, in hex."""
         return self.parsed.sha256 if self.parsed else sha256_hex(self.content)
 
     @property
     def biller_id(self) -> str:
-        """The biller id, by which every format knows whose money it is."""
         return self.parsed.biller_id if self.parsed else ""
 
     @property
@@ -74,7 +71,7 @@ class FileLine:
 
 @dataclass(slots=True)
 class FileProblems:
-    """What is wrong with a file as a whole, in sentences; of very many only the first are kept."""
+    """Problems of a file as a whole, in sentences: the first 20, and the number of the others."""
 
     messages: list[str] = field(default_factory=list)
     omitted: int = 0
@@ -92,9 +89,9 @@ class FileProblems:
 
 
 def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, without their ends, and their numbers from 1.
+    """The lines that are not blank, without line ends, and their numbers from 1.
 
-    One that is too long is cut after `MAX_LINE_BYTES` + 1 bytes, by which formats know it.
+    A longer line is cut after `MAX_LINE_BYTES` + 1 bytes, so that the format sees that it is too long.
     """
     number, start = 0, codecs.BOM_UTF8
     while chunk := file.readline(MAX_LINE_BYTES + 1):
@@ -111,7 +108,7 @@ def sha256_hex(content: bytes) -> str:
 
 
 def parse_text(raw: str, label: str, max_length: int) -> str:
-    """Text without the blanks around it. Raises Unreadable."""
+    """The text without surrounding blanks. Raises UnreadableMessage."""
     value = raw.strip()
     if len(value) > max_length:
         raise UnreadableMessage(f"{label} is longer than {max_length} characters")
@@ -121,7 +118,7 @@ def parse_text(raw: str, label: str, max_length: int) -> str:
 
 
 def parse_pattern(raw: str, label: str, pattern: str) -> str:
-    """Text of that shape, without the blanks around it. Raises Unreadable."""
+    """The text without surrounding blanks, if it matches. Raises UnreadableMessage."""
     value = raw.strip()
     if not re.fullmatch(pattern, value, re.ASCII):
         raise UnreadableMessage(f"{label} cannot be {value[:30]!r}")
@@ -129,7 +126,7 @@ def parse_pattern(raw: str, label: str, pattern: str) -> str:
 
 
 def parse_bangkok_time(raw: str, year: str, month: str, day: str, time: str) -> datetime:
-    """The instant of a time in Bangkok, which `raw` told. time: HHMMSS. Raises Unreadable."""
+    """The instant of a time in Bangkok. time: HHMMSS. raw: for the error. Raises UnreadableMessage."""
     hour, minute, second = int(time[:2]), int(time[2:4]), int(time[4:])
     try:
         found = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=BANGKOK)

@@ -1,4 +1,4 @@
-"""Statement files of banks and each of their lines, kept as they were."""
+"""Statement files of banks, and their lines as they were."""
 
 from django.db import models
 from django.db.models import Q
@@ -132,10 +132,10 @@ class StatementLine(models.Model):
 
     @property
     def context(self) -> str:
-        """What the line is sealed with: fixed before the row has an id."""
+        """The context of the encryption: known before the row has an id."""
         return f"{self.statement_id}:{self.line_number}"
 
     @property
     def line(self) -> bytes:
-        """As it was in the file. Sealed as latin-1 text, which holds any bytes."""
+        """The bytes of the line in the file. It is sealed as latin-1 text, which can hold any bytes."""
         return vault.open_sealed(self.line_sealed, context=self.context).encode("latin-1")

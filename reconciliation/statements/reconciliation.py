@@ -1,6 +1,4 @@
-"""A day at a bank, imported by its statements and by our bank transactions: what one side has and the other
-has not.
-"""
+"""Compare a day of a bank's statements with our bank transactions: totals and differences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ CREDITED_BY_LINE = Q(movement__match_result=MatchResult.APPLIED) | Q(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One movement of money that the two sides do not agree on. amount: satang, or None where unreadable."""
+    """A movement on which the two sides differ. amount: satang, or None for an unreadable line."""
 
     what: str
     bank: str
@@ -42,7 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """Satang and how many."""
+    """Numbers and sums in satang."""
 
     credits: int
     credit: int
@@ -52,7 +50,7 @@ class DayTotals:
 
 @dataclass(frozen=True, slots=True)
 class DayComparison:
-    """A day of one bank in sums. `has_statement`: a statement with lines of that day was imported."""
+    """The totals of a day at a bank. has_statement: a statement with lines of that day was imported."""
 
     bank: str
     has_statement: bool
@@ -61,7 +59,7 @@ class DayComparison:
 
 
 def banks_with_activity(day: date) -> list[str]:
-    """The banks that serve somebody, and those that had anything on that day."""
+    """The banks of merchants, and the banks with lines of that day."""
     served = Merchant.objects.exclude(bank="").values_list("bank", flat=True)
     imported = StatementLine.objects.filter(bank_date=day).values_list("bank", flat=True)
     return sorted({*served.distinct(), *imported.distinct()})
@@ -73,7 +71,7 @@ def compare_totals(bank: str, day: date) -> DayComparison:
 
 
 def find_differences(bank: str, day: date) -> Iterator[Difference]:
-    """What is with the bank and not credited, then what we have and the bank's statements have not."""
+    """Lines that are not credited, not confirmed or unreadable; then bank transactions without a line."""
     for line in _not_credited_lines(bank, day).iterator():
         status = line.movement.match_result or "not judged"
         yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
@@ -92,7 +90,7 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
 
 
 def _not_credited_lines(bank: str, day: date) -> Any:
-    """Lines whose bank transaction waits, for staff or for its judgement."""
+    """Lines whose bank transaction is an open exception or not matched yet."""
     waits = Q(movement__match_result__in=HELD_RESULTS, movement__resolution_state=ResolutionState.OPEN)
     lines = StatementLine.objects.filter(
         waits | Q(movement__match_result=MatchResult.PENDING), bank=bank, bank_date=day
@@ -101,7 +99,7 @@ def _not_credited_lines(bank: str, day: date) -> Any:
 
 
 def _unconfirmed_lines(bank: str, day: date) -> Any:
-    """Lines whose money is credited, and which neither the bank nor a second person has confirmed."""
+    """Lines whose credited money neither the bank nor a second person has confirmed."""
     lines = StatementLine.objects.filter(
         CREDITED_BY_LINE, movement__is_confirmed=False, bank=bank, bank_date=day
     )
@@ -110,7 +108,7 @@ def _unconfirmed_lines(bank: str, day: date) -> Any:
 
 
 def _unreadable_lines(bank: str, day: date) -> Any:
-    """Nobody can tell their day: those of every file that has lines of it."""
+    """Their day is unknown, so those of each file that has lines of the day."""
     files = StatementLine.objects.filter(bank=bank, bank_date=day).values("statement")
     lines = StatementLine.objects.filter(statement__in=files, result=LineResult.UNREADABLE)
     return lines.select_related("statement").defer("line_sealed").order_by("statement", "line_number")

@@ -1,4 +1,4 @@
-"""A statement file of whatever format: which one it is, and its lines. Never held as a whole."""
+"""A statement file of any format: detects the format and reads the lines, never the whole file at once."""
 
 import codecs
 import hashlib
@@ -13,15 +13,15 @@ from reconciliation.statements.lines import FileLine, FileProblems, InvalidState
 StatementFormat = Literal["bot", "csv"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
 CHUNK_BYTES = 65_536
-# Bits by which lines that may come twice are told from those that surely do not: 1 MB whatever the file.
+# Bits of a Bloom filter for repeated lines: 1 MB for a file of any length.
 FILTER_BITS = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFile:
-    """A file that can be read from its start as often as needed. digest: SHA-256 in hex; size: in bytes.
+    """A file that can be read several times. size: in bytes.
 
-    bank_code: three digits of the bank that wrote it, or empty where it does not say.
+    bank_code: three digits of the bank that wrote it, or empty if the file does not say.
     """
 
     stream: BinaryIO
@@ -33,8 +33,7 @@ class StatementFile:
     bank_code: str
 
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
-        """Its lines; what is wrong with it as a whole is known after the last. Raises
-        InvalidStatementFile."""
+        """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""
         self.stream.seek(0)
         lines = numbered_lines(self.stream)
         return (
@@ -45,9 +44,9 @@ class StatementFile:
 
 
 class OccurrenceCounter:
-    """Which time it is that the same line comes in a file, for files of any length.
+    """Counts how often the same line occurs in a file, with bounded memory.
 
-    Few lines come twice: a first look finds those that may, and only they are counted.
+    Few lines repeat. A first pass finds those that may, and the second pass counts only these.
     """
 
     def __init__(self) -> None:
@@ -62,7 +61,7 @@ class OccurrenceCounter:
         self._seen[place] |= 1 << mask
 
     def count(self, sha256: str) -> int:
-        """1 for the first time. Every line of the file has been looked at before."""
+        """1 for the first occurrence. `scan` has seen every line of the file before."""
         if _filter_bit(sha256) not in self._may_repeat:
             return 1
         self._counted[sha256] += 1
@@ -70,7 +69,7 @@ class OccurrenceCounter:
 
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
-    """Find out what it is, where `form` does not say. Raises InvalidStatementFile."""
+    """Detect the format unless `form` is given. Raises InvalidStatementFile."""
     hasher, size, is_utf8 = hashlib.sha256(), 0, True
     decoder = codecs.getincrementaldecoder("utf-8")()
     stream.seek(0)
@@ -90,7 +89,7 @@ def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) 
 
 
 def decode_line(line: bytes) -> str:
-    """A line for people, whatever it is made of."""
+    """A line as text for display, whatever bytes it has."""
     try:
         return line.decode()
     except UnicodeDecodeError:

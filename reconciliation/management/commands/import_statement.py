@@ -32,28 +32,28 @@ COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
 
 class Command(SealingCommand):
     help = (
-        "Import statement files of a bank: each line joins what is known of its money, or makes it known. "
-        "Safe to repeat and to interrupt. Fails if a line cannot be read, or the totals of a file differ."
+        "Import statement files of a bank: each line joins its bank transaction or creates one. Safe to "
+        "repeat and to interrupt. Fails if a line cannot be read, or the totals of a file differ."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", help=f"'{STDIN}' reads standard input.")
         parser.add_argument("--bank", required=True, help="Name of the bank, such as sandbox.")
         parser.add_argument(
-            "--format", choices=statement_file.FORMATS, help="Default: found out from the content."
+            "--format", choices=statement_file.FORMATS, help="Default: detected from the content."
         )
-        parser.add_argument("--results", metavar="FILE.csv", help="Write what became of each line there.")
+        parser.add_argument("--results", metavar="FILE.csv", help="Write the result of each line there.")
         parser.add_argument(
             "--by",
             metavar="NAME",
             default=_system_user(),
-            help="Who imports it, as the console knows them: they cannot confirm what it reports. "
+            help="User name in the console of the person who imports. They cannot confirm its money. "
             "Default: the user of the operating system.",
         )
-        parser.add_argument("--quiet", action="store_true", help="Say nothing where all is well.")
+        parser.add_argument("--quiet", action="store_true", help="Print nothing without errors.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        gc.freeze()  # each full collection would look through all modules: an eighth of the time
+        gc.freeze()  # full garbage collections of all modules took an eighth of the time
         failures, name = 0, options["by"]
         if name is not None and not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable()):
             raise CommandError(f"--by: give a name of at most {MAX_NAME_LENGTH} characters.")
@@ -62,7 +62,7 @@ class Command(SealingCommand):
             raise CommandError("--results: this is a file to be imported, and would be overwritten.")
         with _results_writer(options["results"]) as results:
             for path in options["files"]:
-                name = os.fsencode(path).decode(errors="replace")  # whatever bytes the system has for it
+                name = os.fsencode(path).decode(errors="replace")  # the system allows any bytes
                 try:
                     failures += not self._import(path, name, results, options)
                 except (InvalidStatementFile, OSError) as error:
@@ -78,10 +78,10 @@ class Command(SealingCommand):
                 except KeyboardInterrupt:
                     raise CommandError(f"Interrupted. {IMPORT_AGAIN}", returncode=130) from None
         if failures:
-            raise CommandError(f"Files with something wrong: {failures} of {len(options['files'])}.")
+            raise CommandError(f"Files with errors: {failures} of {len(options['files'])}.")
 
     def _import(self, path: str, name: str, results: Any, options: dict[str, Any]) -> bool:
-        """Whether all is well with the file."""
+        """Whether the file has no errors."""
         with _open_input(path) as stream:
             file = statement_file.open_file(stream, Path(name).name, options["format"])
             statement, occurrences = importing.begin(file, bank=options["bank"], now=clock.now())
@@ -137,7 +137,7 @@ def _is_same(one: str, other: str) -> bool:
 
 @contextmanager
 def _results_writer(path: str | None) -> Iterator[Any]:
-    """A writer of rows, to nowhere if nobody asked."""
+    """A CSV writer; without a path it writes to /dev/null."""
     target = Path(path or os.devnull)
     try:
         with target.open("w", newline="", encoding="utf-8") as file:
@@ -150,7 +150,7 @@ def _results_writer(path: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _open_input(name: str) -> Iterator[BinaryIO]:
-    """The file, or standard input on disk, for it is read more than once."""
+    """The file, or standard input copied to disk, because it is read more than once."""
     if name != STDIN:
         with Path(name).open("rb") as file:
             yield file

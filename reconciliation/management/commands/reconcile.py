@@ -14,14 +14,14 @@ from reconciliation.statements.reconciliation import DayComparison, DayTotals, D
 
 class Command(BaseCommand):
     help = (
-        "Compare a day of the banks' statements, by the calendar of Bangkok, with our receipts. Prints each "
-        "difference and both sums, and says if no statement of the day was imported; fails on any difference."
+        "Compare a day of the banks' statements, in Bangkok time, with our bank transactions. Prints each "
+        "difference and both totals. Warns if no statement of the day was imported. Fails on differences."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("date", type=_day, metavar="DATE", help="Such as 2026-11-21.")
         parser.add_argument("--bank", help="Only this one, such as sandbox.")
-        parser.add_argument("--json", action="store_true", help="An object a line.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON object per line.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         day, as_json = options["date"], options["json"]
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             raise CommandError(f"Differences on {day}: {differences}.")
 
     def _compare_bank(self, bank: str, day: date, *, as_json: bool) -> int:
-        """How many differences there are; sums that differ by nothing else are one."""
+        """The number of differences; totals that differ without any other difference count as one."""
         count, comparison = 0, reconciliation.compare_totals(bank, day)
         for count, difference in enumerate(reconciliation.find_differences(bank, day), 1):  # noqa: B007
             self.stdout.write(json.dumps(asdict(difference)) if as_json else _format_difference(difference))

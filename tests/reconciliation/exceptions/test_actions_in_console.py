@@ -88,7 +88,7 @@ def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
     movement = seller.mismatch(149_900)
     said = ask(malee, movement.id, "accept")
     assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in said
-    assert "with the 1,499.00 THB that came in" in said
+    assert "with the 1,499.00 THB that arrived" in said
     assert f"Accepted: 1,499.00 THB at sandbox ({movement.id})." in confirm(malee, movement.id, "accept")
     assert status(movement.payment_id) == ("succeeded", 149_900)
     done = Resolution.objects.get()

@@ -21,7 +21,6 @@ from reconciliation.models import (
     Resolution,
     ResolutionType,
 )
-from reconciliation.templatetags import exceptions
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
@@ -40,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 MANY, COUNTED, ON_A_PAGE = 3_000, 100, 50
 READ = """
 SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
-WHERE relname ~ '^(receipts|refunds|merchants)_'
+WHERE relname ~ '^(reconciliation|refunds|merchants)_'
 """
 
 
@@ -52,7 +51,6 @@ def onlooker(db: None) -> Client:
 @pytest.fixture
 def counting_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", COUNTED)
-    monkeypatch.setattr(exceptions, "MAX_COUNTED", COUNTED)
 
 
 def rows_read() -> int:

@@ -116,15 +116,13 @@ def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:
 
 
 def import_file(
-    body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] | None = None
+    body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] = lambda outcomes: None
 ) -> ImportSummary:
     """Import a file of these bytes."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
         statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
-    return importing.run(
-        file, statement, occurrences, clock=clock.now, on_batch=on_batch or (lambda results: None)
-    )
+    return importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
 
 
 def confirm_all_transactions() -> None:

@@ -10,7 +10,7 @@ from core import clock, rows
 from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, Statement
-from reconciliation.statements import batch_application
+from reconciliation.statements import importing
 from tests.concurrency import run_concurrently
 from tests.reconciliation.matching.test_applying_after_crash import held
 from tests.reconciliation.statements.statement_files import bot_file, import_file, open_shop_with_biller
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("audit_is_clean"),
+    pytest.mark.logs_errors,
 ]
 COUNT = 8
 WAITERS = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -57,7 +58,7 @@ def test_only_a_few_failed_lines_of_a_batch_are_retried_alone(caplog: pytest.Log
     sealed = dict(Payment.objects.values_list("id", "client_bank_account_sealed"))
     Payment.objects.update(client_bank_account_sealed="as if its key were lost")
     import_file(bot_file(*(line for _, line in sales)))
-    assert caplog.text.count(ALONE) == batch_application.MAX_FAILURES
+    assert caplog.text.count(ALONE) == importing.MAX_FAILURES
     for payment_id, token in sealed.items():
         Payment.objects.filter(pk=payment_id).update(client_bank_account_sealed=token)
     sweep_finds_all()

@@ -37,7 +37,7 @@ WRITTEN = (
 READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
 CSV_READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
 FOUND = "1 credits of 1,500.00 THB and 0 debits of 0.00 THB"
-DIFFER = f"The trailer in line 3 tells of {{}}, but the lines are {FOUND}."
+DIFFER = f"The trailer in line 3 states {{}}, but the lines are {FOUND}."
 CSV_LINE = f"2026-11-21,12:00:00,{BILLER},REF1,REF2,REF3,1500.50,credit,สมชาย ใจดี,004"
 
 

@@ -103,7 +103,7 @@ def test_import_command_quiet_prints_nothing_without_errors(tmp_path: Path) -> N
         (bot_file(detail(amount="?")), "1 lines: 1 unreadable"),
         (bot_file(detail()[:255]), "Line 2 cannot be read: a line has 256 characters, this one 255."),
         (bot_file(*[detail(amount="?")] * 21), "And 1 more of the kind."),
-        (bot_file(detail(), end=trailer()), "tells of 0 credits"),
+        (bot_file(detail(), end=trailer()), "states 0 credits"),
         (bot_file(detail(), end=b""), "ends without a trailer"),
         (b"", "The file is empty."),
         (b"\x89PNG", "It is neither"),
@@ -115,7 +115,7 @@ def test_import_command_fails_with_a_reason(tmp_path: Path, body: bytes, reason:
     said, trouble = run(path, "--quiet")
     assert reason in said
     assert path in said
-    assert trouble == "Files with something wrong: 1 of 1."
+    assert trouble == "Files with errors: 1 of 1."
 
 
 def test_import_command_reports_unreadable_lines_each_time(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_import_command_reports_unreadable_lines_each_time(tmp_path: Path) -> No
 def test_import_command_continues_after_an_invalid_file(tmp_path: Path) -> None:
     bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot_file(detail()), "good.txt")
     said, trouble = run(bad, str(tmp_path / "missing.txt"), good)
-    assert trouble == "Files with something wrong: 2 of 3."
+    assert trouble == "Files with errors: 2 of 3."
     assert "missing.txt: No such file or directory.\n" in said
     assert BankTransaction.objects.count() == 1
 
@@ -208,7 +208,7 @@ def test_interrupted_import_command_keeps_stored_lines(
 
     path = file_of(tmp_path, bot_file(detail()))
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "apply_transactions", end)
+        patch.setattr(importing, "_apply", end)
         trouble = run(path)[1]
     assert said in trouble
     assert trouble.endswith("What is stored stays; import it again.")

@@ -19,7 +19,7 @@ from config import asgi
 from core import clock, uploads
 from core.http import MAX_BODY
 from reconciliation.models import BankTransaction, Statement
-from reconciliation.statements import import_lock, importing
+from reconciliation.statements import importing
 from tests.conftest import Shop, new_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, detail, trailer
 
@@ -55,13 +55,13 @@ def test_uploaded_statement_is_imported_and_its_page_shows_the_results(shop: Sho
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
     statement = Statement.objects.get()
     assert shown.redirect_chain == [(f"{LISTED}{statement.id}/change/", 302)]
-    assert "it has problems" in text
+    assert "has problems" in text
     assert 'http-equiv="refresh"' not in text
     assert [re.sub(",", "", count) for count in re.findall(r">([\d,]+ (?:new|unreadable))<", text)] == [
         "2 new",
         "1 unreadable",
     ]
-    assert (statement.actor, statement.file_name, statement.bank) == ("malee", "day.txt", "sandbox")
+    assert (statement.actor, statement.file_name, statement.bank) == ("staff:malee", "day.txt", "sandbox")
     assert LogEntry.objects.get().object_id == statement.id
 
 
@@ -96,13 +96,14 @@ def test_upload_in_unknown_format_is_refused_with_a_reason(shop: Shop, malee: Cl
     assert not Statement.objects.exists()
 
 
+@pytest.mark.logs_errors
 def test_database_failure_during_an_upload_is_reported(
     shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("canceling statement due to lock timeout")
 
-    monkeypatch.setattr(importing, "apply_transactions", fail)
+    monkeypatch.setattr(importing, "_apply", fail)
     shown = upload(malee, bot_file(detail()))
     assert "was interrupted (OperationalError): import it again" in shown.content.decode()
     assert Statement.objects.get().completed_at is None
@@ -124,7 +125,7 @@ def test_running_import_shows_its_progress(shop: Shop, malee: Client) -> None:
 
 
 def test_second_import_at_the_same_time_is_refused(shop: Shop, malee: Client) -> None:
-    with import_lock.hold():
+    with importing.console_import_lock():
         shown = upload(malee, bot_file(detail()))
         assert "Another import is running" in shown.content.decode()
         assert not Statement.objects.exists()

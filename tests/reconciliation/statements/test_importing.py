@@ -12,7 +12,7 @@ from core.clock import BANGKOK
 from ledger.models import Journal
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, Statement, StatementLine
-from reconciliation.statements import batch_application, importing
+from reconciliation.statements import importing
 from reconciliation.statements.line_storage import ALREADY_STORED
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.statements.statement_files import (
@@ -244,15 +244,15 @@ def test_reversal_between_storing_and_matching_a_line_reverses_it(
     shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, paid_at, unknown = shop.qr_code(), now_to_the_second(), "NOBODYKNOWSTHIS00000"
-    told = bank.notification(
-        code, type="reversal", reference1=unknown, paid_at=paid_at + timedelta(seconds=3)
-    )
+    later = paid_at + timedelta(seconds=3)
+    reversal_report = bank.notification(code, type="reversal", reference1=unknown, paid_at=later)
+    apply_together = matching.apply_together
 
-    def tell_and_judge(*stored: Any, now: datetime) -> None:
-        assert bank.post(told).status_code == 200
-        batch_application.apply_transactions(*stored, now=now)
+    def report_reversal_and_match(*stored: Any, now: datetime) -> set[str]:
+        assert bank.post(reversal_report).status_code == 200
+        return apply_together(*stored, now=now)
 
-    monkeypatch.setattr(importing, "apply_transactions", tell_and_judge)
+    monkeypatch.setattr(matching, "apply_together", report_reversal_and_match)
     import_file(bot_file(credit_line(code, paid_at, ref1=unknown)))
     credit, reversal = BankTransaction.objects.order_by("kind")
     assert (credit.match_result, credit.resolution_state) == ("unmatched", "taken_back")
@@ -277,14 +277,14 @@ def test_unreadable_line_is_one_exception(shop: Shop) -> None:
 def test_different_totals_are_a_problem_and_all_lines_are_kept(shop: Shop) -> None:
     summary = import_file(bot_file(detail(), end=trailer(credit=300_000, credits=2)))
     assert not summary.is_clean
-    assert "tells of 2 credits of 3,000.00 THB" in summary.statement.problems
+    assert "states 2 credits of 3,000.00 THB" in summary.statement.problems
     assert BankTransaction.objects.count() == 1
 
 
 def test_next_import_matches_what_a_crash_left_unmatched(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     body = bot_file(credit_line(shop.qr_code(), clock.now()), detail())
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(importing, "apply_transactions", interrupted)
+        patch.setattr(importing, "_apply", interrupted)
         import_file(body)
     assert set(BankTransaction.objects.values_list("match_result", flat=True)) == {""}
     assert Statement.objects.get().completed_at is None

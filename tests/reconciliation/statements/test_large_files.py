@@ -80,7 +80,7 @@ def imported(path: Path) -> tuple[dict[str, int], float, int]:
         file = statement_file.open_file(stream, path.name)
         with acting_as("staff:malee"):
             statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
-        summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=lambda results: None)
+        summary = importing.run(file, statement, occurrences, clock=clock.now)
     assert summary.is_clean
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return dict(summary.counts), time.monotonic() - started, grown

@@ -87,6 +87,7 @@ def test_batch_and_single_application_have_the_same_result(settings: Settings) -
     ]  # fmt: skip
 
 
+@pytest.mark.logs_errors
 def test_payment_that_cannot_succeed_does_not_block_the_batch() -> None:
     shop = open_shop_with_biller("Lost")
     sales = [sold(shop, "by somebody else") for _ in range(5)]

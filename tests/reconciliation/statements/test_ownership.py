@@ -106,7 +106,7 @@ def test_import_command_refuses_a_file_of_another_bank(tmp_path: Path, shop: Sho
     path = file_of(tmp_path, bot_file(detail()))
     said, trouble = run(path, bank="bbl")
     assert said == f"{path}: It was written by the bank 998, but bbl is 002.\n"
-    assert trouble == "Files with something wrong: 1 of 1."
+    assert trouble == "Files with errors: 1 of 1."
 
 
 def test_console_refuses_a_file_of_another_bank(shop: Shop, bbl: Merchant, malee: Any) -> None:
