@@ -1,4 +1,4 @@
-"""A bank that answers for ever holds nobody for ever."""
+"""HTTP requests to banks end at their deadline, also if the answer is endless."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tests.webhooks.misbehaving_receivers import (
 pytestmark = pytest.mark.slow
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
-# Between two bytes a bank may be silent for longer than any test lasts.
+# Longer than a test: only the deadline ends the request.
 TIMEOUT = (30.0, 60.0)
 ENDLESS: dict[str, Script] = {
     "silence": then_stalls(b""),
@@ -30,9 +30,7 @@ ENDLESS: dict[str, Script] = {
     "a body that drips": then_drips(HEAD + b"Content-Length: 1000000\r\n\r\n"),
     "a chunked body that drips": then_drips(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", drop=b"1\r\n \r\n"),
     "an answer, and then spaces": then_drips(HEAD + b"\r\n{}", drop=b" "),
-    "an answer, and a connection that is said to close": then_drips(
-        HEAD + b"Connection: close\r\n\r\n{}", drop=b" "
-    ),
+    "an answer, and Connection: close": then_drips(HEAD + b"Connection: close\r\n\r\n{}", drop=b" "),
     "more than any answer": then_floods(HEAD + b"\r\n", b" " * 65536),
 }
 

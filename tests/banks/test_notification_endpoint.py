@@ -89,20 +89,16 @@ def pushed(code: dict[str, Any], **changes: Any) -> bytes:
 def test_unsigned_notification_is_stored_and_acknowledged_in_bank_format(scb: ConnectedShop) -> None:
     code = scb.shop.qr_code()
     response = scb.post_notification(confirmed(code))
-    assert (response.status_code, response.json()) == (
-        200,
-        {"resCode": "00", "resDesc": "success", "transactionId": "201907169lbqgPbt1Bl3oiA"},
-    )
+    acknowledgement = {"resCode": "00", "resDesc": "success", "transactionId": "201907169lbqgPbt1Bl3oiA"}
+    assert (response.status_code, response.json()) == (200, acknowledgement)
     assert (scb.status(code), BankNotification.objects.get().result) == ("pending", "unsigned")
 
 
 def test_signed_notification_completes_payment_and_is_acknowledged(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     response = bbl.push(pushed(code))
-    assert (response.status_code, response.json()) == (
-        200,
-        {"responseCode": "000", "responseMesg": "Success"},
-    )
+    acknowledgement = {"responseCode": "000", "responseMesg": "Success"}
+    assert (response.status_code, response.json()) == (200, acknowledgement)
     assert bbl.status(code) == "succeeded"
 
 
@@ -211,10 +207,8 @@ def test_notification_for_another_biller_is_stored_for_staff(scb: ConnectedShop)
 def test_unknown_notification_url_is_404(scb: ConnectedShop, path: str) -> None:
     response = scb.post_notification(confirmed(scb.shop.qr_code()), path=path)
     name = path.split("/")[2]
-    assert (response.status_code, response.json()["error"]) == (
-        404,
-        {"code": "bank_not_found", "message": f"No bank {name}.", "type": "not_found"},
-    )
+    error = {"code": "bank_not_found", "message": f"No bank {name}.", "type": "not_found"}
+    assert (response.status_code, response.json()["error"]) == (404, error)
     assert not BankNotification.objects.exists()
 
 

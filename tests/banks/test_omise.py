@@ -1,16 +1,19 @@
 """The adapter to Opn Payments (Omise), with the objects of its documents."""
 
 import base64
+import itertools
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from banks import ChargeRequest, ChargeResult, TransferOrder, TransferResult
-from banks.omise import PAGE_SIZE, Omise
-from tests.banks.fake_omise import CHARGE_ID, charge, error, failed, listing, refund, response
+from banks import omise as adapter_module
+from banks.omise import PAGE_SIZE, SEARCH_WINDOWS, Omise
+from core import clock
+from tests.banks.fake_omise import CHARGE_ID, FakeOmise, charge, error, failed, listing, refund, response
 from tests.webhook_receiver import Receiver, Reply
 
 KEY = "skey_test_5xuy4w91xqz7d1w9u0t"
@@ -58,17 +61,15 @@ def test_charge_request_is_as_documented(api: Receiver, omise: Omise) -> None:
     output = omise.charge(CHARGE)
     assert output == ChargeResult("succeeded", **CARD, paid_at=datetime(2026, 11, 21, 3, 4, 6, tzinfo=UTC))
     (request,) = api.requests
-    assert (request.method, request.json) == (
-        "POST",
-        {
-            "amount": 150_000,
-            "currency": "thb",
-            "card": "tokn_test_1",
-            "description": "pay_1",
-            "metadata": {"order_id": "pay_1"},
-            "return_uri": RETURN_URI,
-        },
-    )
+    assert request.method == "POST"
+    assert request.json == {
+        "amount": 150_000,
+        "currency": "thb",
+        "card": "tokn_test_1",
+        "description": "pay_1",
+        "metadata": {"order_id": "pay_1"},
+        "return_uri": RETURN_URI,
+    }
     assert request.headers["authorization"] == "Basic " + base64.b64encode(f"{KEY}:".encode()).decode()
     assert (request.headers["idempotency-key"], request.headers["omise-version"]) == ("pay_1", "2019-05-29")
 
@@ -233,3 +234,87 @@ def test_key_and_token_are_not_logged(api: Receiver, omise: Omise, caplog: pytes
     omise.charge(CHARGE)
     shown = repr(CHARGE) + repr(omise) + caplog.text
     assert CHARGE.token not in shown and KEY not in shown
+
+
+# A charge without a known id is searched among all charges of its time.
+STORED_AT = datetime(2026, 11, 21, 3, 4, 5, 678_000, tzinfo=UTC)
+FIRST, LAST = min(begin for begin, _ in SEARCH_WINDOWS), max(end for _, end in SEARCH_WINDOWS)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeOmise]:
+    with FakeOmise.running() as acquirer:
+        yield acquirer
+
+
+def find(fake: FakeOmise) -> ChargeResult:
+    return Omise("skey_test_1", fake.base_url).find("pay_1", charge_id="", starts_at=STORED_AT)
+
+
+def add_charges(
+    fake: FakeOmise, per_second: int, *, seconds: int = 600, ours_after: float | None = 2.0
+) -> None:
+    """Add charges of others in each second around ours, which is `ours_after` seconds after we stored it."""
+    for second in range(-seconds, seconds):
+        for number in range(per_second):
+            fake.add(f"pay_x{second}_{number}", STORED_AT + timedelta(seconds=second))
+    if ours_after is not None:
+        fake.add("pay_1", STORED_AT + timedelta(seconds=ours_after))
+        fake.charges.sort(key=lambda charge: str(charge["created_at"]))
+
+
+@pytest.mark.slow
+def test_charge_is_found_at_ten_charges_a_second(fake: FakeOmise) -> None:
+    add_charges(fake, 10)
+    assert len(fake.charges) > 10_000
+    assert find(fake).outcome == "succeeded"
+    assert len(fake.pages) <= 2
+
+
+@pytest.mark.slow
+def test_charge_is_found_at_a_hundred_charges_a_second(fake: FakeOmise) -> None:
+    add_charges(fake, 100, seconds=70, ours_after=3.0)
+    assert find(fake).outcome == "succeeded"
+
+
+@pytest.mark.parametrize("after", [-59.0, -1.0, 0.0, 4.0, 14.0, 43.0, 59.0, 119.0])
+def test_charge_is_found_in_every_second_of_search_window(fake: FakeOmise, after: float) -> None:
+    fake.add("pay_1", STORED_AT + timedelta(seconds=after))
+    assert find(fake).outcome == "succeeded"
+
+
+def test_charge_outside_all_pages_is_missing(fake: FakeOmise) -> None:
+    add_charges(fake, 3, ours_after=None)
+    assert find(fake) == ChargeResult("missing")
+    second = STORED_AT.replace(microsecond=0)
+    windows = sorted((page["from"], page["to"]) for page in fake.pages)
+    assert windows[0][0] == clock.iso(second + timedelta(seconds=FIRST))
+    assert max(end for _, end in windows) == clock.iso(second + timedelta(seconds=LAST))
+    assert all(begin < end for (_, end), (begin, _) in itertools.pairwise(windows))  # no gaps
+
+
+def test_short_pages_are_read_to_the_end(fake: FakeOmise) -> None:
+    fake.page_limit = 7
+    add_charges(fake, 10, seconds=10, ours_after=3.0)
+    assert find(fake).outcome == "succeeded"
+
+
+def test_incomplete_list_is_unknown(fake: FakeOmise) -> None:
+    add_charges(fake, 1, seconds=10, ours_after=None)
+    fake.hides_rows = True
+    assert find(fake) == ChargeResult("unknown")
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_PAGES", 3), ("SEARCH_SECONDS", -1.0)])
+def test_search_beyond_limit_is_unknown_and_logged(
+    fake: FakeOmise,
+    limit: str,
+    value: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(adapter_module, limit, value)
+    add_charges(fake, 100, seconds=10, ours_after=None)
+    with caplog.at_level(logging.ERROR):
+        assert find(fake) == ChargeResult("unknown")
+    assert "pay_1 is not found: too many charges" in caplog.text

@@ -45,7 +45,7 @@ def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, s
     return {"Sandbox-Bank-Signature": f"t={seconds},v1={signature}"}
 
 
-def test_a_notification_is_read_into_satang_and_utc() -> None:
+def test_notification_is_parsed_into_satang_and_utc() -> None:
     assert BANK.parse_notification(body()) == ReportedTransaction(
         bank_transaction_id="sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
         kind="credit",
@@ -73,7 +73,7 @@ def test_slip_reference_is_parsed_if_present(slip: str) -> None:
 
 
 @pytest.mark.parametrize("slip", ["2026112", "A" * 26, "20261121-ABCDEFGH", "20261121ABCDEFGก", None, 17])
-def test_a_malformed_slip_is_unreadable(slip: Any) -> None:
+def test_malformed_slip_reference_is_unreadable(slip: Any) -> None:
     with pytest.raises(UnreadableMessage, match="slip_reference"):
         BANK.parse_notification(body(slip_reference=slip))
 
@@ -82,13 +82,13 @@ def test_unknown_fields_are_ignored() -> None:
     assert BANK.parse_notification(body(channel="PMH")) == BANK.parse_notification(body())
 
 
-def test_a_time_may_lack_milliseconds() -> None:
+def test_time_without_milliseconds_is_parsed() -> None:
     notification = read(body(paid_at="2026-11-21T10:04:05+07:00"))
     assert notification.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", list(NOTIFICATION))
-def test_a_missing_field_is_unreadable(name: str) -> None:
+def test_missing_field_is_unreadable(name: str) -> None:
     shown = {field: value for field, value in NOTIFICATION.items() if field != name}
     with pytest.raises(UnreadableMessage, match=name):
         BANK.parse_notification(json.dumps(shown).encode())
@@ -118,7 +118,7 @@ MALFORMED_FIELDS: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
-def test_a_malformed_field_is_unreadable(name: str, value: Any) -> None:
+def test_malformed_field_is_unreadable(name: str, value: Any) -> None:
     with pytest.raises(UnreadableMessage):
         BANK.parse_notification(body(**{name: value}))
 
@@ -136,7 +136,7 @@ def test_signature_is_valid_within_five_minutes(minutes: int) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-301, 301])
-def test_a_signature_out_of_time_is_refused(seconds: int) -> None:
+def test_signature_older_or_newer_than_five_minutes_is_refused(seconds: int) -> None:
     at = NOW.replace(microsecond=0)
     with pytest.raises(InvalidSignature):
         BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(seconds=seconds))
@@ -188,7 +188,7 @@ ORDER: dict[str, Any] = {
         ("returned", "account_closed", "returned_by_bank"),
     ],
 )
-def test_a_notification_of_an_order_is_read_as_such(status: str, reason: str, code: str) -> None:
+def test_order_notification_is_parsed(status: str, reason: str, code: str) -> None:
     sent = json.dumps(ORDER | {"status": status, "reason": reason}).encode()
     notification = BANK.parse_notification(sent)
     assert isinstance(notification, ReportedTransfer)
@@ -210,7 +210,7 @@ MALFORMED_ORDER_FIELDS: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in MALFORMED_ORDER_FIELDS.items() for value in values]
 )
-def test_a_malformed_notification_of_an_order_is_unreadable(name: str, value: Any) -> None:
+def test_malformed_order_notification_is_unreadable(name: str, value: Any) -> None:
     with pytest.raises(UnreadableMessage):
         BANK.parse_notification(json.dumps(ORDER | {name: value}).encode())
 

@@ -1,4 +1,4 @@
-"""Tokens of banks: fetched once by whoever comes first, kept, and forgotten when refused."""
+"""Access tokens of banks: fetched once by concurrent callers, cached, and dropped when refused."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -182,8 +182,5 @@ def test_malformed_body_is_refused_in_error_envelope(body: bytes) -> None:
 
 
 def test_another_content_type_is_refused() -> None:
-    assert error_of(post(json.dumps(ORDER).encode(), content_type="text/plain")) == (
-        415,
-        "unsupported_media_type",
-        None,
-    )
+    response = post(json.dumps(ORDER).encode(), content_type="text/plain")
+    assert error_of(response) == (415, "unsupported_media_type", None)

@@ -78,7 +78,7 @@ def test_invalid_order_creates_no_payment(client: Client, fields: dict[str, str]
     assert not SandboxPayment.objects.exists()
 
 
-def test_the_page_offers_every_scenario_in_both_languages(client: Client, qr_data: str) -> None:
+def test_bank_page_offers_every_scenario_in_both_languages(client: Client, qr_data: str) -> None:
     page = client.get(URL, {"qr_data": qr_data}).content.decode()
     assert "unknown_reference" not in page
     for scenario in ON_THE_PAGE:
@@ -120,8 +120,8 @@ def test_invalid_time_is_refused_with_form(client: Client, qr_data: str, name: s
 
 
 def test_form_without_csrf_token_is_refused(qr_data: str) -> None:
-    stranger = Client(enforce_csrf_checks=True)
-    assert stranger.post(URL, {"qr_data": qr_data}).status_code == 403
+    client = Client(enforce_csrf_checks=True)
+    assert client.post(URL, {"qr_data": qr_data}).status_code == 403
     assert not SandboxPayment.objects.exists()
 
 
@@ -162,7 +162,7 @@ def scan(path: str) -> str:
     return str(code.text)
 
 
-def test_a_declined_payment_has_no_slip(client: Client, qr_data: str) -> None:
+def test_declined_payment_has_no_slip(client: Client, qr_data: str) -> None:
     page = client.get(client.post(URL, {"qr_data": qr_data, "decline": "1"})["Location"]).content.decode()
     assert "Declined" in page
     assert "<svg" not in page

@@ -94,11 +94,8 @@ def test_each_callback_has_an_entry(scenario: str) -> None:
 def test_payment_without_callback_has_an_entry() -> None:
     payment = pay("callback_lost")
     entry = payment.entries.get()
-    assert (entry.type, entry.occurred_at, entry.booked_at) == (
-        SandboxEntryType.CREDIT,
-        payment.paid_at,
-        payment.paid_at,
-    )
+    assert entry.type == SandboxEntryType.CREDIT
+    assert entry.occurred_at == entry.booked_at == payment.paid_at
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from reconciliation.statements import csv_format
 from sandbox import statements
 from sandbox.models import SandboxPayment
 from tests.conftest import Shop
-from tests.sandbox.conftest import BILLER, error_of, pay, send_signed
+from tests.sandbox.conftest import BILLER, REFERENCE, error_of, pay, send_signed
 
 pytestmark = pytest.mark.django_db
 # 10:04:05.999 in Bangkok.
@@ -89,37 +89,20 @@ def test_statement_lines_are_ordered_by_time(frozen_time: Any) -> None:
     ]
 
 
+COLUMNS_OF_LINES = [
+    {(0, 1): "H", (1, 7): "000001", (7, 10): "998", (10, 20): "5000000001", (20, 60): BILLER, (60, 68): DAY,
+     (68, 76): "SANDBOX"},
+    {(20, 28): DAY, (28, 34): "100405", (34, 84): "สมชาย ใจดี", (84, 104): REFERENCE, (104, 124): "SHOP7",
+     (124, 144): "T1", (152, 153): "C", (163, 176): "0000000150000", (196, 211): BILLER, (243, 246): "014"},
+    {(20, 33): "0" * 13, (33, 39): "0" * 6, (39, 52): "0000000150000", (52, 58): "000001"},
+]  # fmt: skip
+
+
 def test_statement_columns_are_at_documented_positions() -> None:
     pay_as_somchai()
-    head, line, sum_ = (text.encode("cp874") for text in lines())
-    assert (head[0:1], head[1:7], head[7:10], head[10:20]) == (b"H", b"000001", b"998", b"5000000001")
-    assert (head[20:60].strip(), head[60:68], head[68:76].strip()) == (
-        BILLER.encode(),
-        b"21112026",
-        b"SANDBOX",
-    )
-    assert (line[20:28], line[28:34], line[34:84].decode("cp874").strip()) == (
-        b"21112026",
-        b"100405",
-        "สมชาย ใจดี",
-    )
-    assert (line[84:104], line[104:124].strip(), line[124:144].strip()) == (
-        b"ABCDEFGHJ01234567890",
-        b"SHOP7",
-        b"T1",
-    )
-    assert (line[152:153], line[163:176], line[196:211], line[243:246]) == (
-        b"C",
-        b"0000000150000",
-        BILLER.encode(),
-        b"014",
-    )
-    assert (sum_[20:33], sum_[33:39], sum_[39:52], sum_[52:58]) == (
-        b"0" * 13,
-        b"0" * 6,
-        b"0000000150000",
-        b"000001",
-    )
+    for line, columns in zip(lines(), COLUMNS_OF_LINES, strict=True):
+        encoded = line.encode("cp874")
+        assert {place: encoded[slice(*place)].decode("cp874").strip() for place in columns} == columns
 
 
 def test_statement_lines_are_256_bytes() -> None:
@@ -230,7 +213,7 @@ def own(shop: Shop, day: str = "2026-11-21", query: str = "") -> Any:
     return shop.get(f"/sandbox/v1/statements/{day}{query}")
 
 
-def test_a_merchant_gets_the_statement_of_its_own_biller(shop: Shop, other_shop: Shop) -> None:
+def test_merchant_gets_statement_of_own_biller_id(shop: Shop, other_shop: Shop) -> None:
     for payee in (shop, other_shop, other_shop):
         shop.post(
             "/sandbox/v1/payments", {"qr_data": payee.qr_code()["qr_data"], "scenario": "callback_lost"}
@@ -247,5 +230,5 @@ def test_malformed_date_is_refused(shop: Shop, day: str) -> None:
     assert error_of(own(shop, day)) == (400, "invalid_date", "date")
 
 
-def test_an_unknown_format_is_refused(shop: Shop) -> None:
+def test_unknown_statement_format_is_refused(shop: Shop) -> None:
     assert error_of(own(shop, query="?format=pdf")) == (400, "invalid_parameters", "format")
