@@ -36,7 +36,7 @@ def few_slots(settings: Settings) -> None:
 
 
 @contextmanager
-def under_way(shop: Shop, calls: int) -> Iterator[None]:
+def slots_taken(shop: Shop, calls: int) -> Iterator[None]:
     """Take this many slots, as if card payments of the shop waited for their acquirer."""
     with ExitStack() as held:
         for _ in range(calls):
@@ -49,7 +49,7 @@ def test_card_payment_above_the_limit_of_a_merchant_is_a_503_and_stores_nothing(
     card_shop: Shop, key: str | None
 ) -> None:
     before = count_rows()
-    with under_way(card_shop, CALLS // 2):
+    with slots_taken(card_shop, CALLS // 2):
         refused = card_shop.post(PATH, request(), key=key)
     assert error_of(refused) == (503, "too_many_card_payments", "api_error")
     assert int(refused.headers["Retry-After"]) >= 1
@@ -60,19 +60,19 @@ def test_card_payment_above_the_limit_of_a_merchant_is_a_503_and_stores_nothing(
 
 def test_merchant_at_its_limit_leaves_slots_to_another_merchant(card_shop: Shop) -> None:
     rival = open_shop("Larb Palace")
-    with under_way(rival, CALLS // 2):
+    with slots_taken(rival, CALLS // 2):
         assert card_shop.post(PATH, request()).json()["status"] == "succeeded"
 
 
 def test_card_payment_above_the_limit_of_the_process_is_refused(card_shop: Shop) -> None:
-    with under_way(open_shop("Larb Palace"), CALLS // 2), under_way(open_shop("Pad Thai"), CALLS // 2):
+    with slots_taken(open_shop("Larb Palace"), CALLS // 2), slots_taken(open_shop("Pad Thai"), CALLS // 2):
         assert error_of(card_shop.post(PATH, request()))[:2] == (503, "too_many_card_payments")
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 
 
 def test_stored_answer_is_replayed_although_no_slot_is_free(card_shop: Shop) -> None:
     first = card_shop.post(PATH, request(), key="order-1")
-    with under_way(card_shop, CALLS):
+    with slots_taken(card_shop, CALLS):
         again = card_shop.post(PATH, request(), key="order-1")
     assert (again.status_code, again.content) == (200, first.content)
 
@@ -85,7 +85,7 @@ def test_every_outcome_gives_the_slot_back(card_shop: Shop, token: str) -> None:
 
 
 def test_repeats_that_come_at_once_need_one_slot(card_shop: Shop) -> None:
-    with under_way(card_shop, CALLS // 2 - 1):
+    with slots_taken(card_shop, CALLS // 2 - 1):
         answers = run_concurrently(*[partial(card_shop.post, PATH, request(), key="order-1")] * 6)
     assert {answer.status_code for answer in answers} == {200}
     assert SandboxCharge.objects.count() == 1
@@ -127,7 +127,7 @@ def url_of(server: socket.socket) -> str:
     return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def stored_charges(shop: Shop, count: int = CHARGES) -> None:
+def store_charges(shop: Shop, count: int = CHARGES) -> None:
     """Store card payments whose process died before the call."""
     for _ in range(count):
         now = clock.now()
@@ -143,7 +143,7 @@ def later(seconds: float) -> Callable[[], datetime]:
 def test_silent_acquirer_opens_the_circuit_and_its_charges_are_found_later(
     card_shop: Shop, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_charges(card_shop)
+    store_charges(card_shop)
     with silence(monkeypatch, settings):
         assert inquire() == BATCH_SIZE  # side by side; then the circuit is open
         assert inquire() == 0
@@ -180,7 +180,7 @@ def test_charges_that_a_test_token_makes_silent_open_no_circuit(
 
 
 def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop) -> None:
-    stored_charges(card_shop, 1)
+    store_charges(card_shop, 1)
 
     def held(name: str, stack: ExitStack) -> None:
         for _ in range(_work.max_runs_of_one):
@@ -197,7 +197,7 @@ def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop
 def test_answer_that_cannot_be_stored_does_not_stop_the_others(
     card_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_charges(card_shop, 2)
+    store_charges(card_shop, 2)
     broken = str(CardCharge.objects.order_by("pk").values_list("pk", flat=True).first())
     complete = cards.complete
 

@@ -1,6 +1,5 @@
 """Transfers through the sandbox bank over HTTP."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +7,7 @@ import pytest
 from banks import TransferPurpose
 from core import clock
 from reconciliation.exceptions import order_completion
-from reconciliation.models import BankNotification
-from sandbox import callbacks
-from sandbox.models import SandboxCallback, SandboxOrder
+from sandbox.models import SandboxOrder
 from tests.stack import wait_until
 from tests.transfers.builders import FakeHandler, queued, send_due
 from transfers import services
@@ -28,12 +25,11 @@ def service(live_server: Any, settings: Any, handler: FakeHandler, monkeypatch: 
     return str(live_server.url)
 
 
-def work_once(handler: FakeHandler) -> None:
-    """Run one transfer."""
+def run_one_transfer(handler: FakeHandler) -> None:
     assert services.run_due("withdrawal", handler, now=clock.now, limit=1) == 1
 
 
-def work_until(handler: FakeHandler, fates: list[str], purpose: TransferPurpose = "withdrawal") -> None:
+def run_until(handler: FakeHandler, fates: list[str], purpose: TransferPurpose = "withdrawal") -> None:
     def are_reported() -> bool:
         send_due(handler, purpose)
         return handler.statuses == fates
@@ -43,11 +39,11 @@ def work_until(handler: FakeHandler, fates: list[str], purpose: TransferPurpose 
 
 def test_an_order_is_processing_and_then_succeeds(service: str, handler: FakeHandler) -> None:
     transfer = queued()
-    work_once(handler)
+    run_one_transfer(handler)
     transfer.refresh_from_db()
     order = SandboxOrder.objects.get()
     assert (transfer.state, transfer.bank_reference) == (TransferState.SUBMITTED, order.id)
-    work_until(handler, ["succeeded"])
+    run_until(handler, ["succeeded"])
     assert (order.reference, order.amount, order.account) == (transfer.id, 150_000, "4051234567")
     assert (order.type, order.bank_code, order.account_name) == ("payout", "014", "สมชาย ใจดี")
 
@@ -60,33 +56,18 @@ def test_order_that_the_bank_refuses_fails(
     service: str, handler: FakeHandler, purpose: TransferPurpose, account: str, code: str
 ) -> None:
     transfer = queued(purpose, account=account)
-    work_until(handler, ["failed"], purpose)
+    run_until(handler, ["failed"], purpose)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.failure_code) == (TransferState.FAILED, code)
 
 
 def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(service: str, handler: FakeHandler) -> None:
     transfer = queued(account="4051230003")
-    work_once(handler)
+    run_one_transfer(handler)
     transfer.refresh_from_db()
     assert (transfer.state, transfer.bank_reference) == (TransferState.SUBMITTED, "")
-    work_until(handler, ["succeeded"])
+    run_until(handler, ["succeeded"])
     assert SandboxOrder.objects.count() == 1
-
-
-def test_returned_money_is_reported_by_a_signed_callback(
-    service: str, handler: FakeHandler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sandbox.orders.RETURNS_AFTER", timedelta(hours=1))
-    transfer = queued(account="4051230004")
-    work_until(handler, ["succeeded"])
-    assert callbacks.run_once() == 0, "it is not due yet"
-    SandboxCallback.objects.update(due_at=clock.now())
-    assert callbacks.run_once() == 1
-    assert SandboxCallback.objects.get().state == "delivered"
-    transfer.refresh_from_db()
-    assert (transfer.state, handler.statuses) == (TransferState.RETURNED, ["succeeded", "returned"])
-    assert BankNotification.objects.get().result == "new"
 
 
 def test_an_order_to_a_bank_that_is_down_is_sent_when_it_is_back(
@@ -98,5 +79,5 @@ def test_an_order_to_a_bank_that_is_down_is_sent_when_it_is_back(
     transfer.refresh_from_db()
     assert transfer.state == TransferState.QUEUED
     settings.BASE_URL = service
-    work_until(handler, ["succeeded"])
+    run_until(handler, ["succeeded"])
     assert SandboxOrder.objects.count() == 1

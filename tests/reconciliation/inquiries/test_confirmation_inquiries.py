@@ -24,12 +24,12 @@ def test_confirmed_statement_money_becomes_available(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
     code = shop.qr_code()
-    asked = served_by(found(bank.notification(code, paid_at=clock.now())))
+    fake_bank = served_by(found(bank.notification(code, paid_at=clock.now())))
     import_file(bot_file(credit_line(code, clock.now())))
     assert available(shop) == (0, AMOUNT)
     assert sweep(0) == 1
     assert available(shop) == (AMOUNT, 0)
-    assert asked.references == [BankTransaction.objects.get().reference1]
+    assert fake_bank.references == [BankTransaction.objects.get().reference1]
     assert sweep(7200) == 0
 
 
@@ -37,13 +37,13 @@ def test_confirmed_statement_money_becomes_available(
 def test_statement_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(
     shop: Shop, served_by: Answering
 ) -> None:
-    asked = served_by()
+    fake_bank = served_by()
     import_file(bot_file(credit_line(shop.qr_code(), clock.now())))
     for hours in range(26):
         sweep(3600 * hours)
     assert available(shop) == (0, AMOUNT)
     assert ConfirmationInquiry.objects.get().due_at is None
-    assert len(asked.references) == 25
+    assert len(fake_bank.references) == 25
 
 
 def test_confirmation_inquiry_without_answer_is_retried(
@@ -61,14 +61,14 @@ def test_confirmation_inquiry_without_answer_is_retried(
 def test_confirmation_inquiries_have_low_priority_and_share_the_rate_limit(
     shop: Shop, served_by: Answering
 ) -> None:
-    asked = served_by(per_second=2)
+    fake_bank = served_by(per_second=2)
     import_file(bot_file(*(credit_line(shop.qr_code(), clock.now()) for _ in range(5))))
     shop.qr_code()
     waiting = line_reference(shop.qr_code())
     assert sweep(6) == 2
-    assert waiting in asked.references
+    assert waiting in fake_bank.references
     sweep(6)
-    assert len(asked.references) == 4
+    assert len(fake_bank.references) == 4
 
 
 def test_statement_money_with_unknown_reference_is_confirmed_in_suspense(

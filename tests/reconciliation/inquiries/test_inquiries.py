@@ -39,7 +39,7 @@ def test_inquiry_finds_payment_with_lost_callback(
 ) -> None:
     code = shop.qr_code()
     answer = found(bank.notification(code))
-    asked = served_by(answer)
+    fake_bank = served_by(answer)
     assert sweep() == 1
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
     movement, notification = BankTransaction.objects.get(), BankNotification.objects.get()
@@ -47,13 +47,13 @@ def test_inquiry_finds_payment_with_lost_callback(
     assert (notification.source, notification.result, notification.body) == ("inquiry", "new", answer.body)
     assert outcomes() == ["found"]
     assert sweep(10_000) == 0, "the inquiries have ended"
-    assert len(asked.questions) == 1
+    assert len(fake_bank.questions) == 1
 
 
 def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: Answering) -> None:
-    asked, code = served_by(), shop.qr_code()
+    fake_bank, code = served_by(), shop.qr_code()
     sweep()
-    (question,), parsed = asked.questions, thaiqr.parse(code["qr_data"])
+    (question,), parsed = fake_bank.questions, thaiqr.parse(code["qr_data"])
     payment = Payment.objects.get()
     asked_for = (question.biller_id, question.reference1, question.amount)
     assert asked_for == (parsed.biller_id, parsed.reference1, 150_000)
@@ -63,19 +63,19 @@ def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: An
 def test_payment_confirmed_early_is_never_inquired(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
-    asked = served_by()
+    fake_bank = served_by()
     bank.notify(shop.qr_code())
-    assert (sweep(), asked.questions, Inquiry.objects.count()) == (0, [], 0)
+    assert (sweep(), fake_bank.questions, Inquiry.objects.count()) == (0, [], 0)
 
 
 def test_payment_confirmed_between_inquiries_is_not_inquired_again(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
-    asked, code = served_by(), shop.qr_code()
+    fake_bank, code = served_by(), shop.qr_code()
     assert sweep() == 1
     bank.notify(code)
     assert sweep(20) == 0
-    assert (len(asked.questions), Inquiry.objects.get().due_at) == (1, None)
+    assert (len(fake_bank.questions), Inquiry.objects.get().due_at) == (1, None)
 
 
 def test_inquiry_without_result_is_recorded_and_rescheduled(shop: Shop, served_by: Answering) -> None:
@@ -90,13 +90,13 @@ def test_inquiry_without_result_is_recorded_and_rescheduled(shop: Shop, served_b
 
 @pytest.mark.slow
 def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> None:
-    asked = served_by()
+    fake_bank = served_by()
     shop.qr_code(expiry_minutes=15)
     plan = schedule.inquiry_times(Payment.objects.get())
     for instant in plan:
         assert sweep(-0.1, since=instant) == 0
         assert sweep(0.1, since=instant) == 1
-    assert (len(asked.questions), len(plan)) == (10, 10)
+    assert (len(fake_bank.questions), len(plan)) == (10, 10)
     assert sweep(90_000, since=plan[-1]) == 0
 
 
@@ -109,7 +109,7 @@ def test_missed_inquiries_become_one_inquiry(shop: Shop, served_by: Answering) -
 
 @pytest.mark.slow
 def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: Answering) -> None:
-    asked, code = served_by(), shop.qr_code(expiry_minutes=60)
+    fake_bank, code = served_by(), shop.qr_code(expiry_minutes=60)
     sweep(61)
     expire(shop, code)
     ended = code_expiry()
@@ -117,7 +117,7 @@ def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: An
     for second in (1, 60, 300, 3600):
         assert sweep(second - 0.01, since=ended) == 0
         assert sweep(second + 0.01, since=ended) == 1
-    assert len(asked.questions) == 5
+    assert len(fake_bank.questions) == 5
 
 
 def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
@@ -280,12 +280,12 @@ def test_inquiry_is_repeated_if_its_answer_cannot_be_stored(
 def test_leased_inquiry_is_not_taken_by_another_worker(
     shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = served_by()
+    fake_bank = served_by()
     shop.qr_code()
     with monkeypatch.context() as patch:
         patch.setattr(parallel, "run_all", lambda calls, default: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             sweep()
-    assert (sweep(), asked.questions) == (0, [])
+    assert (sweep(), fake_bank.questions) == (0, [])
     end_leases()
-    assert (sweep(), len(asked.questions), InquiryAnswer.objects.count()) == (1, 1, 1)
+    assert (sweep(), len(fake_bank.questions), InquiryAnswer.objects.count()) == (1, 1, 1)

@@ -70,11 +70,15 @@ def succeeded_once(payment_id: str) -> bool:
 
 
 def test_concurrent_workers_inquire_once(shop: Shop, served_by: Answering) -> None:
-    asked = served_by()
+    fake_bank = served_by()
     for _ in range(20):
         shop.qr_code()
     run_concurrently(*[sweep] * 8)
-    assert (len(asked.references), len(set(asked.references)), InquiryAnswer.objects.count()) == (20, 20, 20)
+    assert (len(fake_bank.references), len(set(fake_bank.references)), InquiryAnswer.objects.count()) == (
+        20,
+        20,
+        20,
+    )
 
 
 def test_concurrent_callback_and_inquiry_are_one_bank_transaction(
@@ -136,7 +140,7 @@ def test_crash_after_the_answer_is_repaired_when_the_lease_ends(
     shop: Shop, caller: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     code = shop.qr_code()
-    asked = served_by(found(caller.notification(code)))
+    fake_bank = served_by(found(caller.notification(code)))
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(point, _dies)
         sweep()
@@ -145,7 +149,7 @@ def test_crash_after_the_answer_is_repaired_when_the_lease_ends(
     sweep()
     matching.apply_unapplied(now=clock.now() + timedelta(minutes=1))
     assert succeeded_once(code["payment_id"])
-    assert len(asked.questions) == (1 if point.endswith("_record_answer") else 2)
+    assert len(fake_bank.questions) == (1 if point.endswith("_record_answer") else 2)
 
 
 def test_crash_during_the_call_is_repaired_when_the_lease_ends(

@@ -24,20 +24,20 @@ LATER = 600
 
 
 def test_urgent_inquiries_come_first(shop: Shop, served_by: Answering) -> None:
-    asked = served_by(per_second=1)
+    fake_bank = served_by(per_second=1)
     create_codes(shop, 5, minutes=1)
     (fresh,) = create_codes(shop, 1, minutes=60)
     sweep(LATER)
-    assert asked.references == [fresh]
+    assert fake_bank.references == [fresh]
 
 
 @pytest.mark.slow
 def test_both_priorities_get_inquiries(shop: Shop, served_by: Answering) -> None:
-    asked = served_by(per_second=1)
+    fake_bank = served_by(per_second=1)
     old, fresh = create_codes(shop, 8, minutes=1), create_codes(shop, 8, minutes=60)
     for _ in range(8):
         assert sweep(LATER) == 1
-    assert [sum(code in lane for code in asked.references) for lane in (fresh, old)] == [6, 2]
+    assert [sum(code in lane for code in fake_bank.references) for lane in (fresh, old)] == [6, 2]
 
 
 def test_unused_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
