@@ -47,7 +47,7 @@ def callback_for_a_waiting_refund(seller: Seller) -> Callable[[], Any]:
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
-def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(seller: Seller) -> None:
+def test_callback_for_a_waiting_refund_locks_limits_before_accounts(seller: Seller) -> None:
     """The recorder of tests/lock_order.py fails this test if not."""
     tell = callback_for_a_waiting_refund(seller)
     add_payout_account(seller.shop, bank_code="004")
@@ -56,7 +56,7 @@ def test_callback_that_queues_a_waiting_refund_locks_limits_before_accounts(sell
 
 
 @pytest.mark.slow
-def test_callbacks_that_queue_waiting_refunds_beside_withdrawals_never_deadlock(seller: Seller) -> None:
+def test_concurrent_waiting_refunds_and_withdrawals_never_deadlock(seller: Seller) -> None:
     told = [callback_for_a_waiting_refund(seller) for _ in range(ROUNDS)]
     add_payout_account(seller.shop, bank_code="004")
     for tell in told:

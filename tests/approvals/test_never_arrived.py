@@ -116,7 +116,7 @@ def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_
     assert approval_of(second).reason == "daily_limit"
 
 
-def test_order_whose_request_was_rejected_may_be_asked_for_again(seller: Seller, settings: Settings) -> None:
+def test_rejected_never_arrived_request_may_be_repeated(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     for how, state in [("reject", "submitted"), ("approve", "failed")]:
@@ -125,9 +125,7 @@ def test_order_whose_request_was_rejected_may_be_asked_for_again(seller: Seller,
         assert state_of(order_id) == state
 
 
-def test_nobody_approves_their_own_request_that_an_order_never_arrived(
-    seller: Seller, settings: Settings
-) -> None:
+def test_requester_cannot_approve_their_own_never_arrived_request(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
@@ -138,7 +136,7 @@ def test_nobody_approves_their_own_request_that_an_order_never_arrived(
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
 @pytest.mark.parametrize("fate", ["succeeded", "failed"])
-def test_answer_of_the_bank_cancels_the_request_that_its_order_never_arrived(
+def test_answer_of_the_bank_cancels_the_never_arrived_request(
     seller: Seller, settings: Settings, make: Callable[[Seller], str], fate: str
 ) -> None:
     order_id = overdue(make(seller))
@@ -151,7 +149,7 @@ def test_answer_of_the_bank_cancels_the_request_that_its_order_never_arrived(
         decide_approval(order_id, "approve", actor=SOMSAK)
 
 
-def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arrived(
+def test_arrival_reported_by_staff_cancels_the_never_arrived_request(
     seller: Seller, settings: Settings
 ) -> None:
     order_id = overdue(withdrawal(seller))
@@ -161,7 +159,7 @@ def test_arrival_that_staff_report_cancels_the_request_that_the_order_never_arri
     assert (state_of(order_id), approval_of(order_id).status) == ("succeeded", "canceled")
 
 
-def test_order_that_was_sent_again_after_the_request_does_not_end_as_never_arrived(
+def test_order_sent_again_after_the_request_does_not_end_as_never_arrived(
     seller: Seller, settings: Settings
 ) -> None:
     order_id = overdue(withdrawal(seller))
@@ -174,9 +172,7 @@ def test_order_that_was_sent_again_after_the_request_does_not_end_as_never_arriv
 
 
 @pytest.mark.slow
-def test_timeline_tells_that_a_refund_ended_as_never_arrived_after_a_second_person_approved(
-    seller: Seller, settings: Settings
-) -> None:
+def test_timeline_shows_an_approved_never_arrived_refund(seller: Seller, settings: Settings) -> None:
     order_id = overdue(refund(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
@@ -205,7 +201,7 @@ def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_of_approvals_and_a_bank_that_answers_at_once_one_counts(
+def test_concurrent_approval_and_bank_answer_have_one_outcome(
     seller: Seller, settings: Settings, malee: Client
 ) -> None:
     order_id = overdue(withdrawal(seller))

@@ -59,7 +59,7 @@ NOT_ALLOWED = (400, "payout_account_not_allowed", "bank_account")
 TOO_NEW = (400, "payout_account_too_new", "bank_account")
 
 
-def test_without_the_list_money_goes_to_any_account(shop: Shop) -> None:
+def test_without_a_list_money_goes_to_any_account(shop: Shop) -> None:
     add_payout_account(shop)
     assert withdrawn(shop, bank_account="4059999999")["status"] == "pending"
 
@@ -107,9 +107,7 @@ def test_account_that_was_removed_while_it_waited_is_not_approved(
     decide_approval(asked, "reject")
 
 
-def test_lists_of_merchants_are_their_own(
-    restricted: Shop, other_shop: Shop, bank: SandboxBankClient
-) -> None:
+def test_each_merchant_has_its_own_list(restricted: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
     add_payout_account(other_shop)
     assert refused(restricted) == NOT_ALLOWED
     fund(other_shop, bank)
@@ -134,7 +132,7 @@ def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: Sand
     assert counter.refund(counter.paid())["pending_reason"] == "processing"
 
 
-def test_refund_to_the_codes_account_waits_for_another_if_it_is_not_on_the_list(
+def test_refund_waits_if_the_qr_codes_account_is_not_on_the_list(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
     counter = RefundShop(restricted, bank)
@@ -195,7 +193,7 @@ def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_same_account_added_at_once_is_listed_once(shop: Shop) -> None:
+def test_concurrently_added_account_is_listed_once(shop: Shop) -> None:
     def ask() -> bool:
         try:
             add_payout_account(shop)
@@ -249,7 +247,7 @@ def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong:
         ({"account_name": ""}, "required"),
     ],
 )
-def test_account_that_cannot_be_is_not_added(
+def test_invalid_payout_account_is_not_added(
     shop: Shop, anong: Client, changes: dict[str, str], says: str
 ) -> None:
     answer = anong.post(LIST + "new/", form(shop, **changes))
@@ -262,7 +260,7 @@ def test_account_is_not_added_twice(shop: Shop, anong: Client) -> None:
     assert "on this merchant" in anong.post(LIST + "new/", form(shop)).content.decode()
 
 
-def test_staff_without_the_permissions_change_no_list(shop: Shop) -> None:
+def test_staff_without_permissions_cannot_change_lists(shop: Shop) -> None:
     made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount")
     for path in ("new/", "policy/"):
         assert intern.post(LIST + path, form(shop)).status_code == 403
@@ -278,7 +276,7 @@ def command(*words: str) -> str:
     return output.getvalue()
 
 
-def test_command_keeps_the_list(shop: Shop) -> None:
+def test_command_adds_lists_and_removes_payout_accounts(shop: Shop) -> None:
     merchant = shop.merchant.id
     account = ["--bank", "SCB", "--account", ACCOUNT, "--name", "Somchai"]
     assert "to be used from" in command("add", merchant, *account)
@@ -292,7 +290,7 @@ def test_command_keeps_the_list(shop: Shop) -> None:
     assert withdrawn(shop)["status"] == "pending"
 
 
-def test_command_refuses_what_cannot_be(shop: Shop) -> None:
+def test_command_refuses_invalid_input(shop: Shop) -> None:
     merchant = shop.merchant.id
     add_payout_account(shop)
     for words, says in [

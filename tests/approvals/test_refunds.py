@@ -50,7 +50,7 @@ def elsewhere(counter: RefundShop, amount: int = 150_000) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_refund_above_the_limit_to_an_account_that_never_paid_waits(
+def test_refund_above_the_limit_to_another_account_waits(
     counter: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -89,7 +89,7 @@ def test_refund_to_the_payers_number_at_another_bank_waits(counter: RefundShop) 
     assert counter.refund(counter.paid(), destination=destination)["awaiting_approval"]
 
 
-def test_refund_to_the_account_that_the_merchant_wrote_on_the_code_waits(counter: RefundShop) -> None:
+def test_refund_to_the_qr_codes_client_account_waits(counter: RefundShop) -> None:
     client = {"client_bank_name": "kbank", "client_bank_account": "4051234567"}
     assert counter.refund(unknown_payer(counter, **client))["awaiting_approval"]
 
@@ -109,7 +109,7 @@ def test_refund_waits_when_its_destination_is_given_later(counter: RefundShop, s
     assert [entry["type"] for entry in timeline(counter, refund)].count("refund.addressed") == 1
 
 
-def test_payer_that_the_bank_tells_later_does_not_redirect_what_waits(counter: RefundShop) -> None:
+def test_later_payer_details_do_not_redirect_a_waiting_refund(counter: RefundShop) -> None:
     payment_id = unknown_payer(counter)
     refund = counter.refund(payment_id, destination=PAYEE)
     assert refund["awaiting_approval"]
@@ -138,7 +138,7 @@ def test_approved_refund_is_sent_once(counter: RefundShop, served_by: Serving, m
     assert bank.sent == [refund["refund_id"]]
 
 
-def test_rejected_refund_fails_and_its_money_is_free_again(
+def test_rejected_refund_fails_and_releases_its_money(
     counter: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -153,7 +153,7 @@ def test_rejected_refund_fails_and_its_money_is_free_again(
     assert counter.refund(refund["payment_id"])["status"] == "pending"
 
 
-def test_merchant_cancels_a_refund_that_waits(counter: RefundShop, malee: Client) -> None:
+def test_merchant_cancels_a_waiting_refund(counter: RefundShop, malee: Client) -> None:
     refund = elsewhere(counter)
     canceled = counter.act(refund, "cancel").json()
     assert (canceled["status"], canceled["awaiting_approval"]) == ("canceled", False)
@@ -161,7 +161,7 @@ def test_merchant_cancels_a_refund_that_waits(counter: RefundShop, malee: Client
     assert (approval_of(refund["refund_id"]).status, counter.balance()) == ("canceled", (150_000, 0))
 
 
-def test_timeline_of_the_payment_tells_who_asked_and_that_staff_decided(counter: RefundShop) -> None:
+def test_timeline_shows_requester_and_staff_decision(counter: RefundShop) -> None:
     refund = elsewhere(counter)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
     told = {entry["type"]: entry for entry in timeline(counter, refund)}
@@ -177,7 +177,7 @@ def test_timeline_of_the_payment_tells_who_asked_and_that_staff_decided(counter:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_approve_reject_and_cancel_of_a_refund_at_once_decide_once(
+def test_concurrent_decisions_about_a_refund_have_one_outcome(
     counter: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
@@ -206,7 +206,7 @@ def test_approve_reject_and_cancel_of_a_refund_at_once_decide_once(
     assert (len(bank.sent), counter.balance()) == ((1, (0, 0)) if is_sent else (0, (150_000, 0)))
 
 
-def test_account_on_the_code_is_not_the_payers_where_the_bank_told_another(counter: RefundShop) -> None:
+def test_qr_codes_client_account_is_not_the_payers_if_the_bank_reports_another(counter: RefundShop) -> None:
     payment_id = counter.paid(client_bank_account="4051234567", client_bank_name="kbank")
     counter.refund(payment_id, amount=75_000)
     assert not Approval.objects.exists()

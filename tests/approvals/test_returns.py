@@ -81,9 +81,7 @@ def test_return_to_the_account_that_paid_needs_no_approval(
     assert not Approval.objects.exists()
 
 
-def test_staff_member_who_entered_the_account_cannot_approve_the_return(
-    seller: Seller, malee: Client
-) -> None:
+def test_staff_who_entered_the_account_cannot_approve_the_return(seller: Seller, malee: Client) -> None:
     _, made = elsewhere(seller)
     assert "You requested this yourself" in page(malee, made.id)
     assert "Nothing changed" in click(malee, "approve", made.id)
@@ -125,9 +123,7 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served
     assert (bank.sent, suspense()) == ([], 0)
 
 
-def test_return_is_not_approved_while_the_bank_takes_a_part_back_itself(
-    seller: Seller, served_by: Serving
-) -> None:
+def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = elsewhere(seller)
     reversal = seller.reverse(movement, 50_000)
@@ -142,9 +138,7 @@ def test_return_is_not_approved_while_the_bank_takes_a_part_back_itself(
 
 
 @pytest.mark.slow
-def test_approved_return_is_held_while_the_bank_takes_a_part_back_itself(
-    seller: Seller, served_by: Serving
-) -> None:
+def test_approved_return_is_held_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = elsewhere(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
@@ -156,7 +150,7 @@ def test_approved_return_is_held_while_the_bank_takes_a_part_back_itself(
     assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
 
 
-def test_return_by_hand_above_the_limit_is_noted_when_it_is_approved(seller: Seller) -> None:
+def test_manual_return_above_the_limit_is_recorded_when_it_is_approved(seller: Seller) -> None:
     movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
     assert (made.status, state_of(movement), suspense()) == (
@@ -173,7 +167,7 @@ def test_return_by_hand_above_the_limit_is_noted_when_it_is_approved(seller: Sel
     assert postings_of(made.id) == [("sent_back", 150_000)]
 
 
-def test_rejected_return_by_hand_waits_for_another_decision(seller: Seller) -> None:
+def test_rejected_manual_return_waits_for_another_decision(seller: Seller) -> None:
     movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
     decide_approval(made.id, "reject", actor=SOMSAK)
@@ -182,7 +176,7 @@ def test_rejected_return_by_hand_waits_for_another_decision(seller: Seller) -> N
     )  # fmt: skip
 
 
-def test_reversal_while_a_return_by_hand_waits_is_left_to_staff(seller: Seller) -> None:
+def test_reversal_during_a_waiting_manual_return_is_left_to_staff(seller: Seller) -> None:
     movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
     reversal = seller.reverse(movement)
@@ -191,7 +185,7 @@ def test_reversal_while_a_return_by_hand_waits_is_left_to_staff(seller: Seller) 
     assert (state_of(movement), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
 
 
-def test_returns_of_nobodys_money_have_a_daily_limit_of_their_own(seller: Seller, settings: Settings) -> None:
+def test_returns_without_merchant_have_their_own_daily_limit(seller: Seller, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = 0
     for _ in range(2):
         decide("send_back", seller.unmatched(biller_id="000000000000000"), destination=ELSEWHERE)
@@ -222,7 +216,7 @@ def test_write_off_above_the_limit_is_booked_when_it_is_approved(seller: Seller,
     )
 
 
-def test_rejected_write_off_books_nothing_and_may_be_asked_for_again(seller: Seller) -> None:
+def test_rejected_write_off_books_nothing_and_may_be_repeated(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
         decide("write_off", reversal)
@@ -232,7 +226,7 @@ def test_rejected_write_off_books_nothing_and_may_be_asked_for_again(seller: Sel
     assert state_of(reversal) == ("unmatched", "dismissed")
 
 
-def test_dismissal_cancels_a_write_off_that_waits(seller: Seller) -> None:
+def test_dismissal_cancels_a_waiting_write_off(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     decide("write_off", reversal)
     decide("dismiss", reversal)
@@ -242,7 +236,7 @@ def test_dismissal_cancels_a_write_off_that_waits(seller: Seller) -> None:
     assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
 
 
-def test_write_off_that_was_opened_again_is_judged_again(seller: Seller) -> None:
+def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
         decide("write_off", reversal)
@@ -268,7 +262,9 @@ def test_page_of_the_exception_says_that_a_second_person_must_approve(seller: Se
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["return", "by_hand", "write_off"])
 @pytest.mark.slow
-def test_approve_and_reject_at_once_decide_once(seller: Seller, served_by: Serving, kind: str) -> None:
+def test_concurrent_approval_and_rejection_have_one_outcome(
+    seller: Seller, served_by: Serving, kind: str
+) -> None:
     bank = served_by(sends=[DONE])
     if kind == "write_off":
         movement = too_much_taken(seller)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("button", "event"), [("approve", "outgoing_money_approved"), ("reject", "outgoing_money_rejected")]
 )
-def test_decision_about_outgoing_money_is_recorded(
+def test_approval_decision_is_in_the_security_log(
     shop: Shop,
     bank: SandboxBankClient,
     malee: Client,
@@ -44,7 +44,7 @@ def test_decision_about_outgoing_money_is_recorded(
     assert line["request_id"].startswith("req_")
 
 
-def test_changes_of_the_payout_accounts_are_recorded_without_the_account(
+def test_payout_account_changes_are_logged_without_the_account(
     shop: Shop, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True), acting_as(MALEE):

@@ -102,7 +102,7 @@ def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, ban
     assert [each["awaiting_approval"] for each in made] == [False, True]
 
 
-def test_daily_limit_of_one_merchant_leaves_others_alone(
+def test_daily_limit_of_one_merchant_does_not_affect_others(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
     for _ in range(3):
@@ -121,13 +121,13 @@ def test_rejected_and_canceled_requests_do_not_count_against_the_daily_limit(sho
     assert not withdrawn(shop, amount=LIMIT)["awaiting_approval"]
 
 
-def test_request_that_waits_counts_against_the_daily_limit(shop: Shop) -> None:
+def test_waiting_request_counts_against_the_daily_limit(shop: Shop) -> None:
     withdrawn(shop, amount=DAY)
     assert withdrawn(shop, amount=100)["awaiting_approval"]
 
 
 @pytest.mark.slow
-def test_approved_withdrawal_goes_out_and_keeps_who_approved(
+def test_approved_withdrawal_is_sent_and_stores_who_approved(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
@@ -160,7 +160,7 @@ def test_second_approval_click_sends_nothing(shop: Shop, served_by: Serving, mal
 
 
 @pytest.mark.slow
-def test_rejected_withdrawal_fails_and_its_money_is_free_again(
+def test_rejected_withdrawal_fails_and_releases_its_money(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -182,7 +182,7 @@ def test_rejection_without_a_reason_is_refused(shop: Shop, malee: Client) -> Non
     assert waiting() == [made]
 
 
-def test_merchant_cancels_while_it_waits(shop: Shop, malee: Client) -> None:
+def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"
     assert "Nothing changed" in click(malee, "approve", made)
@@ -190,7 +190,7 @@ def test_merchant_cancels_while_it_waits(shop: Shop, malee: Client) -> None:
     assert approval_of(made).status == "canceled"
 
 
-def test_merchant_cancels_what_is_approved_and_not_yet_sent(shop: Shop, malee: Client) -> None:
+def test_merchant_cancels_an_approved_withdrawal_that_is_not_sent(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     click(malee, "approve", made)
     assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"
@@ -198,7 +198,7 @@ def test_merchant_cancels_what_is_approved_and_not_yet_sent(shop: Shop, malee: C
     assert approval_of(made).status == "approved"
 
 
-def test_staff_without_the_permission_decide_nothing(shop: Shop) -> None:
+def test_staff_without_permission_cannot_decide(shop: Shop) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     intern = staff("intern", "change_approval", "cancel_withdrawal")
     assert 'name="approve"' not in page(intern, made)
@@ -207,7 +207,7 @@ def test_staff_without_the_permission_decide_nothing(shop: Shop) -> None:
     assert (waiting(), LogEntry.objects.count()) == ([made], 0)
 
 
-def test_nobody_approves_their_own_request(shop: Shop, malee: Client) -> None:
+def test_requester_cannot_decide_their_own_request(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     asked_by = approval_of(made).requested_by
     for how in ("approve", "reject"):
@@ -216,7 +216,7 @@ def test_nobody_approves_their_own_request(shop: Shop, malee: Client) -> None:
     assert waiting() == [made]
 
 
-def test_staff_who_issued_a_key_do_not_decide_about_what_it_asked_for(shop: Shop, malee: Client) -> None:
+def test_issuer_of_a_key_cannot_decide_its_requests(shop: Shop, malee: Client) -> None:
     request_context.begin(actor="staff:malee")
     _, secret = issue_key(merchant=shop.merchant, now=clock.now())
     made = withdrawn(Shop(shop.merchant, secret, shop.http), amount=150_000)["withdrawal_id"]
@@ -231,13 +231,13 @@ def test_staff_who_issued_a_key_do_not_decide_about_what_it_asked_for(shop: Shop
     assert waiting() == []
 
 
-def test_what_is_within_the_limits_is_not_decided(shop: Shop, malee: Client) -> None:
+def test_withdrawal_within_the_limits_cannot_be_decided(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=100)
     assert "Nothing changed" in click(malee, "reject", made["withdrawal_id"])
     assert fetch_withdrawal(shop, made) == made
 
 
-def test_new_limits_leave_what_was_asked_for_before(shop: Shop, settings: Settings) -> None:
+def test_new_limits_do_not_change_earlier_requests(shop: Shop, settings: Settings) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     settings.APPROVAL_ITEM_LIMIT = 0
     assert waiting() == [made]
@@ -274,7 +274,7 @@ def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Serving) -> None:
+def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
 
@@ -310,7 +310,7 @@ def test_approve_reject_and_cancel_at_once_decide_once(shop: Shop, served_by: Se
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_twenty_withdrawals_below_the_item_limit_at_once_do_not_pass_the_daily_limit(shop: Shop) -> None:
+def test_concurrent_withdrawals_do_not_exceed_the_daily_limit(shop: Shop) -> None:
     def ask() -> bool:
         client = Shop(shop.merchant, shop.secret_key, new_client())
         answer = client.post(PATH, withdrawal_request(amount=60_000))

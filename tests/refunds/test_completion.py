@@ -35,7 +35,7 @@ def journal_types_of(refund: dict[str, Any]) -> list[str]:
     )
 
 
-def test_all_of_a_payment_goes_back(counter: RefundShop, served_by: Serving) -> None:
+def test_full_refund_completes(counter: RefundShop, served_by: Serving) -> None:
     bank = served_by()
     payment_id = counter.paid()
     refund = counter.refund(payment_id)
@@ -56,9 +56,7 @@ def test_all_of_a_payment_goes_back(counter: RefundShop, served_by: Serving) -> 
 
 
 @pytest.mark.slow
-def test_parts_go_back_one_by_one_and_the_last_makes_it_refunded(
-    counter: RefundShop, served_by: Serving
-) -> None:
+def test_last_partial_refund_makes_the_payment_refunded(counter: RefundShop, served_by: Serving) -> None:
     served_by(sends=[DONE])
     payment_id = counter.paid()
     for number, amount in enumerate([50_000, 99_999, 1]):
@@ -71,7 +69,7 @@ def test_parts_go_back_one_by_one_and_the_last_makes_it_refunded(
     assert counter.balance() == (0, 0)
 
 
-def test_one_part_that_is_under_way_keeps_a_payment_from_being_refunded(
+def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
     counter: RefundShop, served_by: Serving
 ) -> None:
     served_by(sends=[DONE, TransferResult("processing")], inquiries=[TransferResult("processing")])
@@ -85,7 +83,7 @@ def test_one_part_that_is_under_way_keeps_a_payment_from_being_refunded(
     assert counter.balance() == (0, 100_000)
 
 
-def test_a_refund_that_fails_is_the_merchants_money_again(counter: RefundShop, served_by: Serving) -> None:
+def test_failed_refund_releases_its_money(counter: RefundShop, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
     payment_id = counter.paid()
     refund = counter.refund(payment_id, amount=60_000)
@@ -106,7 +104,7 @@ def test_a_refund_that_fails_is_the_merchants_money_again(counter: RefundShop, s
 
 
 @pytest.mark.parametrize("is_addressed", [True, False])
-def test_a_refund_of_which_no_bank_was_told_can_be_canceled(
+def test_refund_that_was_not_submitted_can_be_canceled(
     counter: RefundShop, served_by: Serving, is_addressed: bool
 ) -> None:
     bank = served_by()
@@ -137,7 +135,7 @@ def test_a_refund_of_which_no_bank_was_told_can_be_canceled(
         ({"sends": [REFUSED]}, 1),
     ],
 )
-def test_a_refund_of_which_a_bank_was_told_cannot_be_canceled(
+def test_submitted_refund_cannot_be_canceled(
     counter: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
 ) -> None:
     served_by(**replies)
@@ -148,23 +146,21 @@ def test_a_refund_of_which_a_bank_was_told_cannot_be_canceled(
     assert (counter.read(refund), counter.balance()) == before
 
 
-def test_a_canceled_refund_is_not_canceled_again(counter: RefundShop) -> None:
+def test_canceled_refund_cannot_be_canceled_again(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid())
     assert counter.act(refund, "cancel").status_code == 200
     assert error_of(counter.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
     assert counter.balance() == (150_000, 0)
 
 
-def test_a_refund_that_never_reached_its_bank_can_be_canceled(
-    counter: RefundShop, served_by: Serving
-) -> None:
+def test_refund_that_did_not_reach_its_bank_can_be_canceled(counter: RefundShop, served_by: Serving) -> None:
     served_by(sends=[TransferResult("not_sent")])
     refund = counter.refund(counter.paid())
     send_due_refunds()
     assert counter.act(refund, "cancel").json()["status"] == "canceled"
 
 
-def test_an_unknown_answer_is_never_sent_twice_and_settles_once_it_is_known(
+def test_refund_with_unknown_answer_is_inquired_and_never_sent_again(
     counter: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by(
@@ -194,7 +190,7 @@ def test_bank_notification_completes_a_refund_once(counter: RefundShop, served_b
 
 
 @pytest.mark.parametrize("was_known", [True, False])
-def test_money_that_comes_back_after_success_waits_for_staff(
+def test_returned_refund_stays_completed_and_waits_for_staff(
     counter: RefundShop, served_by: Serving, was_known: bool
 ) -> None:
     """`completed` is a last word to merchants, so nothing they see changes; nor is the money lost."""
@@ -216,7 +212,7 @@ def test_money_that_comes_back_after_success_waits_for_staff(
     assert Transfer.objects.get().state == TransferState.RETURNED
 
 
-def test_a_refund_goes_only_where_the_table_says(counter: RefundShop) -> None:
+def test_illegal_refund_transitions_are_refused(counter: RefundShop) -> None:
     counter.refund(counter.paid())
     for start in RefundStatus:
         for target in RefundStatus:
@@ -225,7 +221,7 @@ def test_a_refund_goes_only_where_the_table_says(counter: RefundShop) -> None:
                     Refund(status=start).transition(target)
 
 
-def test_the_payment_tells_when_it_changed(counter: RefundShop, served_by: Serving) -> None:
+def test_completed_refund_updates_updated_at_of_the_payment(counter: RefundShop, served_by: Serving) -> None:
     served_by(sends=[DONE])
     payment_id = counter.paid()
     refund = counter.refund(payment_id, amount=1)

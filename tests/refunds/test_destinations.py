@@ -86,7 +86,7 @@ def test_first_known_refund_destination_is_chosen(counter: RefundShop, case: str
         assert (order.route, order.purpose, order.amount) == ("bank:sandbox", "refund", 150_000)
 
 
-def test_a_refund_that_waits_for_a_destination_is_given_one(counter: RefundShop) -> None:
+def test_waiting_refund_gets_a_destination(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid(payer=NOBODY))
     assert counter.balance() == (0, 150_000)
     answer = counter.act(refund, "destination", PAYEE)
@@ -116,7 +116,7 @@ def test_invalid_refund_destination_is_refused(counter: RefundShop, field: str, 
     assert counter.read(refund) == refund
 
 
-def test_a_refund_that_knows_where_to_go_is_given_no_other_destination(counter: RefundShop) -> None:
+def test_refund_with_destination_gets_no_other_destination(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid())
     assert error_of(counter.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)
     canceled = counter.refund(counter.paid(payer=NOBODY))
@@ -150,14 +150,14 @@ def by_card(counter: RefundShop, served_by: Any) -> str:
     return payment_id
 
 
-def test_a_card_payment_goes_back_to_its_card(counter: RefundShop, by_card: str) -> None:
+def test_card_payment_is_refunded_to_its_card(counter: RefundShop, by_card: str) -> None:
     refund = counter.refund(by_card)
     assert refund["pending_reason"] == "processing"
     order = Transfer.objects.get(pk=refund["refund_id"]).order
     assert (order.charge_id, order.bank_code, order.account) == ("chrg_1", "", "")
 
 
-def test_a_card_payment_takes_no_destination(counter: RefundShop, by_card: str) -> None:
+def test_refund_of_a_card_payment_takes_no_destination(counter: RefundShop, by_card: str) -> None:
     assert error_of(counter.ask(by_card, destination=PAYEE)) == (400, "invalid_destination", "destination")
 
 
@@ -165,7 +165,7 @@ def test_a_card_payment_takes_no_destination(counter: RefundShop, by_card: str) 
     ("destination", "says"),
     [({}, "destination.bank_code: "), (PAYEE | {"bank_account": "12"}, "destination.bank_account: ")],
 )
-def test_a_fault_in_a_destination_says_where(counter: RefundShop, destination: Any, says: str) -> None:
+def test_invalid_destination_error_names_the_field(counter: RefundShop, destination: Any, says: str) -> None:
     answer = counter.ask(counter.paid(), destination=destination)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_destination", "destination")

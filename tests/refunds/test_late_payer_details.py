@@ -64,7 +64,7 @@ def waits_for(counter: Counter, refund: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.slow
-def test_a_refund_goes_to_the_payer_that_a_later_message_names(
+def test_waiting_refund_goes_to_the_payer_of_a_later_notification(
     counter: Counter, noon: datetime, served_by: Any
 ) -> None:
     bank = served_by()
@@ -86,7 +86,7 @@ def test_a_refund_goes_to_the_payer_that_a_later_message_names(
 
 
 @pytest.mark.slow
-def test_each_of_several_refunds_goes_and_none_that_was_given_an_account_or_canceled(
+def test_only_waiting_refunds_go_to_the_payer_of_a_later_notification(
     counter: Counter,
 ) -> None:
     notification = told_by_line(counter)
@@ -102,7 +102,7 @@ def test_each_of_several_refunds_goes_and_none_that_was_given_an_account_or_canc
     assert error_of(counter.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
 
 
-def test_the_same_message_again_orders_nothing_more(counter: Counter) -> None:
+def test_repeated_notification_queues_one_transfer(counter: Counter) -> None:
     notification = told_by_line(counter)
     counter.refund(notification["payment_id"])
     for _ in range(3):
@@ -110,7 +110,7 @@ def test_the_same_message_again_orders_nothing_more(counter: Counter) -> None:
     assert Transfer.objects.count() == 1
 
 
-def test_an_account_that_its_bank_cannot_have_is_waited_for_still(counter: Counter) -> None:
+def test_refund_waits_if_the_payers_account_is_invalid(counter: Counter) -> None:
     notification = told_by_line(counter)
     refund = counter.refund(notification["payment_id"])
     tell(counter, notification, payer_account="123456789012")
@@ -118,7 +118,7 @@ def test_an_account_that_its_bank_cannot_have_is_waited_for_still(counter: Count
     assert counter.act(refund, "destination", PAYEE).status_code == 200
 
 
-def test_the_banks_word_is_taken_where_nothing_can_be_sent_and_the_refund_waits(
+def test_notification_is_accepted_and_refund_waits_if_no_bank_can_send(
     counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notification = told_by_line(counter)
@@ -132,7 +132,7 @@ def test_the_banks_word_is_taken_where_nothing_can_be_sent_and_the_refund_waits(
     assert (waits_for(counter, refund), destination(refund)) == ("awaiting_destination", None)
 
 
-def test_what_a_crash_had_learnt_is_used_when_the_bank_says_it_again(counter: Counter) -> None:
+def test_repeated_notification_after_a_crash_sends_the_refund(counter: Counter) -> None:
     notification = told_by_line(counter)
     refund = counter.refund(notification["payment_id"])
     said = parse({name: value for name, value in notification.items() if name != "payment_id"})
@@ -142,7 +142,7 @@ def test_what_a_crash_had_learnt_is_used_when_the_bank_says_it_again(counter: Co
     assert destination(refund) == TO_PAYER
 
 
-def test_a_bank_that_sends_to_no_accounts_takes_all_of_it_back_and_no_part(
+def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
     counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(banks, "is_void_only", lambda route: True)
@@ -154,9 +154,7 @@ def test_a_bank_that_sends_to_no_accounts_takes_all_of_it_back_and_no_part(
     assert Transfer.objects.get().charge_id == NAMED
 
 
-def test_what_the_bank_takes_back_itself_as_it_gets_its_name_is_not_ordered_as_well(
-    counter: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reversed_payment_is_not_refunded_as_well(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(banks, "is_void_only", lambda route: True)
     code, paid_at = counter.shop.qr_code(), clock.now().replace(microsecond=0)
     lines = [credit_line(code, paid_at, name="", payer_bank="", seq=seq) for seq in ("000002", "000003")]
@@ -187,7 +185,7 @@ def another(busy: Counter, number: int) -> dict[str, Any]:
 
 @races
 @pytest.mark.slow
-def test_a_refund_asked_for_as_the_payer_is_told_never_stays_behind(busy: Counter) -> None:
+def test_refund_created_during_the_notification_goes_to_the_payer(busy: Counter) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
         ask = partial(Counter(_own(busy), busy.bank).ask, notification["payment_id"])
@@ -198,7 +196,7 @@ def test_a_refund_asked_for_as_the_payer_is_told_never_stays_behind(busy: Counte
 
 @races
 @pytest.mark.slow
-def test_the_merchants_account_or_the_payers_never_both(busy: Counter) -> None:
+def test_concurrent_destination_and_notification_queue_one_transfer(busy: Counter) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
         refund = busy.refund(notification["payment_id"])
@@ -210,7 +208,7 @@ def test_the_merchants_account_or_the_payers_never_both(busy: Counter) -> None:
 
 @races
 @pytest.mark.slow
-def test_what_is_canceled_as_the_payer_is_told_does_not_go(busy: Counter, served_by: Any) -> None:
+def test_refund_canceled_during_the_notification_is_not_sent(busy: Counter, served_by: Any) -> None:
     bank = served_by()
     for number in range(ROUNDS):
         notification = another(busy, number)

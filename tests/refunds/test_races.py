@@ -61,7 +61,7 @@ def check_books(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_no_payment_is_refunded_beyond_what_was_paid(
+def test_concurrent_refunds_never_exceed_any_payment(
     shop: Shop, counter: RefundShop, settings: Settings
 ) -> None:
     settings.RATE_LIMIT = 0
@@ -91,7 +91,7 @@ def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, counter
     check_books(shop)
 
 
-def test_one_key_at_once_makes_one_refund(shop: Shop, counter: RefundShop) -> None:
+def test_concurrent_requests_with_one_key_create_one_refund(shop: Shop, counter: RefundShop) -> None:
     payment_id = counter.paid(PAID)
     answers = run_concurrently(*[asking(shop, payment_id, key="k", amount=1_000) for _ in range(CLIENTS)])
     assert {answer.status_code for answer in answers} == {200}
@@ -101,9 +101,7 @@ def test_one_key_at_once_makes_one_refund(shop: Shop, counter: RefundShop) -> No
 
 
 @pytest.mark.slow
-def test_refunds_and_withdrawals_at_once_never_send_out_more_than_came_in(
-    shop: Shop, counter: RefundShop
-) -> None:
+def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(shop: Shop, counter: RefundShop) -> None:
     payments = [counter.paid(PAID) for _ in range(4)]
 
     def withdraw() -> Any:
@@ -118,7 +116,9 @@ def test_refunds_and_withdrawals_at_once_never_send_out_more_than_came_in(
 
 
 @pytest.mark.slow
-def test_a_cancel_against_the_bank_has_one_outcome(shop: Shop, counter: RefundShop, served_by: Any) -> None:
+def test_concurrent_cancel_and_submission_have_one_outcome(
+    shop: Shop, counter: RefundShop, served_by: Any
+) -> None:
     bank: Bank = served_by()
     for _ in range(10):
         refund = counter.refund(counter.paid(PAID))

@@ -27,9 +27,7 @@ def cancel(client: Client, refund: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-def test_a_page_shows_where_it_goes_with_the_account_masked(
-    counter: RefundShop, admin_client: Client
-) -> None:
+def test_refund_page_shows_the_masked_account(counter: RefundShop, admin_client: Client) -> None:
     refund = counter.refund(counter.paid(), destination=PAYEE)
     shown = admin_client.get(
         reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
@@ -38,7 +36,7 @@ def test_a_page_shows_where_it_goes_with_the_account_masked(
     assert PAYEE["bank_account"] not in shown
 
 
-def test_a_page_opens_before_it_is_known_where_it_goes(counter: RefundShop, admin_client: Client) -> None:
+def test_refund_page_opens_without_a_destination(counter: RefundShop, admin_client: Client) -> None:
     refund = counter.refund(counter.paid(payer=NOBODY))
     shown = admin_client.get(reverse("admin:refunds_refund_change", args=[refund["refund_id"]]))
     assert "awaiting_destination" in shown.content.decode()
@@ -52,7 +50,7 @@ def test_staff_cancel_a_refund_and_it_is_audited(counter: RefundShop, admin_clie
     assert LogEntry.objects.get().object_id == refund["refund_id"]
 
 
-def test_staff_cannot_cancel_what_a_bank_was_told_of(
+def test_staff_cannot_cancel_a_submitted_refund(
     counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by()
@@ -63,7 +61,7 @@ def test_staff_cannot_cancel_what_a_bank_was_told_of(
     assert not LogEntry.objects.exists()
 
 
-def test_who_may_only_look_cannot_cancel(counter: RefundShop) -> None:
+def test_staff_without_permission_cannot_cancel_a_refund(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid())
     onlooker = User.objects.create_user("onlooker", is_staff=True)
     onlooker.user_permissions.add(Permission.objects.get(codename="view_refund"))
@@ -74,7 +72,7 @@ def test_who_may_only_look_cannot_cancel(counter: RefundShop) -> None:
 
 
 @pytest.mark.slow
-def test_staff_find_the_refunds_whose_money_came_back(
+def test_staff_can_filter_returned_refunds(
     counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded")])

@@ -1,4 +1,4 @@
-"""A shop with money, what it asks for, and the way of the money through a bank."""
+"""Requests for withdrawals, and what became of their money."""
 
 from typing import Any
 
@@ -30,7 +30,6 @@ def withdrawal_request(**changes: Any) -> dict[str, Any]:
 
 
 def fund(shop: Shop, bank: SandboxBankClient, satang: int = 150_000) -> None:
-    """Somebody pays the shop."""
     assert bank.notify(shop.qr_code(amount=satang)).status_code == 200
 
 
@@ -42,7 +41,7 @@ def withdrawn(shop: Shop, **changes: Any) -> dict[str, Any]:
 
 
 def fetch_withdrawal(shop: Shop, withdrawal: dict[str, Any]) -> dict[str, Any]:
-    """The withdrawal as it is now; both forms of the path say the same."""
+    """Return the withdrawal, which is the same at both forms of the path."""
     thai, plain = (
         shop.get(f"{form}/withdrawals/{withdrawal['withdrawal_id']}") for form in ("/Thai/v1", "/v1")
     )
@@ -52,7 +51,7 @@ def fetch_withdrawal(shop: Shop, withdrawal: dict[str, Any]) -> dict[str, Any]:
 
 
 def send_due_withdrawals(times: int = 1) -> None:
-    """What the worker does, and then as often again after a long time."""
+    """Run the worker's task `times` times, with a long time between."""
     for turn in range(times):
         if turn:
             pass_time()
@@ -60,21 +59,21 @@ def send_due_withdrawals(times: int = 1) -> None:
 
 
 def balance(shop: Shop) -> tuple[int, int]:
-    """Available and reserved."""
+    """Return satang available and reserved."""
     held = ledger.balance(shop.merchant.id)
     return held.available, held.reserved
 
 
 def sent_out() -> int:
-    """Satang that left through the sandbox bank, less what came in."""
+    """Return the satang that left through the sandbox bank, less what came in."""
     moved = Entry.objects.filter(account_id=accounts.bank("sandbox"))
     return sum(moved.values_list("amount", flat=True))
 
 
 def event_data_of(withdrawal: dict[str, Any]) -> list[dict[str, Any]]:
-    """The notifications about it, the oldest first."""
-    happened = Event.objects.filter(subject_id=withdrawal["withdrawal_id"])
-    found = [orjson.loads(bytes(event.body)) for event in happened]
+    """Return the bodies of its events, the oldest first."""
+    events = Event.objects.filter(subject_id=withdrawal["withdrawal_id"])
+    found = [orjson.loads(bytes(event.body)) for event in events]
     order = ["pending", "processed", "succeeded", "failed"]
     return sorted(found, key=lambda body: order.index(body["event"].partition(".")[2]))
 

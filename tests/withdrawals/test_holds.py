@@ -1,4 +1,4 @@
-"""While a merchant's balance is negative, no bank is told of a withdrawal."""
+"""While a merchant has a debt, its withdrawals are held."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,7 +33,7 @@ SUM = 200_000
 
 @pytest.fixture
 def shop(db: None) -> Shop:
-    """A shop without money; these tests say what comes in."""
+    """A shop without money."""
     return open_shop("Somtam House")
 
 
@@ -43,7 +43,7 @@ def bank_of_shop(served_by: Serving) -> Bank:
 
 
 def held(seller: Seller) -> dict[str, Any]:
-    """A withdrawal of all that was paid, after which the bank has taken the payment back."""
+    """A withdrawal of all money, whose payment the bank then reversed."""
     credit = seller.sale(SUM)
     made = withdrawn(seller.shop, amount=SUM)
     seller.reverse(credit)
@@ -65,9 +65,7 @@ def metric(name: str) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_a_withdrawal_is_not_submitted_after_its_money_was_reversed(
-    seller: Seller, bank_of_shop: Bank
-) -> None:
+def test_withdrawal_is_not_submitted_after_its_money_was_reversed(seller: Seller, bank_of_shop: Bank) -> None:
     made = held(seller)
     try_again(3)
     assert bank_of_shop.sent == []
@@ -78,7 +76,7 @@ def test_a_withdrawal_is_not_submitted_after_its_money_was_reversed(
     assert steps() == ["queued", "held"]
 
 
-def test_an_approval_does_not_send_a_held_withdrawal(
+def test_approval_does_not_send_a_held_withdrawal(
     seller: Seller, bank_of_shop: Bank, settings: Settings
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100_000
@@ -92,7 +90,7 @@ def test_an_approval_does_not_send_a_held_withdrawal(
     assert bank_of_shop.sent == [made["withdrawal_id"]]
 
 
-def test_the_hold_ends_when_later_payments_have_paid_the_debt(seller: Seller, bank_of_shop: Bank) -> None:
+def test_hold_ends_when_later_payments_pay_the_debt(seller: Seller, bank_of_shop: Bank) -> None:
     made = held(seller)
     try_again()
     seller.sale(SUM - 100)
@@ -110,7 +108,7 @@ def test_the_hold_ends_when_later_payments_have_paid_the_debt(seller: Seller, ba
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_a_merchant_without_debt_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
+def test_withdrawal_of_a_merchant_without_debt_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
     credit = seller.sale(SUM)
     seller.sale(SUM)
     made = withdrawn(seller.shop, amount=SUM)
@@ -120,9 +118,7 @@ def test_a_merchant_without_debt_is_not_held(seller: Seller, bank_of_shop: Bank)
     assert bank_of_shop.sent == [made["withdrawal_id"]]
 
 
-def test_the_money_of_a_held_withdrawal_that_is_canceled_pays_the_debt_first(
-    seller: Seller, bank_of_shop: Bank
-) -> None:
+def test_canceled_held_withdrawal_pays_the_debt_first(seller: Seller, bank_of_shop: Bank) -> None:
     credit = seller.sale(SUM)
     first, second = (withdrawn(seller.shop, amount=SUM // 2) for _ in range(2))
     seller.reverse(credit, SUM - 50_000)
@@ -137,7 +133,7 @@ def test_the_money_of_a_held_withdrawal_that_is_canceled_pays_the_debt_first(
     assert seller.funds() == {"available": 50_000, "reserved": 0}
 
 
-def test_a_held_withdrawal_that_staff_reject_pays_the_debt(seller: Seller, settings: Settings) -> None:
+def test_rejected_held_withdrawal_pays_the_debt(seller: Seller, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100_000
     made = held(seller)
     decide_approval(made["withdrawal_id"], "reject")
@@ -145,7 +141,7 @@ def test_a_held_withdrawal_that_staff_reject_pays_the_debt(seller: Seller, setti
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_a_withdrawal_whose_bank_could_not_be_reached_is_held_too(seller: Seller, served_by: Serving) -> None:
+def test_withdrawal_that_did_not_reach_its_bank_is_held(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("not_sent"), TransferResult("succeeded", "b-1")])
     credit = seller.sale(SUM)
     made = withdrawn(seller.shop, amount=SUM)
@@ -159,7 +155,7 @@ def test_a_withdrawal_whose_bank_could_not_be_reached_is_held_too(seller: Seller
     assert fetch_withdrawal(seller.shop, made)["status"] == "succeeded"
 
 
-def test_a_refund_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
+def test_refund_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
     first, second = seller.sale(SUM), seller.sale(SUM)
     seller.refund(str(first.payment_id), amount=SUM)
     withdrawn(seller.shop, amount=SUM)
@@ -168,7 +164,7 @@ def test_a_refund_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
     assert seller.shop.payment(str(first.payment_id))["status"] == "refunded"
 
 
-def test_staff_see_the_debt_and_what_is_held(seller: Seller) -> None:
+def test_staff_see_debt_and_held_withdrawals(seller: Seller) -> None:
     made, malee = held(seller), staff("malee", "view_withdrawal")
     page = malee.get(f"{LISTED}{made['withdrawal_id']}/change/").content.decode()
     assert "Merchant owes" in page
@@ -178,7 +174,7 @@ def test_staff_see_the_debt_and_what_is_held(seller: Seller) -> None:
     assert made["withdrawal_id"] not in malee.get(f"{LISTED}?hold=held").content.decode()
 
 
-def test_held_withdrawals_and_debts_are_counted(seller: Seller) -> None:
+def test_metrics_count_held_withdrawals_and_debts(seller: Seller) -> None:
     names = ["merchants_in_debt", "merchant_debt_satang", "withdrawals_held", "withdrawals_held_satang"]
     assert [metric(name) for name in names] == [0, 0, 0, 0]
     held(seller)
@@ -197,7 +193,7 @@ def test_held_withdrawal_is_not_overdue_at_its_bank(seller: Seller, bank_of_shop
     assert Transfer.objects.open_since(later).count() == 0
 
 
-def test_the_database_refuses_to_submit_in_debt(seller: Seller) -> None:
+def test_database_refuses_to_submit_a_withdrawal_in_debt(seller: Seller) -> None:
     held(seller)
     with (
         pytest.raises(DatabaseError, match="a merchant with a debt cannot send money"),

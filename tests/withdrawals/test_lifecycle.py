@@ -1,4 +1,4 @@
-"""From pending to how it ends: what the merchant sees, is told, and has."""
+"""Withdrawals from pending to their final status: API object, events, ledger and balance."""
 
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +98,9 @@ def test_return_reported_before_success_publishes_both_events(shop: Shop, served
     assert len(events_of(made)) == 4
 
 
-def test_an_unknown_answer_is_inquired_and_never_sent_again(shop: Shop, served_by: Serving) -> None:
+def test_withdrawal_with_unknown_answer_is_inquired_and_never_sent_again(
+    shop: Shop, served_by: Serving
+) -> None:
     unknown = TransferResult("unknown")
     bank = served_by(
         sends=[unknown],
@@ -115,9 +117,7 @@ def test_an_unknown_answer_is_inquired_and_never_sent_again(shop: Shop, served_b
 
 
 @pytest.mark.slow
-def test_a_bank_that_could_not_be_reached_is_told_later_and_the_merchant_once(
-    shop: Shop, served_by: Serving
-) -> None:
+def test_withdrawal_is_sent_again_after_its_bank_was_unreachable(shop: Shop, served_by: Serving) -> None:
     bank = served_by(
         sends=[TransferResult("not_sent"), TransferResult("not_sent"), TransferResult("succeeded", "b-1")]
     )
@@ -130,7 +130,7 @@ def test_a_bank_that_could_not_be_reached_is_told_later_and_the_merchant_once(
     assert events_of(made) == ["withdrawal.pending", "withdrawal.processed", "withdrawal.succeeded"]
 
 
-def test_a_pending_one_is_canceled_and_never_sent(shop: Shop, served_by: Serving) -> None:
+def test_canceled_withdrawal_is_never_sent(shop: Shop, served_by: Serving) -> None:
     bank = served_by()
     made = withdrawn(shop)
     first, again = (cancel(shop, made, key="cancel") for _ in range(2))
@@ -144,12 +144,12 @@ def test_a_pending_one_is_canceled_and_never_sent(shop: Shop, served_by: Serving
 
 
 @pytest.mark.parametrize(
-    "word", [TransferResult("processing"), TransferResult("succeeded"), TransferResult("failed")]
+    "result", [TransferResult("processing"), TransferResult("succeeded"), TransferResult("failed")]
 )
-def test_once_the_bank_is_told_it_cannot_be_canceled(
-    shop: Shop, served_by: Serving, word: TransferResult
+def test_submitted_withdrawal_cannot_be_canceled(
+    shop: Shop, served_by: Serving, result: TransferResult
 ) -> None:
-    served_by(sends=[word])
+    served_by(sends=[result])
     made = withdrawn(shop)
     send_due_withdrawals()
     before = fetch_withdrawal(shop, made)
@@ -168,7 +168,7 @@ def test_canceled_withdrawal_cannot_be_canceled_again(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_what_came_back_can_be_withdrawn_again(shop: Shop, served_by: Serving) -> None:
+def test_money_of_a_failed_withdrawal_can_be_withdrawn_again(shop: Shop, served_by: Serving) -> None:
     served_by(sends=[TransferResult("failed"), TransferResult("succeeded", "b-2")])
     withdrawn(shop, amount=150_000)
     assert shop.post(PATH, withdrawal_request(amount=100)).status_code == 402

@@ -1,4 +1,4 @@
-"""Many at once: no balance is spent twice, and each withdrawal is sent once or canceled."""
+"""Concurrent withdrawals: no balance is spent twice, and each is sent once or canceled."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from withdrawals.models import Withdrawal, WithdrawalStatus
 
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-in_right_books = pytest.mark.usefixtures("audit_is_clean")
+in_clean_audit = pytest.mark.usefixtures("audit_is_clean")
 CLIENTS = 32
 SUM, PIECE = 5_000_000, 130_000
 FIT = SUM // PIECE
@@ -50,7 +50,7 @@ def own(shop: Shop) -> Shop:
 
 
 def asking(shop: Shop, number: int, times: int = 2) -> Callable[[], list[Any]]:
-    """A client that asks for `times` withdrawals, each sent twice under its key."""
+    """A client that requests `times` withdrawals, each twice with the same idempotency key."""
     client = own(shop)
 
     def ask() -> list[Any]:
@@ -61,7 +61,7 @@ def asking(shop: Shop, number: int, times: int = 2) -> Callable[[], list[Any]]:
 
 
 def check_books(shop: Shop) -> None:
-    """All sums to zero, and all that is not the merchant's any more went out."""
+    """Entries sum to zero, and the balance lacks exactly the money that was sent."""
     lines = Entry.objects.values_list("account_id", "amount")
     assert sum(amount for _, amount in lines) == 0
     succeeded = Withdrawal.objects.filter(status=WithdrawalStatus.SUCCEEDED)
@@ -70,8 +70,8 @@ def check_books(shop: Shop) -> None:
     assert sum(balance(shop)) == SUM - out
 
 
-@in_right_books
-def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, served_by: Serving) -> None:
+@in_clean_audit
+def test_concurrent_withdrawals_never_exceed_the_balance(shop: Shop, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     answers = [each for told in run_concurrently(*[asking(shop, n) for n in range(CLIENTS)]) for each in told]
     assert Counter(answer.status_code for answer in answers) == {200: 2 * FIT, 402: 4 * CLIENTS - 2 * FIT}
@@ -87,8 +87,8 @@ def test_whatever_is_asked_at_once_exactly_what_there_is_goes_out(shop: Shop, se
     check_books(shop)
 
 
-@in_right_books
-def test_the_same_request_at_once_is_one_withdrawal(shop: Shop) -> None:
+@in_clean_audit
+def test_concurrent_requests_with_one_key_create_one_withdrawal(shop: Shop) -> None:
     asked = withdrawal_request(amount=PIECE)
     answers = run_concurrently(*[partial(own(shop).post, PATH, asked, key="one") for _ in range(20)])
     assert {answer.status_code for answer in answers} == {200}
@@ -97,9 +97,9 @@ def test_the_same_request_at_once_is_one_withdrawal(shop: Shop) -> None:
     assert balance(shop) == (SUM - PIECE, PIECE)
 
 
-def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
+def test_concurrent_withdrawals_and_refunds_share_one_balance(shop: Shop) -> None:
     def refund() -> list[int]:
-        """What others reserve; returns the satang."""
+        """Reserve money as a refund does; return the satang."""
         at = clock.now()
         try:
             with transaction.atomic():
@@ -124,15 +124,15 @@ def test_withdrawals_and_other_money_out_share_one_balance(shop: Shop) -> None:
     assert balance(shop) == (SUM - FIT * PIECE, FIT * PIECE)
 
 
-@in_right_books
-def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: SandboxBankClient) -> None:
+@in_clean_audit
+def test_concurrent_payments_and_withdrawals_add_up(shop: Shop, bank: SandboxBankClient) -> None:
     codes = [shop.qr_code(amount=100_000) for _ in range(40)]
-    tellers = [SandboxBankClient(new_client()) for _ in range(8)]
+    payers = [SandboxBankClient(new_client()) for _ in range(8)]
 
-    def pay(teller: SandboxBankClient, mine: list[Any]) -> list[Any]:
-        return [teller.notify(code) for code in mine]
+    def pay(payer: SandboxBankClient, mine: list[Any]) -> list[Any]:
+        return [payer.notify(code) for code in mine]
 
-    paying = [partial(pay, teller, codes[n::8]) for n, teller in enumerate(tellers)]
+    paying = [partial(pay, payer, codes[n::8]) for n, payer in enumerate(payers)]
     answers = run_concurrently(*paying, *[asking(shop, n, 4) for n in range(8)])
     assert {answer.status_code for told in answers for answer in told} <= {200, 402}
     reserved = sum(Withdrawal.objects.values_list("amount", flat=True))
@@ -140,9 +140,9 @@ def test_money_that_comes_in_meanwhile_is_not_lost(shop: Shop, bank: SandboxBank
     assert reserved == 32 * PIECE
 
 
-@in_right_books
+@in_clean_audit
 @pytest.mark.parametrize("_", range(10))
-def test_one_is_either_canceled_or_sent(shop: Shop, served_by: Serving, _: int) -> None:
+def test_withdrawal_is_either_canceled_or_sent(shop: Shop, served_by: Serving, _: int) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=PIECE)
     path = f"{PATH}/{made['withdrawal_id']}/cancel"

@@ -1,6 +1,6 @@
-"""A refund is asked for: what is made, what is refused, and that a refusal leaves nothing."""
+"""Refunds in the API: creation, refusals, retrieval and the list."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from tests.tables import count_rows
 from transfers.models import Transfer
 
 
-def test_a_refund_is_made_of_all_that_was_paid(counter: RefundShop) -> None:
+def test_refund_without_amount_is_a_full_refund(counter: RefundShop) -> None:
     payment_id = counter.paid()
     refund = counter.refund(payment_id)
     assert refund.keys() == OBJECT
@@ -53,20 +53,8 @@ def test_partial_refunds_add_up_to_the_payment(counter: RefundShop) -> None:
     assert counter.balance() == (0, 150_000)
 
 
-@pytest.mark.parametrize("amount", [0, -1, "1", 1.0, True, None, [1], -(2**63)])
-def test_invalid_refund_amount_is_refused(counter: RefundShop, amount: Any) -> None:
-    answer = counter.ask(counter.paid(), amount=amount)
-    assert error_of(answer) == (400, "invalid_amount", "amount")
-    assert "2000000" not in answer.json()["error"]["message"]
-
-
-@pytest.mark.parametrize("amount", [150_001, 10**12, 2**63 - 1])
-def test_refund_over_remaining_amount_is_refused(counter: RefundShop, amount: int) -> None:
-    answer = counter.ask(counter.paid(), amount=amount)
-    assert error_of(answer) == (400, "refund_amount_exceeded", "amount")
-
-
-BAD: dict[str, list[Any]] = {
+INVALID: dict[str, list[Any]] = {
+    "amount": [0, -1, "1", 1.0, True, None, [1], -(2**63)],
     "reason": ["", "because", None, 1],
     "note": ["", "x" * 256, None, 1],
     "payment_id": ["", None, 1, "x" * 65],
@@ -84,30 +72,35 @@ BAD: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field in BAD for value in BAD[field]])
-def test_a_bad_field_is_named(counter: RefundShop, field: str, value: Any) -> None:
-    answer = counter.ask(**{"payment_id": counter.paid(), field: value})
-    assert error_of(answer) == (400, f"invalid_{field}", field)
+def test_invalid_field_is_named(counter: RefundShop, subtests: pytest.Subtests) -> None:
+    payment_id = counter.paid()
+    for field, value in [(field, value) for field, values in INVALID.items() for value in values]:
+        with subtests.test(f"{field}={value!r}"[:40]):
+            answer = counter.ask(**{"payment_id": payment_id, field: value})
+            assert error_of(answer) == (400, f"invalid_{field}", field)
+            assert "2000000" not in answer.json()["error"]["message"]
+    missing = counter.shop.post(REFUNDS, {"amount": 100})
+    assert error_of(missing) == (400, "invalid_payment_id", "payment_id")
 
 
-def test_a_payment_must_be_named(shop: Shop) -> None:
-    assert error_of(shop.post(REFUNDS, {"amount": 100})) == (400, "invalid_payment_id", "payment_id")
+def test_refund_over_remaining_amount_is_refused(counter: RefundShop) -> None:
+    payment_id = counter.paid()
+    for amount in (150_001, 10**12, 2**63 - 1):
+        assert error_of(counter.ask(payment_id, amount=amount)) == (400, "refund_amount_exceeded", "amount")
 
 
-@pytest.mark.parametrize(
-    "payment_id", ["pay_x", "nothing", "qr_000000000000000000000000000", "pay_" + "0" * 27]
-)
-def test_a_payment_that_is_not_there_is_not_found(counter: RefundShop, payment_id: str) -> None:
-    assert error_of(counter.ask(payment_id)) == (404, "payment_not_found", None)
+def test_refund_of_unknown_payment_is_refused(counter: RefundShop) -> None:
+    for payment_id in ("pay_x", "nothing", "qr_000000000000000000000000000", "pay_" + "0" * 27):
+        assert error_of(counter.ask(payment_id)) == (404, "payment_not_found", None)
 
 
-def test_anothers_payment_is_not_there(counter: RefundShop, other_shop: Shop) -> None:
+def test_refund_of_another_merchants_payment_is_refused(counter: RefundShop, other_shop: Shop) -> None:
     payment_id = counter.paid()
     answer = other_shop.post(REFUNDS, {"payment_id": payment_id})
     assert error_of(answer) == (404, "payment_not_found", None)
 
 
-def test_only_a_succeeded_payment_can_be_refunded(counter: RefundShop) -> None:
+def test_only_succeeded_payments_can_be_refunded(counter: RefundShop) -> None:
     pending, declined, late = (counter.shop.qr_code() for _ in range(3))
     counter.bank.notify(declined, type="decline")
     refused = (400, "payment_not_refundable", None)
@@ -119,7 +112,7 @@ def test_only_a_succeeded_payment_can_be_refunded(counter: RefundShop) -> None:
         assert "expired" in answer.json()["error"]["message"]
 
 
-def test_a_payment_of_which_all_went_back_cannot_be_refunded(counter: RefundShop, served_by: Any) -> None:
+def test_refunded_payment_cannot_be_refunded(counter: RefundShop, served_by: Any) -> None:
     served_by()
     payment_id = counter.paid()
     counter.refund(payment_id)
@@ -127,7 +120,7 @@ def test_a_payment_of_which_all_went_back_cannot_be_refunded(counter: RefundShop
     assert error_of(counter.ask(payment_id)) == (400, "payment_not_refundable", None)
 
 
-def test_the_balance_must_cover_it_or_nothing_is_left_behind(counter: RefundShop) -> None:
+def test_refund_over_the_balance_is_refused_and_writes_nothing(counter: RefundShop) -> None:
     payment_id = counter.paid()
     taken = counter.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
     assert taken.status_code == 200, taken.content
@@ -139,7 +132,7 @@ def test_the_balance_must_cover_it_or_nothing_is_left_behind(counter: RefundShop
     assert counter.refund(payment_id, amount=50_000)["status"] == "pending"
 
 
-def test_a_refusal_by_the_rules_leaves_nothing(counter: RefundShop) -> None:
+def test_refused_refund_writes_nothing(counter: RefundShop) -> None:
     payment_id = counter.paid()
     before = count_rows()
     for body in ({"amount": 150_001}, {"amount": 0}, {"reason": "x"}):
@@ -147,7 +140,7 @@ def test_a_refusal_by_the_rules_leaves_nothing(counter: RefundShop) -> None:
     assert count_rows() == before
 
 
-def test_what_was_received_bounds_it_where_that_differs(counter: RefundShop) -> None:
+def test_refund_is_limited_by_the_received_amount(counter: RefundShop) -> None:
     payment_id = counter.paid()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE payments_payment SET amount_received = 150002 WHERE id = %s", [payment_id])
@@ -156,7 +149,7 @@ def test_what_was_received_bounds_it_where_that_differs(counter: RefundShop) -> 
     assert counter.refund(payment_id)["amount"] == 150_002
 
 
-def test_the_same_key_makes_one_refund(counter: RefundShop) -> None:
+def test_same_idempotency_key_creates_one_refund(counter: RefundShop) -> None:
     payment_id = counter.paid()
     first, again = (counter.ask(payment_id, amount=100, key="refund 1") for _ in range(2))
     thai = counter.shop.post("/Thai/v1/refunds", {"amount": 100, "payment_id": payment_id}, key="refund 1")
@@ -169,13 +162,13 @@ def test_the_same_key_makes_one_refund(counter: RefundShop) -> None:
     assert counter.balance() == (149_900, 100)
 
 
-def test_a_live_merchant_without_a_bank_that_can_send_is_told(counter: RefundShop, settings: Any) -> None:
+def test_refund_without_a_sending_bank_is_refused(counter: RefundShop, settings: Any) -> None:
     payment_id = counter.paid()
     settings.SANDBOX_BANK_SECRET = ""
     assert error_of(counter.ask(payment_id)) == (400, "bank_not_configured", None)
 
 
-def test_nothing_that_is_kept_shows_the_account(counter: RefundShop) -> None:
+def test_stored_rows_never_show_the_account(counter: RefundShop) -> None:
     refund = counter.refund(counter.paid(), destination=PAYEE, key="k")
     order = Transfer.objects.get(pk=refund["refund_id"])
     assert order.account == PAYEE["bank_account"]
@@ -183,3 +176,71 @@ def test_nothing_that_is_kept_shows_the_account(counter: RefundShop) -> None:
         for table in ("refunds_refund", "transfers_transfer", "webhooks_event", "idempotency_idempotencykey"):
             cursor.execute(f'SELECT t::text FROM "{table}" t')
             assert PAYEE["bank_account"] not in str(cursor.fetchall())
+
+
+@pytest.fixture
+def three(counter: RefundShop, noon: datetime) -> list[dict[str, Any]]:
+    """Refunds of two payments, an hour apart. The second is canceled."""
+    with time_machine.travel(noon, tick=False) as clock:
+        first, other = counter.paid(), counter.paid()
+        made = []
+        for number, payment_id in enumerate([first, first, other]):
+            clock.move_to(noon + timedelta(hours=number))
+            made.append(counter.refund(payment_id, amount=100 + number))
+        made[1] = counter.act(made[1], "cancel").json()
+    return made
+
+
+def found(counter: RefundShop, query: str = "") -> list[int]:
+    return [refund["amount"] for refund in counter.shop.get(f"{REFUNDS}?{query}").json()["refunds"]]
+
+
+@pytest.mark.slow
+def test_refunds_are_listed_newest_first(counter: RefundShop, three: list[dict[str, Any]]) -> None:
+    listed = counter.shop.get(REFUNDS).json()
+    assert listed == {"refunds": three[::-1], "total": 3, "limit": 20, "offset": 0}
+    assert counter.shop.get("/Thai/v1/refunds").json() == listed
+    assert found(counter, "limit=1&offset=1") == [101]
+
+
+@pytest.mark.slow
+def test_refunds_are_filtered(counter: RefundShop, three: list[dict[str, Any]]) -> None:
+    for query, amounts in {
+        "status=pending": [102, 100],
+        "status=canceled": [101],
+        "status=completed": [],
+        f"payment_id={three[0]['payment_id']}": [101, 100],
+        f"payment_id={three[0]['payment_id']}&status=pending": [100],
+        "payment_id=pay_x": [],
+        "start_date=2026-11-21T06:00:00Z": [102, 101],
+        "end_date=2026-11-21T06:00:00Z": [101, 100],
+        "start_date=2026-11-21&end_date=2026-11-21": [102, 101, 100],
+        "start_date=2026-11-22": [],
+    }.items():
+        assert found(counter, query) == amounts, query
+
+
+def test_invalid_refund_filters_are_refused(shop: Shop) -> None:
+    for query in [
+        "status=refunded",
+        "status=",
+        "payment_id=",
+        "start_date=x",
+        "start_date=2026-11-22&end_date=2026-11-21",
+    ]:
+        refused = (400, "invalid_parameters", query.partition("=")[0])
+        assert error_of(shop.get(f"{REFUNDS}?{query}")) == refused, query
+
+
+def test_unknown_refund_is_not_found(shop: Shop) -> None:
+    for refund_id in ("ref_x", "pay_" + "0" * 27, "ref_" + "0" * 27):
+        for answer in (shop.get(f"{REFUNDS}/{refund_id}"), shop.post(f"{REFUNDS}/{refund_id}/cancel")):
+            assert error_of(answer) == (404, "refund_not_found", None)
+
+
+def test_refund_of_another_merchant_is_not_found(counter: RefundShop, other_shop: Shop) -> None:
+    refund = counter.refund(counter.paid())
+    assert error_of(other_shop.get(f"{REFUNDS}/{refund['refund_id']}"))[1] == "refund_not_found"
+    assert error_of(other_shop.post(f"{REFUNDS}/{refund['refund_id']}/cancel"))[1] == "refund_not_found"
+    assert other_shop.get(f"{REFUNDS}?payment_id={refund['payment_id']}").json()["total"] == 0
+    assert counter.read(refund) == refund
