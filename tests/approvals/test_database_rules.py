@@ -30,8 +30,8 @@ def waits(shop: Shop, bank: SandboxBankClient, settings: Settings) -> str:
 @pytest.fixture
 def waiting_refund(shop: Shop, bank: SandboxBankClient, settings: Settings) -> dict[str, Any]:
     settings.APPROVAL_ITEM_LIMIT = 100
-    counter = RefundShop(shop, bank)
-    return counter.refund(counter.paid(), destination=PAYEE)
+    refund_shop = RefundShop(shop, bank)
+    return refund_shop.refund(refund_shop.paid(), destination=PAYEE)
 
 
 def test_requester_is_never_the_decider(waits: str) -> None:

@@ -117,31 +117,31 @@ def test_each_merchant_has_its_own_list(restricted: Shop, other_shop: Shop, bank
 def test_refund_to_an_account_that_is_not_on_the_list_is_refused(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
-    counter = RefundShop(restricted, bank)
-    payment_id, held = counter.paid(), counter.balance()
-    answer = counter.ask(payment_id, destination=PAYEE)
+    refund_shop = RefundShop(restricted, bank)
+    payment_id, held = refund_shop.paid(), refund_shop.balance()
+    answer = refund_shop.ask(payment_id, destination=PAYEE)
     assert error_of(answer) == (400, "payout_account_not_allowed", "destination")
     assert answer.json()["error"]["message"].startswith("destination.bank_account ")
-    assert counter.balance() == held
+    assert refund_shop.balance() == held
     add_payout_account(restricted, bank_code="004")
-    assert counter.refund(payment_id, destination=PAYEE)["status"] == "pending"
+    assert refund_shop.refund(payment_id, destination=PAYEE)["status"] == "pending"
 
 
 def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: SandboxBankClient) -> None:
-    counter = RefundShop(restricted, bank)
-    assert counter.refund(counter.paid())["pending_reason"] == "processing"
+    refund_shop = RefundShop(restricted, bank)
+    assert refund_shop.refund(refund_shop.paid())["pending_reason"] == "processing"
 
 
 def test_refund_waits_if_the_qr_codes_account_is_not_on_the_list(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
-    counter = RefundShop(restricted, bank)
+    refund_shop = RefundShop(restricted, bank)
     client = {"client_bank_name": "kbank", "client_bank_account": ACCOUNT}
-    refund = counter.refund(unknown_payer(counter, **client))
+    refund = refund_shop.refund(unknown_payer(refund_shop, **client))
     assert refund["pending_reason"] == "awaiting_destination"
-    assert error_of(counter.act(refund, "destination", PAYEE)) == NOT_ALLOWED
+    assert error_of(refund_shop.act(refund, "destination", PAYEE)) == NOT_ALLOWED
     add_payout_account(restricted, bank_code="004")
-    assert counter.act(refund, "destination", PAYEE).json()["pending_reason"] == "processing"
+    assert refund_shop.act(refund, "destination", PAYEE).json()["pending_reason"] == "processing"
 
 
 def test_account_is_sealed_and_found_after_the_encryption_key_changed(

@@ -33,40 +33,42 @@ def limits(settings: Settings) -> None:
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+def refund_shop(shop: Shop, bank: SandboxBankClient) -> RefundShop:
     return RefundShop(shop, bank)
 
 
-def unknown_payer(counter: RefundShop, **fields: Any) -> str:
+def unknown_payer(refund_shop: RefundShop, **fields: Any) -> str:
     """A payment by an account at a bank that nobody knows."""
-    code = counter.shop.qr_code(**fields)
-    assert counter.bank.notify(code, payer_bank_code="999").status_code == 200
+    code = refund_shop.shop.qr_code(**fields)
+    assert refund_shop.bank.notify(code, payer_bank_code="999").status_code == 200
     return str(code["payment_id"])
 
 
-def elsewhere(counter: RefundShop, amount: int = 150_000) -> dict[str, Any]:
+def elsewhere(refund_shop: RefundShop, amount: int = 150_000) -> dict[str, Any]:
     """A refund to an account that never paid."""
-    return counter.refund(counter.paid(amount), destination=PAYEE)
+    return refund_shop.refund(refund_shop.paid(amount), destination=PAYEE)
 
 
 @pytest.mark.slow
 def test_refund_above_the_limit_to_another_account_waits(
-    counter: RefundShop, served_by: Serving, malee: Client
+    refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
-    refund = elsewhere(counter)
+    refund = elsewhere(refund_shop)
     send_due_refunds(3)
-    assert counter.read(refund) == refund
+    assert refund_shop.read(refund) == refund
     assert (refund["status"], refund["pending_reason"]) == ("pending", "processing")
     assert refund["awaiting_approval"]
-    assert (bank.sent, counter.balance()) == ([], (0, 150_000))
+    assert (bank.sent, refund_shop.balance()) == ([], (0, 150_000))
     for part in ("1,500.00 THB", "...4567 at 004", "above the limit per item", refund["refund_id"][-8:]):
         assert part in listed(malee) + str(waiting()), part
 
 
-def test_refund_within_the_limit_to_another_account_is_sent(counter: RefundShop, served_by: Serving) -> None:
+def test_refund_within_the_limit_to_another_account_is_sent(
+    refund_shop: RefundShop, served_by: Serving
+) -> None:
     bank = served_by()
-    refund = elsewhere(counter, LIMIT)
+    refund = elsewhere(refund_shop, LIMIT)
     send_due_refunds()
     assert (bank.sent, refund["awaiting_approval"]) == ([refund["refund_id"]], False)
     assert approval_of(refund["refund_id"]).status == "within_limits"
@@ -74,97 +76,99 @@ def test_refund_within_the_limit_to_another_account_is_sent(counter: RefundShop,
 
 @pytest.mark.parametrize("destination", [None, PAYERS])
 def test_refund_to_the_payers_own_account_needs_no_approval(
-    counter: RefundShop, served_by: Serving, destination: Any
+    refund_shop: RefundShop, served_by: Serving, destination: Any
 ) -> None:
     bank = served_by()
     given = {} if destination is None else {"destination": destination}
-    refund = counter.refund(counter.paid(200_000), **given)
+    refund = refund_shop.refund(refund_shop.paid(200_000), **given)
     send_due_refunds()
     assert (bank.sent, refund["awaiting_approval"]) == ([refund["refund_id"]], False)
     assert not Approval.objects.exists()
 
 
-def test_refund_to_the_payers_number_at_another_bank_waits(counter: RefundShop) -> None:
+def test_refund_to_the_payers_number_at_another_bank_waits(refund_shop: RefundShop) -> None:
     destination = PAYERS | {"bank_code": "KBANK"}
-    assert counter.refund(counter.paid(), destination=destination)["awaiting_approval"]
+    assert refund_shop.refund(refund_shop.paid(), destination=destination)["awaiting_approval"]
 
 
-def test_refund_to_the_qr_codes_client_account_waits(counter: RefundShop) -> None:
+def test_refund_to_the_qr_codes_client_account_waits(refund_shop: RefundShop) -> None:
     client = {"client_bank_name": "kbank", "client_bank_account": "4051234567"}
-    assert counter.refund(unknown_payer(counter, **client))["awaiting_approval"]
+    assert refund_shop.refund(unknown_payer(refund_shop, **client))["awaiting_approval"]
 
 
 @pytest.mark.slow
-def test_refund_waits_when_its_destination_is_given_later(counter: RefundShop, served_by: Serving) -> None:
+def test_refund_waits_when_its_destination_is_given_later(
+    refund_shop: RefundShop, served_by: Serving
+) -> None:
     bank = served_by()
-    refund = counter.refund(unknown_payer(counter))
+    refund = refund_shop.refund(unknown_payer(refund_shop))
     assert (refund["awaiting_approval"], waiting()) == (False, [])
-    addressed = counter.act(refund, "destination", PAYEE).json()
+    addressed = refund_shop.act(refund, "destination", PAYEE).json()
     assert (addressed["awaiting_approval"], addressed["pending_reason"]) == (True, "processing")
     send_due_refunds()
     assert bank.sent == []
-    types = [entry["type"] for entry in timeline(counter, refund)]
+    types = [entry["type"] for entry in timeline(refund_shop, refund)]
     assert types.count("refund.addressed") == 1
     decide_approval(refund["refund_id"], "approve")
-    assert [entry["type"] for entry in timeline(counter, refund)].count("refund.addressed") == 1
+    assert [entry["type"] for entry in timeline(refund_shop, refund)].count("refund.addressed") == 1
 
 
-def test_later_payer_details_do_not_redirect_a_waiting_refund(counter: RefundShop) -> None:
-    payment_id = unknown_payer(counter)
-    refund = counter.refund(payment_id, destination=PAYEE)
+def test_later_payer_details_do_not_redirect_a_waiting_refund(refund_shop: RefundShop) -> None:
+    payment_id = unknown_payer(refund_shop)
+    refund = refund_shop.refund(payment_id, destination=PAYEE)
     assert refund["awaiting_approval"]
     assert Transfer.objects.get().account == PAYEE["bank_account"]
-    assert error_code(counter.act(refund, "destination", PAYERS)) == "refund_not_addressable"
+    assert error_code(refund_shop.act(refund, "destination", PAYERS)) == "refund_not_addressable"
 
 
-def test_refunds_and_withdrawals_share_the_daily_limit(counter: RefundShop) -> None:
+def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) -> None:
     for _ in range(2):
-        assert not elsewhere(counter, 90_000)["awaiting_approval"]
-    counter.paid()
+        assert not elsewhere(refund_shop, 90_000)["awaiting_approval"]
+    refund_shop.paid()
     asked = {"amount": 90_000, "currency": "THB", "bank_code": "014"}
     asked |= {"bank_account": "4051234567", "account_name": "Somchai"}
-    assert counter.shop.post("/v1/withdrawals", asked).json()["awaiting_approval"]
+    assert refund_shop.shop.post("/v1/withdrawals", asked).json()["awaiting_approval"]
 
 
 @pytest.mark.slow
-def test_approved_refund_is_sent_once(counter: RefundShop, served_by: Serving, malee: Client) -> None:
+def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
-    refund = elsewhere(counter)
+    refund = elsewhere(refund_shop)
     assert "approved." in click(malee, "approve", refund["refund_id"])
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
     send_due_refunds(2)
-    ended = counter.read(refund)
+    ended = refund_shop.read(refund)
     assert (ended["status"], ended["awaiting_approval"]) == ("completed", False)
     assert bank.sent == [refund["refund_id"]]
 
 
 def test_rejected_refund_fails_and_releases_its_money(
-    counter: RefundShop, served_by: Serving, malee: Client
+    refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
-    refund = elsewhere(counter)
+    refund = elsewhere(refund_shop)
     assert "rejected." in click(malee, "reject", refund["refund_id"])
     send_due_refunds(2)
-    ended = counter.read(refund)
+    ended = refund_shop.read(refund)
     assert (ended["status"], ended["failure_code"]) == ("failed", "rejected_by_staff")
-    assert (bank.sent, counter.balance()) == ([], (150_000, 0))
+    assert (bank.sent, refund_shop.balance()) == ([], (150_000, 0))
     assert Event.objects.filter(subject_id=refund["refund_id"]).get().type == "refund.failed"
-    assert counter.history() == [("failed", -150_000)]
-    assert counter.refund(refund["payment_id"])["status"] == "pending"
+    assert refund_shop.history() == [("failed", -150_000)]
+    assert refund_shop.refund(refund["payment_id"])["status"] == "pending"
 
 
-def test_merchant_cancels_a_waiting_refund(counter: RefundShop, malee: Client) -> None:
-    refund = elsewhere(counter)
-    canceled = counter.act(refund, "cancel").json()
+def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Client) -> None:
+    refund = elsewhere(refund_shop)
+    canceled = refund_shop.act(refund, "cancel").json()
     assert (canceled["status"], canceled["awaiting_approval"]) == ("canceled", False)
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
-    assert (approval_of(refund["refund_id"]).status, counter.balance()) == ("canceled", (150_000, 0))
+    assert (approval_of(refund["refund_id"]).status, refund_shop.balance()) == ("canceled", (150_000, 0))
 
 
-def test_timeline_shows_requester_and_staff_decision(counter: RefundShop) -> None:
-    refund = elsewhere(counter)
+def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) -> None:
+    refund = elsewhere(refund_shop)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
-    told = {entry["type"]: entry for entry in timeline(counter, refund)}
+    told = {entry["type"]: entry for entry in timeline(refund_shop, refund)}
     asked, rejected = told["approval.requested"], told["approval.rejected"]
     assert asked["actor"].startswith("key:")
     assert asked["details"] == {
@@ -178,10 +182,10 @@ def test_timeline_shows_requester_and_staff_decision(counter: RefundShop) -> Non
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_concurrent_decisions_about_a_refund_have_one_outcome(
-    counter: RefundShop, served_by: Serving
+    refund_shop: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
-    refund = elsewhere(counter)
+    refund = elsewhere(refund_shop)
 
     def decide(how: str, by: str) -> bool:
         try:
@@ -192,7 +196,9 @@ def test_concurrent_decisions_about_a_refund_have_one_outcome(
 
     def cancel() -> bool:
         try:
-            services.cancel(merchant=counter.shop.merchant, refund_id=refund["refund_id"], now=clock.now())
+            services.cancel(
+                merchant=refund_shop.shop.merchant, refund_id=refund["refund_id"], now=clock.now()
+            )
         except RefundNotCancelable:
             return False
         return True
@@ -202,15 +208,17 @@ def test_concurrent_decisions_about_a_refund_have_one_outcome(
     told = run_concurrently(*approvals, *rejections, *[cancel] * 2)
     assert (sum(told[:8]) <= 1, sum(told[8:]) <= 1) == (True, True)
     send_due_refunds(2)
-    is_sent = counter.read(refund)["status"] == "completed"
-    assert (len(bank.sent), counter.balance()) == ((1, (0, 0)) if is_sent else (0, (150_000, 0)))
+    is_sent = refund_shop.read(refund)["status"] == "completed"
+    assert (len(bank.sent), refund_shop.balance()) == ((1, (0, 0)) if is_sent else (0, (150_000, 0)))
 
 
-def test_qr_codes_client_account_is_not_the_payers_if_the_bank_reports_another(counter: RefundShop) -> None:
-    payment_id = counter.paid(client_bank_account="4051234567", client_bank_name="kbank")
-    counter.refund(payment_id, amount=75_000)
+def test_qr_codes_client_account_is_not_the_payers_if_the_bank_reports_another(
+    refund_shop: RefundShop,
+) -> None:
+    payment_id = refund_shop.paid(client_bank_account="4051234567", client_bank_name="kbank")
+    refund_shop.refund(payment_id, amount=75_000)
     assert not Approval.objects.exists()
-    elsewhere = counter.refund(payment_id, amount=75_000, destination=PAYEE)
+    elsewhere = refund_shop.refund(payment_id, amount=75_000, destination=PAYEE)
     assert approval_of(elsewhere["refund_id"]).status == "within_limits"
 
 
@@ -218,8 +226,8 @@ def error_code(answer: Any) -> str:
     return str(answer.json()["error"]["code"])
 
 
-def timeline(counter: RefundShop, refund: dict[str, Any]) -> list[dict[str, Any]]:
-    answer = counter.shop.get(f"/v1/payments/{refund['payment_id']}/timeline?limit=100")
+def timeline(refund_shop: RefundShop, refund: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = refund_shop.shop.get(f"/v1/payments/{refund['payment_id']}/timeline?limit=100")
     assert answer.status_code == 200
     found: list[dict[str, Any]] = answer.json()["timeline"]
     return found

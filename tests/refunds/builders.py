@@ -1,4 +1,4 @@
-"""A shop's counter where money goes back."""
+"""A shop that makes refunds through the API."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,18 +23,18 @@ OBJECT = {
     "completed_at",
 }  # fmt: skip
 NOBODY = Payer()
-"""Whom a bank names that does not say who paid."""
+"""The payer that a bank reports if it does not know who paid."""
 
 
 @dataclass
 class RefundShop:
-    """A shop that is paid by the bank and gives money back."""
+    """A shop, the sandbox bank that pays it, and its refunds."""
 
     shop: Shop
     bank: SandboxBankClient
 
     def paid(self, satang: int = 150_000, *, payer: Payer | None = None, **fields: Any) -> str:
-        """A payment that succeeded; without `payer` by the word of the sandbox bank, which says who paid."""
+        """Make a payment that succeeded; without `payer` by a callback that names the payer."""
         code = self.shop.qr_code(amount=satang, **fields)
         if payer is None:
             assert self.bank.notify(code).status_code == 200
@@ -43,7 +43,6 @@ class RefundShop:
         return str(code["payment_id"])
 
     def ask(self, payment_id: str, *, key: str | None = None, **fields: Any) -> Any:
-        """The answer to a request for a refund."""
         return self.shop.post(REFUNDS, {"payment_id": payment_id} | fields, key=key)
 
     def refund(self, payment_id: str, **fields: Any) -> dict[str, Any]:
@@ -60,25 +59,25 @@ class RefundShop:
         return self.shop.post(f"{REFUNDS}/{refund['refund_id']}/{act}", body)
 
     def balance(self) -> tuple[int, int]:
-        """Available and reserved."""
+        """Return satang available and reserved."""
         held = self.shop.get("/v1/balance").json()
         return held["available"], held["reserved"]
 
     def history(self, kind: str = "refund") -> list[tuple[str, int]]:
-        """Status and amount of the rows, the newest first."""
+        """Return status and amount of the transactions, the newest first."""
         rows = self.shop.get(f"/v1/transactions?type={kind}").json()["transactions"]
         return [(row["status"], row["amount"]) for row in rows]
 
 
 @transaction.atomic
 def confirm(payment_id: str, payer: Payer) -> None:
-    """What a bank transaction does to its payment."""
+    """Make the payment succeed, as a bank transaction does."""
     payment, now = Payment.objects.locked(payment_id), clock.now()
     payments.succeed([payments.PaidPayment(payment, now, payer)], source=accounts.bank("sandbox"), now=now)
 
 
 def send_due_refunds(times: int = 1) -> None:
-    """So many rounds of the task, each when all that waits has come due."""
+    """Run the task `times` times, each time after all transfers became due."""
     for _ in range(times):
         transfers.run_due("refund", TRANSFER_HANDLER, now=clock.now)
         pass_time()

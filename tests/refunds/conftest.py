@@ -6,5 +6,5 @@ from tests.transfers.conftest import served_by  # noqa: F401 (a fixture)
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+def refund_shop(shop: Shop, bank: SandboxBankClient) -> RefundShop:
     return RefundShop(shop, bank)

@@ -14,43 +14,43 @@ from tests.tables import count_rows
 from transfers.models import Transfer
 
 
-def test_refund_without_amount_is_a_full_refund(counter: RefundShop) -> None:
-    payment_id = counter.paid()
-    refund = counter.refund(payment_id)
+def test_refund_without_amount_is_a_full_refund(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
+    refund = refund_shop.refund(payment_id)
     assert refund.keys() == OBJECT
     assert (refund["payment_id"], refund["amount"], refund["currency"]) == (payment_id, 150_000, "THB")
     assert (refund["status"], refund["pending_reason"]) == ("pending", "processing")
     assert [refund[name] for name in ("reason", "note", "metadata", "failure_code", "completed_at")] == [
         None
     ] * 5
-    assert counter.read(refund) == refund
-    assert counter.balance() == (0, 150_000)
-    (row,) = counter.shop.get("/v1/transactions?type=refund").json()["transactions"]
+    assert refund_shop.read(refund) == refund
+    assert refund_shop.balance() == (0, 150_000)
+    (row,) = refund_shop.shop.get("/v1/transactions?type=refund").json()["transactions"]
     assert (row["transaction_id"], row["status"], row["amount"]) == (
         refund["transaction_id"],
         "pending",
         -150_000,
     )
-    payment = counter.shop.payment(payment_id)
+    payment = refund_shop.shop.payment(payment_id)
     assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 0)
 
 
-def test_refund_fields_are_returned(counter: RefundShop) -> None:
+def test_refund_fields_are_returned(refund_shop: RefundShop) -> None:
     given = {"amount": 1, "reason": "duplicate", "note": "หนึ่งจาน", "metadata": {"table": 4, "a": [1.5, None]}}
-    refund = counter.refund(counter.paid(), **given)
+    refund = refund_shop.refund(refund_shop.paid(), **given)
     assert given.items() <= refund.items()
-    assert given.items() <= counter.read(refund).items()
+    assert given.items() <= refund_shop.read(refund).items()
 
 
-def test_partial_refunds_add_up_to_the_payment(counter: RefundShop) -> None:
-    payment_id = counter.paid()
-    counter.refund(payment_id, amount=50_000)
-    counter.refund(payment_id, amount=99_999)
-    assert error_of(counter.ask(payment_id, amount=2)) == (400, "refund_amount_exceeded", "amount")
-    assert counter.refund(payment_id)["amount"] == 1
-    for answer in (counter.ask(payment_id), counter.ask(payment_id, amount=1)):
+def test_partial_refunds_add_up_to_the_payment(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
+    refund_shop.refund(payment_id, amount=50_000)
+    refund_shop.refund(payment_id, amount=99_999)
+    assert error_of(refund_shop.ask(payment_id, amount=2)) == (400, "refund_amount_exceeded", "amount")
+    assert refund_shop.refund(payment_id)["amount"] == 1
+    for answer in (refund_shop.ask(payment_id), refund_shop.ask(payment_id, amount=1)):
         assert error_of(answer) == (400, "refund_amount_exceeded", "amount")
-    assert counter.balance() == (0, 150_000)
+    assert refund_shop.balance() == (0, 150_000)
 
 
 INVALID: dict[str, list[Any]] = {
@@ -72,104 +72,110 @@ INVALID: dict[str, list[Any]] = {
 }
 
 
-def test_invalid_field_is_named(counter: RefundShop, subtests: pytest.Subtests) -> None:
-    payment_id = counter.paid()
+def test_invalid_field_is_named(refund_shop: RefundShop, subtests: pytest.Subtests) -> None:
+    payment_id = refund_shop.paid()
     for field, value in [(field, value) for field, values in INVALID.items() for value in values]:
         with subtests.test(f"{field}={value!r}"[:40]):
-            answer = counter.ask(**{"payment_id": payment_id, field: value})
+            answer = refund_shop.ask(**{"payment_id": payment_id, field: value})
             assert error_of(answer) == (400, f"invalid_{field}", field)
             assert "2000000" not in answer.json()["error"]["message"]
-    missing = counter.shop.post(REFUNDS, {"amount": 100})
+    missing = refund_shop.shop.post(REFUNDS, {"amount": 100})
     assert error_of(missing) == (400, "invalid_payment_id", "payment_id")
 
 
-def test_refund_over_remaining_amount_is_refused(counter: RefundShop) -> None:
-    payment_id = counter.paid()
+def test_refund_over_remaining_amount_is_refused(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
     for amount in (150_001, 10**12, 2**63 - 1):
-        assert error_of(counter.ask(payment_id, amount=amount)) == (400, "refund_amount_exceeded", "amount")
+        assert error_of(refund_shop.ask(payment_id, amount=amount)) == (
+            400,
+            "refund_amount_exceeded",
+            "amount",
+        )
 
 
-def test_refund_of_unknown_payment_is_refused(counter: RefundShop) -> None:
+def test_refund_of_unknown_payment_is_refused(refund_shop: RefundShop) -> None:
     for payment_id in ("pay_x", "nothing", "qr_000000000000000000000000000", "pay_" + "0" * 27):
-        assert error_of(counter.ask(payment_id)) == (404, "payment_not_found", None)
+        assert error_of(refund_shop.ask(payment_id)) == (404, "payment_not_found", None)
 
 
-def test_refund_of_another_merchants_payment_is_refused(counter: RefundShop, other_shop: Shop) -> None:
-    payment_id = counter.paid()
+def test_refund_of_another_merchants_payment_is_refused(refund_shop: RefundShop, other_shop: Shop) -> None:
+    payment_id = refund_shop.paid()
     answer = other_shop.post(REFUNDS, {"payment_id": payment_id})
     assert error_of(answer) == (404, "payment_not_found", None)
 
 
-def test_only_succeeded_payments_can_be_refunded(counter: RefundShop) -> None:
-    pending, declined, late = (counter.shop.qr_code() for _ in range(3))
-    counter.bank.notify(declined, type="decline")
+def test_only_succeeded_payments_can_be_refunded(refund_shop: RefundShop) -> None:
+    pending, declined, late = (refund_shop.shop.qr_code() for _ in range(3))
+    refund_shop.bank.notify(declined, type="decline")
     refused = (400, "payment_not_refundable", None)
     for code in (pending, declined):
-        assert error_of(counter.ask(code["payment_id"])) == refused
+        assert error_of(refund_shop.ask(code["payment_id"])) == refused
     with time_machine.travel(clock.now() + timedelta(minutes=16)):
-        answer = counter.ask(late["payment_id"])
+        answer = refund_shop.ask(late["payment_id"])
         assert error_of(answer) == refused
         assert "expired" in answer.json()["error"]["message"]
 
 
-def test_refunded_payment_cannot_be_refunded(counter: RefundShop, served_by: Any) -> None:
+def test_refunded_payment_cannot_be_refunded(refund_shop: RefundShop, served_by: Any) -> None:
     served_by()
-    payment_id = counter.paid()
-    counter.refund(payment_id)
+    payment_id = refund_shop.paid()
+    refund_shop.refund(payment_id)
     send_due_refunds(2)
-    assert error_of(counter.ask(payment_id)) == (400, "payment_not_refundable", None)
+    assert error_of(refund_shop.ask(payment_id)) == (400, "payment_not_refundable", None)
 
 
-def test_refund_over_the_balance_is_refused_and_writes_nothing(counter: RefundShop) -> None:
-    payment_id = counter.paid()
-    taken = counter.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
+def test_refund_over_the_balance_is_refused_and_writes_nothing(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
+    taken = refund_shop.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
     assert taken.status_code == 200, taken.content
     before = count_rows()
-    answer = counter.ask(payment_id, amount=50_001, key="refund 1")
+    answer = refund_shop.ask(payment_id, amount=50_001, key="refund 1")
     assert count_rows() == before
     assert error_of(answer) == (402, "insufficient_funds", None)
     assert answer.json()["error"]["type"] == "payment_error"
-    assert counter.refund(payment_id, amount=50_000)["status"] == "pending"
+    assert refund_shop.refund(payment_id, amount=50_000)["status"] == "pending"
 
 
-def test_refused_refund_writes_nothing(counter: RefundShop) -> None:
-    payment_id = counter.paid()
+def test_refused_refund_writes_nothing(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
     before = count_rows()
     for body in ({"amount": 150_001}, {"amount": 0}, {"reason": "x"}):
-        assert counter.ask(payment_id, key="k", **body).status_code == 400
+        assert refund_shop.ask(payment_id, key="k", **body).status_code == 400
     assert count_rows() == before
 
 
-def test_refund_is_limited_by_the_received_amount(counter: RefundShop) -> None:
-    payment_id = counter.paid()
+def test_refund_is_limited_by_the_received_amount(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE payments_payment SET amount_received = 150002 WHERE id = %s", [payment_id])
-    counter.paid(100)  # what more was received is in no balance here
-    assert error_of(counter.ask(payment_id, amount=150_003))[1] == "refund_amount_exceeded"
-    assert counter.refund(payment_id)["amount"] == 150_002
+    refund_shop.paid(100)  # what more was received is in no balance here
+    assert error_of(refund_shop.ask(payment_id, amount=150_003))[1] == "refund_amount_exceeded"
+    assert refund_shop.refund(payment_id)["amount"] == 150_002
 
 
-def test_same_idempotency_key_creates_one_refund(counter: RefundShop) -> None:
-    payment_id = counter.paid()
-    first, again = (counter.ask(payment_id, amount=100, key="refund 1") for _ in range(2))
-    thai = counter.shop.post("/Thai/v1/refunds", {"amount": 100, "payment_id": payment_id}, key="refund 1")
+def test_same_idempotency_key_creates_one_refund(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
+    first, again = (refund_shop.ask(payment_id, amount=100, key="refund 1") for _ in range(2))
+    thai = refund_shop.shop.post(
+        "/Thai/v1/refunds", {"amount": 100, "payment_id": payment_id}, key="refund 1"
+    )
     assert {answer.content for answer in (first, again, thai)} == {first.content}
     assert [answer.get("Idempotent-Replayed") for answer in (first, again, thai)] == [None, "true", "true"]
-    assert error_of(counter.ask(payment_id, amount=101, key="refund 1"))[:2] == (
+    assert error_of(refund_shop.ask(payment_id, amount=101, key="refund 1"))[:2] == (
         409,
         "idempotency_key_reused",
     )
-    assert counter.balance() == (149_900, 100)
+    assert refund_shop.balance() == (149_900, 100)
 
 
-def test_refund_without_a_sending_bank_is_refused(counter: RefundShop, settings: Any) -> None:
-    payment_id = counter.paid()
+def test_refund_without_a_sending_bank_is_refused(refund_shop: RefundShop, settings: Any) -> None:
+    payment_id = refund_shop.paid()
     settings.SANDBOX_BANK_SECRET = ""
-    assert error_of(counter.ask(payment_id)) == (400, "bank_not_configured", None)
+    assert error_of(refund_shop.ask(payment_id)) == (400, "bank_not_configured", None)
 
 
-def test_stored_rows_never_show_the_account(counter: RefundShop) -> None:
-    refund = counter.refund(counter.paid(), destination=PAYEE, key="k")
+def test_stored_rows_never_show_the_account(refund_shop: RefundShop) -> None:
+    refund = refund_shop.refund(refund_shop.paid(), destination=PAYEE, key="k")
     order = Transfer.objects.get(pk=refund["refund_id"])
     assert order.account == PAYEE["bank_account"]
     with connection.cursor() as cursor:
@@ -179,32 +185,32 @@ def test_stored_rows_never_show_the_account(counter: RefundShop) -> None:
 
 
 @pytest.fixture
-def three(counter: RefundShop, noon: datetime) -> list[dict[str, Any]]:
+def three(refund_shop: RefundShop, noon: datetime) -> list[dict[str, Any]]:
     """Refunds of two payments, an hour apart. The second is canceled."""
     with time_machine.travel(noon, tick=False) as clock:
-        first, other = counter.paid(), counter.paid()
+        first, other = refund_shop.paid(), refund_shop.paid()
         made = []
         for number, payment_id in enumerate([first, first, other]):
             clock.move_to(noon + timedelta(hours=number))
-            made.append(counter.refund(payment_id, amount=100 + number))
-        made[1] = counter.act(made[1], "cancel").json()
+            made.append(refund_shop.refund(payment_id, amount=100 + number))
+        made[1] = refund_shop.act(made[1], "cancel").json()
     return made
 
 
-def found(counter: RefundShop, query: str = "") -> list[int]:
-    return [refund["amount"] for refund in counter.shop.get(f"{REFUNDS}?{query}").json()["refunds"]]
+def found(refund_shop: RefundShop, query: str = "") -> list[int]:
+    return [refund["amount"] for refund in refund_shop.shop.get(f"{REFUNDS}?{query}").json()["refunds"]]
 
 
 @pytest.mark.slow
-def test_refunds_are_listed_newest_first(counter: RefundShop, three: list[dict[str, Any]]) -> None:
-    listed = counter.shop.get(REFUNDS).json()
+def test_refunds_are_listed_newest_first(refund_shop: RefundShop, three: list[dict[str, Any]]) -> None:
+    listed = refund_shop.shop.get(REFUNDS).json()
     assert listed == {"refunds": three[::-1], "total": 3, "limit": 20, "offset": 0}
-    assert counter.shop.get("/Thai/v1/refunds").json() == listed
-    assert found(counter, "limit=1&offset=1") == [101]
+    assert refund_shop.shop.get("/Thai/v1/refunds").json() == listed
+    assert found(refund_shop, "limit=1&offset=1") == [101]
 
 
 @pytest.mark.slow
-def test_refunds_are_filtered(counter: RefundShop, three: list[dict[str, Any]]) -> None:
+def test_refunds_are_filtered(refund_shop: RefundShop, three: list[dict[str, Any]]) -> None:
     for query, amounts in {
         "status=pending": [102, 100],
         "status=canceled": [101],
@@ -217,7 +223,7 @@ def test_refunds_are_filtered(counter: RefundShop, three: list[dict[str, Any]]) 
         "start_date=2026-11-21&end_date=2026-11-21": [102, 101, 100],
         "start_date=2026-11-22": [],
     }.items():
-        assert found(counter, query) == amounts, query
+        assert found(refund_shop, query) == amounts, query
 
 
 def test_invalid_refund_filters_are_refused(shop: Shop) -> None:
@@ -238,9 +244,9 @@ def test_unknown_refund_is_not_found(shop: Shop) -> None:
             assert error_of(answer) == (404, "refund_not_found", None)
 
 
-def test_refund_of_another_merchant_is_not_found(counter: RefundShop, other_shop: Shop) -> None:
-    refund = counter.refund(counter.paid())
+def test_refund_of_another_merchant_is_not_found(refund_shop: RefundShop, other_shop: Shop) -> None:
+    refund = refund_shop.refund(refund_shop.paid())
     assert error_of(other_shop.get(f"{REFUNDS}/{refund['refund_id']}"))[1] == "refund_not_found"
     assert error_of(other_shop.post(f"{REFUNDS}/{refund['refund_id']}/cancel"))[1] == "refund_not_found"
     assert other_shop.get(f"{REFUNDS}?payment_id={refund['payment_id']}").json()["total"] == 0
-    assert counter.read(refund) == refund
+    assert refund_shop.read(refund) == refund

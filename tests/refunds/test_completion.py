@@ -1,4 +1,4 @@
-"""How a refund ends: ledger, payment, history and notification say the same."""
+"""Results of refunds: ledger, payment, history and events agree."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +23,8 @@ Serving = Callable[..., Bank]
 DONE, REFUSED = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1", "invalid_account")
 
 
-def told_of(refund: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The notifications about a refund: type and data."""
+def events_of(refund: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return type and data of the refund's events."""
     events = Event.objects.filter(subject_id=refund["refund_id"]).order_by("created_at")
     return [(event.type, orjson.loads(event.body)["data"]) for event in events]
 
@@ -35,19 +35,19 @@ def journal_types_of(refund: dict[str, Any]) -> list[str]:
     )
 
 
-def test_full_refund_completes(counter: RefundShop, served_by: Serving) -> None:
+def test_full_refund_completes(refund_shop: RefundShop, served_by: Serving) -> None:
     bank = served_by()
-    payment_id = counter.paid()
-    refund = counter.refund(payment_id)
+    payment_id = refund_shop.paid()
+    refund = refund_shop.refund(payment_id)
     send_due_refunds(2)
-    ended = counter.read(refund)
+    ended = refund_shop.read(refund)
     assert (ended["status"], ended["pending_reason"], ended["failure_code"]) == ("completed", None, None)
     assert ended["completed_at"] == ended["updated_at"] > refund["created_at"]
-    assert told_of(refund) == [("refund.completed", ended)]
-    payment = counter.shop.payment(payment_id)
+    assert events_of(refund) == [("refund.completed", ended)]
+    payment = refund_shop.shop.payment(payment_id)
     assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
-    assert counter.balance() == (0, 0)
-    assert (counter.history(), counter.history("payment")) == (
+    assert refund_shop.balance() == (0, 0)
+    assert (refund_shop.history(), refund_shop.history("payment")) == (
         [("succeeded", -150_000)],
         [("refunded", 150_000)],
     )
@@ -56,61 +56,61 @@ def test_full_refund_completes(counter: RefundShop, served_by: Serving) -> None:
 
 
 @pytest.mark.slow
-def test_last_partial_refund_makes_the_payment_refunded(counter: RefundShop, served_by: Serving) -> None:
+def test_last_partial_refund_makes_the_payment_refunded(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    payment_id = counter.paid()
+    payment_id = refund_shop.paid()
     for number, amount in enumerate([50_000, 99_999, 1]):
-        counter.refund(payment_id, amount=amount)
-        assert counter.shop.payment(payment_id)["status"] == "succeeded"
+        refund_shop.refund(payment_id, amount=amount)
+        assert refund_shop.shop.payment(payment_id)["status"] == "succeeded"
         send_due_refunds()
-        assert len(counter.history()) == number + 1
-    payment = counter.shop.payment(payment_id)
+        assert len(refund_shop.history()) == number + 1
+    payment = refund_shop.shop.payment(payment_id)
     assert (payment["status"], payment["amount_refunded"]) == ("refunded", 150_000)
-    assert counter.balance() == (0, 0)
+    assert refund_shop.balance() == (0, 0)
 
 
 def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
-    counter: RefundShop, served_by: Serving
+    refund_shop: RefundShop, served_by: Serving
 ) -> None:
     served_by(sends=[DONE, TransferResult("processing")], inquiries=[TransferResult("processing")])
-    payment_id = counter.paid()
-    counter.refund(payment_id, amount=50_000)
+    payment_id = refund_shop.paid()
+    refund_shop.refund(payment_id, amount=50_000)
     send_due_refunds()
-    counter.refund(payment_id)
+    refund_shop.refund(payment_id)
     send_due_refunds(2)
-    payment = counter.shop.payment(payment_id)
+    payment = refund_shop.shop.payment(payment_id)
     assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 50_000)
-    assert counter.balance() == (0, 100_000)
+    assert refund_shop.balance() == (0, 100_000)
 
 
-def test_failed_refund_releases_its_money(counter: RefundShop, served_by: Serving) -> None:
+def test_failed_refund_releases_its_money(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
-    payment_id = counter.paid()
-    refund = counter.refund(payment_id, amount=60_000)
+    payment_id = refund_shop.paid()
+    refund = refund_shop.refund(payment_id, amount=60_000)
     send_due_refunds()
-    ended = counter.read(refund)
+    ended = refund_shop.read(refund)
     assert (ended["status"], ended["failure_code"], ended["completed_at"]) == (
         "failed",
         "invalid_account",
         None,
     )
-    assert told_of(refund) == [("refund.failed", ended)]
-    assert counter.balance() == (150_000, 0)
-    assert counter.history() == [("failed", -60_000)]
+    assert events_of(refund) == [("refund.failed", ended)]
+    assert refund_shop.balance() == (150_000, 0)
+    assert refund_shop.history() == [("failed", -60_000)]
     assert journal_types_of(refund) == ["refund_reserved", "refund_released"]
-    payment = counter.shop.payment(payment_id)
+    payment = refund_shop.shop.payment(payment_id)
     assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 0)
-    assert counter.refund(payment_id, destination=PAYEE)["amount"] == 150_000
+    assert refund_shop.refund(payment_id, destination=PAYEE)["amount"] == 150_000
 
 
 @pytest.mark.parametrize("is_addressed", [True, False])
 def test_refund_that_was_not_submitted_can_be_canceled(
-    counter: RefundShop, served_by: Serving, is_addressed: bool
+    refund_shop: RefundShop, served_by: Serving, is_addressed: bool
 ) -> None:
     bank = served_by()
-    payment_id = counter.paid(payer=None if is_addressed else NOBODY)
-    refund = counter.refund(payment_id)
-    answer = counter.act(refund, "cancel")
+    payment_id = refund_shop.paid(payer=None if is_addressed else NOBODY)
+    refund = refund_shop.refund(payment_id)
+    answer = refund_shop.act(refund, "cancel")
     assert answer.status_code == 200
     canceled = answer.json()
     assert (canceled["status"], canceled["pending_reason"], canceled["completed_at"]) == (
@@ -118,12 +118,12 @@ def test_refund_that_was_not_submitted_can_be_canceled(
         None,
         None,
     )
-    assert counter.read(refund) == canceled
+    assert refund_shop.read(refund) == canceled
     send_due_refunds(2)
-    assert (bank.sent, told_of(refund)) == ([], [])
-    assert counter.balance() == (150_000, 0)
-    assert counter.history() == [("failed", -150_000)]
-    assert counter.refund(payment_id)["amount"] == 150_000
+    assert (bank.sent, events_of(refund)) == ([], [])
+    assert refund_shop.balance() == (150_000, 0)
+    assert refund_shop.history() == [("failed", -150_000)]
+    assert refund_shop.refund(payment_id)["amount"] == 150_000
 
 
 @pytest.mark.parametrize(
@@ -136,84 +136,86 @@ def test_refund_that_was_not_submitted_can_be_canceled(
     ],
 )
 def test_submitted_refund_cannot_be_canceled(
-    counter: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
+    refund_shop: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
 ) -> None:
     served_by(**replies)
-    refund = counter.refund(counter.paid())
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds(rounds)
-    before = counter.read(refund), counter.balance()
-    assert error_of(counter.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
-    assert (counter.read(refund), counter.balance()) == before
+    before = refund_shop.read(refund), refund_shop.balance()
+    assert error_of(refund_shop.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
+    assert (refund_shop.read(refund), refund_shop.balance()) == before
 
 
-def test_canceled_refund_cannot_be_canceled_again(counter: RefundShop) -> None:
-    refund = counter.refund(counter.paid())
-    assert counter.act(refund, "cancel").status_code == 200
-    assert error_of(counter.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
-    assert counter.balance() == (150_000, 0)
+def test_canceled_refund_cannot_be_canceled_again(refund_shop: RefundShop) -> None:
+    refund = refund_shop.refund(refund_shop.paid())
+    assert refund_shop.act(refund, "cancel").status_code == 200
+    assert error_of(refund_shop.act(refund, "cancel")) == (400, "refund_not_cancelable", None)
+    assert refund_shop.balance() == (150_000, 0)
 
 
-def test_refund_that_did_not_reach_its_bank_can_be_canceled(counter: RefundShop, served_by: Serving) -> None:
+def test_refund_that_did_not_reach_its_bank_can_be_canceled(
+    refund_shop: RefundShop, served_by: Serving
+) -> None:
     served_by(sends=[TransferResult("not_sent")])
-    refund = counter.refund(counter.paid())
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds()
-    assert counter.act(refund, "cancel").json()["status"] == "canceled"
+    assert refund_shop.act(refund, "cancel").json()["status"] == "canceled"
 
 
 def test_refund_with_unknown_answer_is_inquired_and_never_sent_again(
-    counter: RefundShop, served_by: Serving
+    refund_shop: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by(
         sends=[TransferResult("unknown")],
         inquiries=[TransferResult("unknown"), TransferResult("not_sent"), DONE],
     )
-    refund = counter.refund(counter.paid())
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds(2)
-    assert counter.read(refund)["status"] == "pending"
-    assert counter.balance() == (0, 150_000)
+    assert refund_shop.read(refund)["status"] == "pending"
+    assert refund_shop.balance() == (0, 150_000)
     send_due_refunds(4)
-    assert counter.read(refund)["status"] == "completed"
+    assert refund_shop.read(refund)["status"] == "completed"
     assert (bank.sent, len(bank.inquired)) == ([refund["refund_id"]], 3)
     assert journal_types_of(refund) == ["refund_reserved", "refund_paid"]
 
 
-def test_bank_notification_completes_a_refund_once(counter: RefundShop, served_by: Serving) -> None:
+def test_bank_notification_completes_a_refund_once(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by()
-    refund = counter.refund(counter.paid())
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds()
     for _ in range(2):
         transfers.apply_notification(
             ReportedTransfer(refund["refund_id"], "succeeded"), HANDLERS["ref"], now=clock.now()
         )
-    assert [kind for kind, _ in told_of(refund)] == ["refund.completed"]
+    assert [kind for kind, _ in events_of(refund)] == ["refund.completed"]
     assert journal_types_of(refund) == ["refund_reserved", "refund_paid"]
 
 
 @pytest.mark.parametrize("was_known", [True, False])
 def test_returned_refund_stays_completed_and_waits_for_staff(
-    counter: RefundShop, served_by: Serving, was_known: bool
+    refund_shop: RefundShop, served_by: Serving, was_known: bool
 ) -> None:
-    """`completed` is a last word to merchants, so nothing they see changes; nor is the money lost."""
+    """`completed` is final for merchants, so nothing they see changes."""
     served_by(sends=[DONE if was_known else TransferResult("processing")])
-    payment_id = counter.paid()
-    refund = counter.refund(payment_id)
+    payment_id = refund_shop.paid()
+    refund = refund_shop.refund(payment_id)
     send_due_refunds()
     for _ in range(2):
         transfers.apply_notification(
             ReportedTransfer(refund["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
         )
-    assert counter.read(refund)["status"] == "completed"
-    assert [kind for kind, _ in told_of(refund)] == ["refund.completed"]
-    assert counter.shop.payment(payment_id)["status"] == "refunded"
+    assert refund_shop.read(refund)["status"] == "completed"
+    assert [kind for kind, _ in events_of(refund)] == ["refund.completed"]
+    assert refund_shop.shop.payment(payment_id)["status"] == "refunded"
     assert journal_types_of(refund) == ["refund_reserved", "refund_paid", "held"]
     assert Entry.objects.get(account_id="suspense:sandbox").amount == 150_000
-    assert counter.balance() == (0, 0)
+    assert refund_shop.balance() == (0, 0)
     assert Refund.objects.get().returned_at is not None
     assert Transfer.objects.get().state == TransferState.RETURNED
 
 
-def test_illegal_refund_transitions_are_refused(counter: RefundShop) -> None:
-    counter.refund(counter.paid())
+def test_illegal_refund_transitions_are_refused(refund_shop: RefundShop) -> None:
+    refund_shop.refund(refund_shop.paid())
     for start in RefundStatus:
         for target in RefundStatus:
             if target not in Refund.TRANSITIONS.get(start, set()):
@@ -221,12 +223,14 @@ def test_illegal_refund_transitions_are_refused(counter: RefundShop) -> None:
                     Refund(status=start).transition(target)
 
 
-def test_completed_refund_updates_updated_at_of_the_payment(counter: RefundShop, served_by: Serving) -> None:
+def test_completed_refund_changes_updated_at_of_the_payment(
+    refund_shop: RefundShop, served_by: Serving
+) -> None:
     served_by(sends=[DONE])
-    payment_id = counter.paid()
-    refund = counter.refund(payment_id, amount=1)
+    payment_id = refund_shop.paid()
+    refund = refund_shop.refund(payment_id, amount=1)
     before = Payment.objects.get(pk=payment_id).updated_at
     send_due_refunds()
-    shown = counter.shop.get(f"/v1/payments/{payment_id}").json()
+    shown = refund_shop.shop.get(f"/v1/payments/{payment_id}").json()
     assert Payment.objects.get(pk=payment_id).updated_at > before
-    assert shown["updated_at"] == counter.read(refund)["completed_at"]
+    assert shown["updated_at"] == refund_shop.read(refund)["completed_at"]

@@ -25,9 +25,9 @@ def update(assignment: str) -> str | None:
 
 
 @pytest.fixture
-def refund(counter: RefundShop) -> dict[str, Any]:
+def refund(refund_shop: RefundShop) -> dict[str, Any]:
     """A refund that is processing."""
-    return counter.refund(counter.paid(), amount=50_000, reason="other", note="n", metadata={"a": 1})
+    return refund_shop.refund(refund_shop.paid(), amount=50_000, reason="other", note="n", metadata={"a": 1})
 
 
 def test_invalid_refund_changes_are_refused_by_the_database(
@@ -85,8 +85,8 @@ def test_final_refund_never_changes(refund: dict[str, Any], subtests: pytest.Sub
             assert update(assignment) == CHECK_VIOLATION
 
 
-def test_refund_without_destination_can_only_be_canceled(counter: RefundShop) -> None:
-    counter.refund(counter.paid(payer=NOBODY))
+def test_refund_without_destination_can_only_be_canceled(refund_shop: RefundShop) -> None:
+    refund_shop.refund(refund_shop.paid(payer=NOBODY))
     assert [update(end) for end in (COMPLETED, FAILED)] == [CHECK_VIOLATION] * 2
     assert update("status = 'canceled'") is None
     assert update("route = 'bank:sandbox'") == CHECK_VIOLATION

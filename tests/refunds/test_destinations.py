@@ -1,6 +1,4 @@
-"""Where the money goes: what the merchant says, else the bank's bank transaction, else the code, else
-nowhere yet.
-"""
+"""The destination of a refund: the request's, else the payer's, else the QR code's client, else none yet."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,32 +19,32 @@ TO_PAYER = ("014", "1234567890", "Somchai Jaidee")
 TO_CLIENT = ("004", "4051234567", "Somying")
 
 Account = tuple[str, str, str]
-# What the bank says, what the code says, what the request says; where it goes.
+# Payer by the bank, client of the QR code, destination of the request; expected destination.
 CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | None]] = {
-    "the request comes first": (RECEIPT, CLIENT, PAYEE, TO_PAYEE),
-    "a code as well as a name": (RECEIPT, CLIENT, PAYEE | {"bank_code": "004"}, TO_PAYEE),
-    "then the receipt": (RECEIPT, CLIENT, None, TO_PAYER),
-    "a receipt without a name, for which the client's will do": (
+    "the request's account comes first": (RECEIPT, CLIENT, PAYEE, TO_PAYEE),
+    "a bank by its code": (RECEIPT, CLIENT, PAYEE | {"bank_code": "004"}, TO_PAYEE),
+    "then the payer's account": (RECEIPT, CLIENT, None, TO_PAYER),
+    "a payer without a name gets the client's name": (
         replace(RECEIPT, name=""),
         CLIENT,
         None,
         ("014", "1234567890", "Somying"),
     ),
-    "a receipt of somebody without a name": (
+    "a payer without any name": (
         replace(RECEIPT, name=""),
         {},
         None,
         ("014", "1234567890", "-"),
     ),
-    "then the client of the code": (NOBODY, CLIENT, None, TO_CLIENT),
-    "a masked account of the payer is none": (
+    "then the QR code's client": (NOBODY, CLIENT, None, TO_CLIENT),
+    "a masked account of the payer is not used": (
         replace(RECEIPT, account="xxxxxx7890"),
         CLIENT,
         None,
         TO_CLIENT,
     ),
-    "a payer's bank that nobody knows": (replace(RECEIPT, bank_code="999"), CLIENT, None, TO_CLIENT),
-    "an account as people write it": (
+    "an unknown bank of the payer": (replace(RECEIPT, bank_code="999"), CLIENT, None, TO_CLIENT),
+    "an account with separators": (
         NOBODY,
         CLIENT | {"client_bank_account": "405-1-23456 7"},
         None,
@@ -58,8 +56,8 @@ CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | N
         None,
         ("011", "4051234567", "Somying"),
     ),
-    "a bank that nobody knows": (NOBODY, CLIENT | {"client_bank_name": "Kasikorn, Asok"}, None, None),
-    "an account that this bank cannot have": (
+    "an unknown bank": (NOBODY, CLIENT | {"client_bank_name": "Kasikorn, Asok"}, None, None),
+    "an account of the wrong length": (
         NOBODY,
         CLIENT | {"client_bank_account": "405123456"},
         None,
@@ -67,15 +65,15 @@ CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | N
     ),
     "an account without its bank": (NOBODY, {"client_bank_account": "4051234567"}, None, None),
     "a bank without an account": (NOBODY, {"client_bank_name": "kbank"}, None, None),
-    "nothing at all": (NOBODY, {}, None, None),
+    "no account": (NOBODY, {}, None, None),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_first_known_refund_destination_is_chosen(counter: RefundShop, case: str) -> None:
+def test_first_known_refund_destination_is_chosen(refund_shop: RefundShop, case: str) -> None:
     payer, client, given, expected = CASES[case]
-    payment_id = counter.paid(payer=payer, **client)
-    refund = counter.refund(payment_id, **{"destination": given} if given else {})
+    payment_id = refund_shop.paid(payer=payer, **client)
+    refund = refund_shop.refund(payment_id, **{"destination": given} if given else {})
     order = Transfer.objects.filter(pk=refund["refund_id"]).first()
     if expected is None:
         assert (order, refund["pending_reason"]) == (None, "awaiting_destination")
@@ -86,14 +84,14 @@ def test_first_known_refund_destination_is_chosen(counter: RefundShop, case: str
         assert (order.route, order.purpose, order.amount) == ("bank:sandbox", "refund", 150_000)
 
 
-def test_waiting_refund_gets_a_destination(counter: RefundShop) -> None:
-    refund = counter.refund(counter.paid(payer=NOBODY))
-    assert counter.balance() == (0, 150_000)
-    answer = counter.act(refund, "destination", PAYEE)
+def test_waiting_refund_gets_a_destination(refund_shop: RefundShop) -> None:
+    refund = refund_shop.refund(refund_shop.paid(payer=NOBODY))
+    assert refund_shop.balance() == (0, 150_000)
+    answer = refund_shop.act(refund, "destination", PAYEE)
     assert answer.status_code == 200
     addressed = answer.json()
     assert addressed == refund | {"pending_reason": "processing", "updated_at": addressed["updated_at"]}
-    assert counter.read(refund) == addressed
+    assert refund_shop.read(refund) == addressed
     assert Transfer.objects.get().account == PAYEE["bank_account"]
 
 
@@ -109,32 +107,32 @@ def test_waiting_refund_gets_a_destination(counter: RefundShop) -> None:
         ("account_name", "one\ntwo"),
     ],
 )
-def test_invalid_refund_destination_is_refused(counter: RefundShop, field: str, value: Any) -> None:
-    refund = counter.refund(counter.paid(payer=NOBODY))
-    answer = counter.act(refund, "destination", PAYEE | {field: value})
+def test_invalid_refund_destination_is_refused(refund_shop: RefundShop, field: str, value: Any) -> None:
+    refund = refund_shop.refund(refund_shop.paid(payer=NOBODY))
+    answer = refund_shop.act(refund, "destination", PAYEE | {field: value})
     assert error_of(answer) == (400, f"invalid_{field}", field)
-    assert counter.read(refund) == refund
+    assert refund_shop.read(refund) == refund
 
 
-def test_refund_with_destination_gets_no_other_destination(counter: RefundShop) -> None:
-    refund = counter.refund(counter.paid())
-    assert error_of(counter.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)
-    canceled = counter.refund(counter.paid(payer=NOBODY))
-    assert counter.act(canceled, "cancel").status_code == 200
-    assert error_of(counter.act(canceled, "destination", PAYEE)) == (400, "refund_not_addressable", None)
+def test_refund_with_destination_gets_no_other_destination(refund_shop: RefundShop) -> None:
+    refund = refund_shop.refund(refund_shop.paid())
+    assert error_of(refund_shop.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)
+    canceled = refund_shop.refund(refund_shop.paid(payer=NOBODY))
+    assert refund_shop.act(canceled, "cancel").status_code == 200
+    assert error_of(refund_shop.act(canceled, "destination", PAYEE)) == (400, "refund_not_addressable", None)
 
 
 # --- cards --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def by_card(counter: RefundShop, served_by: Any) -> str:
+def by_card(refund_shop: RefundShop, served_by: Any) -> str:
     """A payment by card that succeeded."""
     served_by()
     now = clock.now()
     payment_id = Payment.new_id(now)
     payment = payments.draft(
-        payment_id, merchant=counter.shop.merchant, amount=150_000, created_at=now, card_last4="4242"
+        payment_id, merchant=refund_shop.shop.merchant, amount=150_000, created_at=now, card_last4="4242"
     )
     charge = CardCharge(
         payment=payment,
@@ -150,23 +148,29 @@ def by_card(counter: RefundShop, served_by: Any) -> str:
     return payment_id
 
 
-def test_card_payment_is_refunded_to_its_card(counter: RefundShop, by_card: str) -> None:
-    refund = counter.refund(by_card)
+def test_card_payment_is_refunded_to_its_card(refund_shop: RefundShop, by_card: str) -> None:
+    refund = refund_shop.refund(by_card)
     assert refund["pending_reason"] == "processing"
     order = Transfer.objects.get(pk=refund["refund_id"]).order
     assert (order.charge_id, order.bank_code, order.account) == ("chrg_1", "", "")
 
 
-def test_refund_of_a_card_payment_takes_no_destination(counter: RefundShop, by_card: str) -> None:
-    assert error_of(counter.ask(by_card, destination=PAYEE)) == (400, "invalid_destination", "destination")
+def test_refund_of_a_card_payment_takes_no_destination(refund_shop: RefundShop, by_card: str) -> None:
+    assert error_of(refund_shop.ask(by_card, destination=PAYEE)) == (
+        400,
+        "invalid_destination",
+        "destination",
+    )
 
 
 @pytest.mark.parametrize(
     ("destination", "says"),
     [({}, "destination.bank_code: "), (PAYEE | {"bank_account": "12"}, "destination.bank_account: ")],
 )
-def test_invalid_destination_error_names_the_field(counter: RefundShop, destination: Any, says: str) -> None:
-    answer = counter.ask(counter.paid(), destination=destination)
+def test_invalid_destination_error_names_the_field(
+    refund_shop: RefundShop, destination: Any, says: str
+) -> None:
+    answer = refund_shop.ask(refund_shop.paid(), destination=destination)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_destination", "destination")
     assert error["message"].startswith(says)

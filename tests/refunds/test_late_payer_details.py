@@ -1,4 +1,4 @@
-"""A refund that waits for an account goes to the payer's as soon as the bank has told it, and once."""
+"""A refund that waits for a destination goes to the payer when the bank reports the account, and once."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -13,8 +13,7 @@ from core import clock
 from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
-from tests.reconciliation.builders import Seller as Counter
-from tests.reconciliation.builders import parse, reversal_of
+from tests.reconciliation.builders import Seller, parse, reversal_of
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     confirm_all_transactions,
@@ -31,26 +30,26 @@ TO_PAYER, TO_PAYEE = ("014", "1234567890", "Somchai Jaidee"), ("004", "405123456
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: SandboxBankClient) -> Counter:
-    return Counter(shop, bank)
+def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
+    return Seller(shop, bank)
 
 
-def told_by_line(counter: Counter, **fields: Any) -> dict[str, Any]:
-    """What the bank's callback will say of a payment of which only its statement has told: not who paid."""
-    code, paid_at = counter.shop.qr_code(**fields), clock.now().replace(microsecond=0)
+def paid_by_statement(seller: Seller, **fields: Any) -> dict[str, Any]:
+    """Return the callback of a payment that a statement reported before, without the payer."""
+    code, paid_at = seller.shop.qr_code(**fields), clock.now().replace(microsecond=0)
     assert import_file(bot_file(credit_line(code, paid_at, name="", payer_bank=""))).is_clean
     confirm_all_transactions()
-    notification = counter.bank.notification(code, paid_at=paid_at, transaction_id=NAMED)
+    notification = seller.bank.notification(code, paid_at=paid_at, transaction_id=NAMED)
     return notification | {"payment_id": code["payment_id"]}
 
 
-def tell(counter: Counter, notification: dict[str, Any], **changes: Any) -> None:
-    assert telling(counter, notification, **changes)().status_code == 200
+def notify(seller: Seller, notification: dict[str, Any], **changes: Any) -> None:
+    assert notification_call(seller, notification, **changes)().status_code == 200
 
 
-def telling(counter: Counter, notification: dict[str, Any], **changes: Any) -> Callable[[], Any]:
-    said = {name: value for name, value in notification.items() if name != "payment_id"}
-    return partial(SandboxBankClient(new_client()).post, said | changes)
+def notification_call(seller: Seller, notification: dict[str, Any], **changes: Any) -> Callable[[], Any]:
+    body = {name: value for name, value in notification.items() if name != "payment_id"}
+    return partial(SandboxBankClient(new_client()).post, body | changes)
 
 
 def destination(refund: dict[str, Any]) -> tuple[str, str, str] | None:
@@ -58,114 +57,112 @@ def destination(refund: dict[str, Any]) -> tuple[str, str, str] | None:
     return None if order is None else (order.bank_code, order.account, order.account_name)
 
 
-def waits_for(counter: Counter, refund: dict[str, Any]) -> str | None:
-    found: str | None = counter.read(refund)["pending_reason"]
+def pending_reason(seller: Seller, refund: dict[str, Any]) -> str | None:
+    found: str | None = seller.read(refund)["pending_reason"]
     return found
 
 
 @pytest.mark.slow
 def test_waiting_refund_goes_to_the_payer_of_a_later_notification(
-    counter: Counter, noon: datetime, served_by: Any
+    seller: Seller, noon: datetime, served_by: Any
 ) -> None:
     bank = served_by()
     with time_machine.travel(noon, tick=False) as now:
-        notification = told_by_line(counter)
-        refund = counter.refund(notification["payment_id"])
+        notification = paid_by_statement(seller)
+        refund = seller.refund(notification["payment_id"])
         assert (refund["pending_reason"], destination(refund)) == ("awaiting_destination", None)
         now.shift(timedelta(minutes=1))
-        tell(counter, notification)
-        addressed = counter.read(refund)
+        notify(seller, notification)
+        addressed = seller.read(refund)
         assert addressed == refund | {
             "pending_reason": "processing",
             "updated_at": "2026-11-21T05:01:00.000Z",
         }
         assert destination(refund) == TO_PAYER
-        assert types(counter.shop, notification["payment_id"])[-1] == "refund.addressed"
+        assert types(seller.shop, notification["payment_id"])[-1] == "refund.addressed"
         send_due_refunds(2)
-    assert (bank.sent, counter.read(refund)["status"]) == ([refund["refund_id"]], "completed")
+    assert (bank.sent, seller.read(refund)["status"]) == ([refund["refund_id"]], "completed")
 
 
 @pytest.mark.slow
 def test_only_waiting_refunds_go_to_the_payer_of_a_later_notification(
-    counter: Counter,
+    seller: Seller,
 ) -> None:
-    notification = told_by_line(counter)
-    first, second, given, canceled = [
-        counter.refund(notification["payment_id"], amount=100) for _ in range(4)
-    ]
-    counter.act(given, "destination", PAYEE)
-    counter.act(canceled, "cancel")
-    tell(counter, notification)
+    notification = paid_by_statement(seller)
+    first, second, given, canceled = [seller.refund(notification["payment_id"], amount=100) for _ in range(4)]
+    seller.act(given, "destination", PAYEE)
+    seller.act(canceled, "cancel")
+    notify(seller, notification)
     assert [destination(each) for each in (first, second, given, canceled)] == [
         TO_PAYER, TO_PAYER, TO_PAYEE, None,
     ]  # fmt: skip
-    assert error_of(counter.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
+    assert error_of(seller.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
 
 
-def test_repeated_notification_queues_one_transfer(counter: Counter) -> None:
-    notification = told_by_line(counter)
-    counter.refund(notification["payment_id"])
+def test_repeated_notification_queues_one_transfer(seller: Seller) -> None:
+    notification = paid_by_statement(seller)
+    seller.refund(notification["payment_id"])
     for _ in range(3):
-        tell(counter, notification)
+        notify(seller, notification)
     assert Transfer.objects.count() == 1
 
 
-def test_refund_waits_if_the_payers_account_is_invalid(counter: Counter) -> None:
-    notification = told_by_line(counter)
-    refund = counter.refund(notification["payment_id"])
-    tell(counter, notification, payer_account="123456789012")
-    assert (waits_for(counter, refund), destination(refund)) == ("awaiting_destination", None)
-    assert counter.act(refund, "destination", PAYEE).status_code == 200
+def test_refund_waits_if_the_payers_account_is_invalid(seller: Seller) -> None:
+    notification = paid_by_statement(seller)
+    refund = seller.refund(notification["payment_id"])
+    notify(seller, notification, payer_account="123456789012")
+    assert (pending_reason(seller, refund), destination(refund)) == ("awaiting_destination", None)
+    assert seller.act(refund, "destination", PAYEE).status_code == 200
 
 
 def test_notification_is_accepted_and_refund_waits_if_no_bank_can_send(
-    counter: Counter, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notification = told_by_line(counter)
-    refund = counter.refund(notification["payment_id"])
+    notification = paid_by_statement(seller)
+    refund = seller.refund(notification["payment_id"])
 
     def nobody(route: str, link: Any = None) -> Any:
         raise banks.UnknownBank(route)
 
     monkeypatch.setattr(banks, "sender", nobody)
-    tell(counter, notification)
-    assert (waits_for(counter, refund), destination(refund)) == ("awaiting_destination", None)
+    notify(seller, notification)
+    assert (pending_reason(seller, refund), destination(refund)) == ("awaiting_destination", None)
 
 
-def test_repeated_notification_after_a_crash_sends_the_refund(counter: Counter) -> None:
-    notification = told_by_line(counter)
-    refund = counter.refund(notification["payment_id"])
-    said = parse({name: value for name, value in notification.items() if name != "payment_id"})
-    intake.receive(bank="sandbox", body=b"{}", notification=said, now=clock.now())
+def test_repeated_notification_after_a_crash_sends_the_refund(seller: Seller) -> None:
+    notification = paid_by_statement(seller)
+    refund = seller.refund(notification["payment_id"])
+    notified = parse({name: value for name, value in notification.items() if name != "payment_id"})
+    intake.receive(bank="sandbox", body=b"{}", notification=notified, now=clock.now())
     assert destination(refund) is None
-    tell(counter, notification)
+    notify(seller, notification)
     assert destination(refund) == TO_PAYER
 
 
 def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
-    counter: Counter, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(banks, "is_void_only", lambda route: True)
-    whole, part = told_by_line(counter), told_by_line(counter, amount=150_100)
-    refunds = counter.refund(whole["payment_id"]), counter.refund(part["payment_id"], amount=100)
-    tell(counter, whole)
-    tell(counter, part, transaction_id="ANOTHERID00000000000")
-    assert [waits_for(counter, each) for each in refunds] == ["processing", "awaiting_destination"]
+    whole, part = paid_by_statement(seller), paid_by_statement(seller, amount=150_100)
+    refunds = seller.refund(whole["payment_id"]), seller.refund(part["payment_id"], amount=100)
+    notify(seller, whole)
+    notify(seller, part, transaction_id="ANOTHERID00000000000")
+    assert [pending_reason(seller, each) for each in refunds] == ["processing", "awaiting_destination"]
     assert Transfer.objects.get().charge_id == NAMED
 
 
-def test_reversed_payment_is_not_refunded_as_well(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reversed_payment_is_not_refunded_as_well(seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(banks, "is_void_only", lambda route: True)
-    code, paid_at = counter.shop.qr_code(), clock.now().replace(microsecond=0)
+    code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     lines = [credit_line(code, paid_at, name="", payer_bank="", seq=seq) for seq in ("000002", "000003")]
     import_file(bot_file(*lines))
     confirm_all_transactions()
-    refund = counter.refund(code["payment_id"])
-    credit = counter.movement(code["payment_id"])
-    tell(counter, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))
-    counter.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
-    assert (counter.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)
-    assert counter.funds() == {"available": 0, "reserved": 0}
+    refund = seller.refund(code["payment_id"])
+    credit = seller.movement(code["payment_id"])
+    notify(seller, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))
+    seller.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
+    assert (seller.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)
+    assert seller.funds() == {"available": 0, "reserved": 0}
 
 
 # --- at the same moment ------------------------------------------------------------------------------------
@@ -175,51 +172,51 @@ ROUNDS = 10
 
 
 @pytest.fixture
-def busy() -> Counter:
-    return Counter(open_shop("Race"), SandboxBankClient(new_client()))
+def busy() -> Seller:
+    return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
-def another(busy: Counter, number: int) -> dict[str, Any]:
-    return told_by_line(busy) | {"transaction_id": f"THEBANKSOWNID{number:07}"}
+def another(busy: Seller, number: int) -> dict[str, Any]:
+    return paid_by_statement(busy) | {"transaction_id": f"THEBANKSOWNID{number:07}"}
 
 
 @races
 @pytest.mark.slow
-def test_refund_created_during_the_notification_goes_to_the_payer(busy: Counter) -> None:
+def test_refund_created_during_the_notification_goes_to_the_payer(busy: Seller) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
-        ask = partial(Counter(_own(busy), busy.bank).ask, notification["payment_id"])
-        said, asked = run_concurrently(telling(busy, notification), ask)
-        assert (said.status_code, asked.status_code) == (200, 200)
-        assert (waits_for(busy, asked.json()), destination(asked.json())) == ("processing", TO_PAYER)
+        ask = partial(Seller(_own(busy), busy.bank).ask, notification["payment_id"])
+        notified, created = run_concurrently(notification_call(busy, notification), ask)
+        assert (notified.status_code, created.status_code) == (200, 200)
+        assert (pending_reason(busy, created.json()), destination(created.json())) == ("processing", TO_PAYER)
 
 
 @races
 @pytest.mark.slow
-def test_concurrent_destination_and_notification_queue_one_transfer(busy: Counter) -> None:
+def test_concurrent_destination_and_notification_queue_one_transfer(busy: Seller) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
         refund = busy.refund(notification["payment_id"])
-        name = partial(Counter(_own(busy), busy.bank).act, refund, "destination", PAYEE)
-        *said, named = run_concurrently(*[telling(busy, notification)] * 3, name)
-        assert [each.status_code for each in said] == [200] * 3
+        name = partial(Seller(_own(busy), busy.bank).act, refund, "destination", PAYEE)
+        *notified, named = run_concurrently(*[notification_call(busy, notification)] * 3, name)
+        assert [each.status_code for each in notified] == [200] * 3
         assert (named.status_code, destination(refund)) in [(200, TO_PAYEE), (400, TO_PAYER)]
 
 
 @races
 @pytest.mark.slow
-def test_refund_canceled_during_the_notification_is_not_sent(busy: Counter, served_by: Any) -> None:
+def test_refund_canceled_during_the_notification_is_not_sent(busy: Seller, served_by: Any) -> None:
     bank = served_by()
     for number in range(ROUNDS):
         notification = another(busy, number)
         refund = busy.refund(notification["payment_id"])
-        cancel = partial(Counter(_own(busy), busy.bank).act, refund, "cancel")
-        _, canceled = run_concurrently(telling(busy, notification), cancel)
+        cancel = partial(Seller(_own(busy), busy.bank).act, refund, "cancel")
+        _, canceled = run_concurrently(notification_call(busy, notification), cancel)
         assert (canceled.status_code, busy.read(refund)["status"]) == (200, "canceled")
         send_due_refunds()
     assert bank.sent == []
 
 
-def _own(busy: Counter) -> Shop:
-    """The same shop by another connection."""
+def _own(busy: Seller) -> Shop:
+    """The same shop with a client of its own."""
     return Shop(busy.shop.merchant, busy.shop.secret_key, new_client())

@@ -1,4 +1,4 @@
-"""Many refunds at once, of one payment and of one balance: real threads, each with its own connection."""
+"""Concurrent refunds of one payment and one balance, by threads with their own connections."""
 
 from collections import Counter as Count
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def shop() -> Shop:
 
 
 @pytest.fixture
-def counter(shop: Shop) -> RefundShop:
+def refund_shop(shop: Shop) -> RefundShop:
     return RefundShop(shop, SandboxBankClient(new_client()))
 
 
@@ -41,7 +41,7 @@ def asking(shop: Shop, payment_id: str, key: str | None = None, **fields: Any) -
 
 
 def check_books(shop: Shop) -> None:
-    """What the payments, the refunds, the history and the ledger say adds up."""
+    """Payments, refunds, ledger and balance agree."""
     assert Entry.objects.aggregate(sum=Sum("amount"))["sum"] == 0
     for payment in Payment.objects.all():
         by_status = {
@@ -62,10 +62,10 @@ def check_books(shop: Shop) -> None:
 
 @pytest.mark.slow
 def test_concurrent_refunds_never_exceed_any_payment(
-    shop: Shop, counter: RefundShop, settings: Settings
+    shop: Shop, refund_shop: RefundShop, settings: Settings
 ) -> None:
     settings.RATE_LIMIT = 0
-    payments = [counter.paid(PAID) for _ in range(PAYMENTS)]
+    payments = [refund_shop.paid(PAID) for _ in range(PAYMENTS)]
 
     def one_client() -> list[tuple[str, int]]:
         own = Shop(shop.merchant, shop.secret_key, new_client())
@@ -81,8 +81,8 @@ def test_concurrent_refunds_never_exceed_any_payment(
 
 
 @pytest.mark.slow
-def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, counter: RefundShop) -> None:
-    payment_id = counter.paid(PAID)
+def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid(PAID)
     answers = run_concurrently(*[asking(shop, payment_id, amount=3_000) for _ in range(CLIENTS)])
     assert Count(answer.status_code for answer in answers) == {200: 3, 400: 5}
     assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 400} == {
@@ -91,8 +91,8 @@ def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, counter
     check_books(shop)
 
 
-def test_concurrent_requests_with_one_key_create_one_refund(shop: Shop, counter: RefundShop) -> None:
-    payment_id = counter.paid(PAID)
+def test_concurrent_requests_with_one_key_create_one_refund(shop: Shop, refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid(PAID)
     answers = run_concurrently(*[asking(shop, payment_id, key="k", amount=1_000) for _ in range(CLIENTS)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
@@ -101,8 +101,10 @@ def test_concurrent_requests_with_one_key_create_one_refund(shop: Shop, counter:
 
 
 @pytest.mark.slow
-def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(shop: Shop, counter: RefundShop) -> None:
-    payments = [counter.paid(PAID) for _ in range(4)]
+def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(
+    shop: Shop, refund_shop: RefundShop
+) -> None:
+    payments = [refund_shop.paid(PAID) for _ in range(4)]
 
     def withdraw() -> Any:
         own = Shop(shop.merchant, shop.secret_key, new_client())
@@ -117,11 +119,11 @@ def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(shop: Shop,
 
 @pytest.mark.slow
 def test_concurrent_cancel_and_submission_have_one_outcome(
-    shop: Shop, counter: RefundShop, served_by: Any
+    shop: Shop, refund_shop: RefundShop, served_by: Any
 ) -> None:
     bank: Bank = served_by()
     for _ in range(10):
-        refund = counter.refund(counter.paid(PAID))
+        refund = refund_shop.refund(refund_shop.paid(PAID))
 
         def cancel(refund_id: str = refund["refund_id"]) -> bool:
             try:
@@ -136,19 +138,19 @@ def test_concurrent_cancel_and_submission_have_one_outcome(
         was_canceled, _ = run_concurrently(cancel, work)
         assert was_canceled != (refund["refund_id"] in bank.sent)
         send_due_refunds(2)
-        assert counter.read(refund)["status"] == ("canceled" if was_canceled else "completed")
+        assert refund_shop.read(refund)["status"] == ("canceled" if was_canceled else "completed")
     assert len(bank.sent) == len(set(bank.sent))
     check_books(shop)
 
 
 @pytest.mark.slow
 def test_concurrent_workers_complete_each_refund_once(
-    shop: Shop, counter: RefundShop, served_by: Any
+    shop: Shop, refund_shop: RefundShop, served_by: Any
 ) -> None:
     bank: Bank = served_by()
-    payment_id = counter.paid(PAID)
+    payment_id = refund_shop.paid(PAID)
     for _ in range(10):
-        counter.refund(payment_id, amount=PAID // 10)
+        refund_shop.refund(payment_id, amount=PAID // 10)
 
     def work() -> int:
         return transfers.run_due("refund", completion.TRANSFER_HANDLER, now=clock.now)

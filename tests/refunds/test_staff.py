@@ -1,4 +1,4 @@
-"""Staff see refunds, not the accounts behind them, and cancel what no bank was told of."""
+"""Refunds in the console: staff see no whole account numbers, and cancel refunds that are not submitted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,67 +20,68 @@ LIST = "admin:refunds_refund_changelist"
 
 
 def cancel(client: Client, refund: dict[str, Any]) -> str:
-    """Choose the action; what the page says then."""
+    """Choose the action and return the page."""
     act = {"action": "cancel", "_selected_action": [refund["refund_id"]]}
     answer = client.post(reverse(LIST), act, follow=True)
     return str(answer.content.decode())
 
 
 @pytest.mark.slow
-def test_refund_page_shows_the_masked_account(counter: RefundShop, admin_client: Client) -> None:
-    refund = counter.refund(counter.paid(), destination=PAYEE)
-    shown = admin_client.get(
-        reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
-    ).content.decode()
+def test_refund_page_shows_the_masked_account(refund_shop: RefundShop, admin_client: Client) -> None:
+    refund = refund_shop.refund(refund_shop.paid(), destination=PAYEE)
+    url = reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
+    shown = admin_client.get(url).content.decode()
     assert "004 xxxxxx4567" in shown
     assert PAYEE["bank_account"] not in shown
 
 
-def test_refund_page_opens_without_a_destination(counter: RefundShop, admin_client: Client) -> None:
-    refund = counter.refund(counter.paid(payer=NOBODY))
+def test_refund_page_opens_without_a_destination(refund_shop: RefundShop, admin_client: Client) -> None:
+    refund = refund_shop.refund(refund_shop.paid(payer=NOBODY))
     shown = admin_client.get(reverse("admin:refunds_refund_change", args=[refund["refund_id"]]))
     assert "awaiting_destination" in shown.content.decode()
 
 
-def test_staff_cancel_a_refund_and_it_is_audited(counter: RefundShop, admin_client: Client) -> None:
-    refund = counter.refund(counter.paid())
+def test_staff_cancel_a_refund_and_it_is_audited(refund_shop: RefundShop, admin_client: Client) -> None:
+    refund = refund_shop.refund(refund_shop.paid())
     assert "canceled." in cancel(admin_client, refund)
-    assert counter.read(refund)["status"] == "canceled"
-    assert counter.balance() == (150_000, 0)
+    assert refund_shop.read(refund)["status"] == "canceled"
+    assert refund_shop.balance() == (150_000, 0)
     assert LogEntry.objects.get().object_id == refund["refund_id"]
 
 
 def test_staff_cannot_cancel_a_submitted_refund(
-    counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
+    refund_shop: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by()
-    refund = counter.refund(counter.paid())
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds()
     assert "only one that no bank was told of" in cancel(admin_client, refund)
-    assert counter.read(refund)["status"] == "pending"
+    assert refund_shop.read(refund)["status"] == "pending"
     assert not LogEntry.objects.exists()
 
 
-def test_staff_without_permission_cannot_cancel_a_refund(counter: RefundShop) -> None:
-    refund = counter.refund(counter.paid())
+def test_staff_without_permission_cannot_cancel_a_refund(refund_shop: RefundShop) -> None:
+    refund = refund_shop.refund(refund_shop.paid())
     onlooker = User.objects.create_user("onlooker", is_staff=True)
     onlooker.user_permissions.add(Permission.objects.get(codename="view_refund"))
     client = Client()
     client.force_login(onlooker)
     cancel(client, refund)
-    assert counter.read(refund)["status"] == "pending"
+    assert refund_shop.read(refund)["status"] == "pending"
 
 
 @pytest.mark.slow
 def test_staff_can_filter_returned_refunds(
-    counter: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
+    refund_shop: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded")])
-    returned, kept = (counter.refund(counter.paid()) for _ in range(2))
+    returned, kept = (refund_shop.refund(refund_shop.paid()) for _ in range(2))
     send_due_refunds()
     transfers.apply_notification(
         ReportedTransfer(returned["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
     )
     listed = admin_client.get(f"{reverse(LIST)}?returned_at__isempty=0").content.decode()
     assert (returned["refund_id"] in listed, kept["refund_id"] in listed) == (True, False)
-    assert 'refunds_returned_open{money="sandbox"} 1.0' in counter.shop.http.get("/metrics").content.decode()
+    assert (
+        'refunds_returned_open{money="sandbox"} 1.0' in refund_shop.shop.http.get("/metrics").content.decode()
+    )

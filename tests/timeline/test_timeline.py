@@ -222,11 +222,11 @@ def test_timeline_shows_failed_and_canceled_refunds(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any], action: str, last: list[str]
 ) -> None:
     served_by(sends=[TransferResult("failed", failure_code="account_closed")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund = counter.refund(paid)
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund = refund_shop.refund(paid)
     if action == "canceled":
-        counter.act(refund, "cancel")
+        refund_shop.act(refund, "cancel")
     send_due_refunds()
     assert types(shop, paid)[3:] == ["refund.created", *last]
     end = entries(shop, paid)[-1]

@@ -73,9 +73,9 @@ def test_manual_completion_has_staff_as_actor(
     admin_client: Client, shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
 ) -> None:
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund = counter.refund(paid)
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund = refund_shop.refund(paid)
     send_due_refunds()
     act(admin_client, "never_arrived", told_ago())
     failed = only_entry(shop, paid, "refund.failed")

@@ -35,12 +35,12 @@ def test_payment_refunded_entry_comes_with_last_refund(
     shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Callable[..., Any]
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("succeeded", "b-2")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
     for satang in (50_000, 100_000):
         assert "payment.refunded" not in types(shop, paid)
         clock.shift(60)
-        last = counter.refund(paid, amount=satang)
+        last = refund_shop.refund(paid, amount=satang)
         send_due_refunds()
     shown = only_entry(shop, paid, "payment.refunded")
     assert shown["details"] == {"refund_id": last["refund_id"]}
@@ -56,9 +56,9 @@ def test_reversal_refunds_payment_with_bank_as_actor(shop: Shop, bank: SandboxBa
 
 
 def test_refund_with_account_has_no_destination_entry(shop: Shop, bank: SandboxBankClient) -> None:
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    counter.refund(paid)
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_shop.refund(paid)
     assert "refund.addressed" not in types(shop, paid)
 
 
@@ -90,9 +90,9 @@ def test_refund_submissions_and_inquiries_have_task_ids(
         sends=[TransferResult("not_sent"), TransferResult("processing")],
         inquiries=[TransferResult("unknown"), TransferResult("succeeded", "b-1")],
     )
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    counter.refund(paid, amount=50_000)
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_shop.refund(paid, amount=50_000)
     tasks = [run(run_due, clock, after=3600) for _ in range(4)]
     assert last_entries(shop, paid, 6) == [
         ("refund.told", "clock", tasks[0]),
@@ -134,9 +134,9 @@ def test_returned_refund_has_bank_as_actor(
     admin_client: Client, shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund_id = counter.refund(paid)["refund_id"]
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_id = refund_shop.refund(paid)["refund_id"]
     run(run_due, clock)
     clock.shift(60)
     response = bank.post(word_of(refund_id, "returned"))
@@ -152,12 +152,12 @@ def test_returned_refund_has_bank_as_actor(
 
 
 def test_refund_destination_entry_has_actor(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
-    counter = RefundShop(shop, bank)
-    paid = counter.paid(payer=NOBODY)
-    refund = counter.refund(paid)
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid(payer=NOBODY)
+    refund = refund_shop.refund(paid)
     assert types(shop, paid)[-1] == "refund.created"
     clock.shift(60)
-    request_id = counter.act(refund, "destination", PAYEE).headers["X-Request-Id"]
+    request_id = refund_shop.act(refund, "destination", PAYEE).headers["X-Request-Id"]
     assert last_entries(shop, paid, 1) == [("refund.addressed", key_of(shop), request_id)]
 
 
@@ -165,8 +165,8 @@ def test_transfer_page_shows_each_event(
     admin_client: Client, shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("processing")], inquiries=[TransferResult("unknown")])
-    counter = RefundShop(shop, bank)
-    refund_id = counter.refund(counter.paid())["refund_id"]
+    refund_shop = RefundShop(shop, bank)
+    refund_id = refund_shop.refund(refund_shop.paid())["refund_id"]
     tasks = [run(run_due, clock, after=3600) for _ in range(2)]
     page = admin_client.get(f"/admin/transfers/transfer/{refund_id}/change/").content.decode()
     assert f"2026-11-21 13:00:00 submitted  task:refunds.run_due {tasks[0]}" in page
@@ -182,8 +182,8 @@ def test_transfer_page_shows_each_event(
     ],
 )
 def test_transfer_events_are_append_only(shop: Shop, bank: SandboxBankClient, attack: str) -> None:
-    counter = RefundShop(shop, bank)
-    counter.refund(counter.paid())
+    refund_shop = RefundShop(shop, bank)
+    refund_shop.refund(refund_shop.paid())
     assert TransferEvent.objects.count() == 1
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -195,9 +195,9 @@ def test_bank_notifications_about_refund_are_shown(
     admin_client: Client, shop: Shop, bank: SandboxBankClient, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("processing")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund_id = counter.refund(paid)["refund_id"]
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_id = refund_shop.refund(paid)["refund_id"]
     send_due_refunds()
     for status in ("succeeded", "succeeded", "failed"):
         bank.post(word_of(refund_id, status))
@@ -238,9 +238,9 @@ def test_dismissed_refund_contradiction_is_shown(
     shop: Shop, bank: SandboxBankClient, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund_id = counter.refund(paid)["refund_id"]
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_id = refund_shop.refund(paid)["refund_id"]
     send_due_refunds()
     bank.post(word_of(refund_id, "failed"))
     resolve(BankNotification.objects.get(result="conflict"), "dismissed")
@@ -251,9 +251,9 @@ def test_refund_contradiction_and_resolution_are_shown(
     shop: Shop, bank: SandboxBankClient, clock: Any, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
-    counter = RefundShop(shop, bank)
-    paid = counter.paid()
-    refund_id = counter.refund(paid)["refund_id"]
+    refund_shop = RefundShop(shop, bank)
+    paid = refund_shop.paid()
+    refund_id = refund_shop.refund(paid)["refund_id"]
     send_due_refunds()
     clock.shift(1)
     transfers.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
