@@ -11,13 +11,11 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 
-from apidocs import components, error_responses, field_extensions, webhook_messages
+from apidocs import components, error_responses, webhook_messages
 from core.http import JSON
 from core.openapi import TAGS, Body, Link, Operation, operation_of
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
-
-__all__ = ["ApiSchemaGenerator", "OperationSchema", "field_extensions"]
 
 Json = dict[str, Any]
 METHODS = ("post", "get", "patch", "delete")  # the framework keeps them in a set: their order is chance

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
 from bench import peer_sql
-from core import clock, crypto, ids, thaiqr
+from core import clock, ids, thaiqr, vault
 from core.rate_limits import SCRIPT
 from merchants import secret_keys
 
@@ -137,13 +137,13 @@ def _fingerprint(requested: QrCodeRequest) -> bytes:
 
 def _seal(response: bytes, merchant_id: str, key: str) -> bytes:
     """Stored answers may name an account, so they are sealed as the service seals them."""
-    return crypto.seal(response.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
+    return vault.seal(response.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
 
 
 def _replay(stored: Any, fingerprint: bytes, merchant_id: str, key: str) -> Response:
     if stored["fingerprint"] != fingerprint:
         raise Refusal(409, "idempotency_key_reused")
-    body = crypto.open_sealed(stored["body_sealed"].decode(), context=f"{merchant_id} {key}", keys=KEYS)
+    body = vault.open_sealed(stored["body_sealed"].decode(), context=f"{merchant_id} {key}", keys=KEYS)
     return Response(body, stored["status"], {"Idempotent-Replayed": "true"}, "application/json")
 
 
@@ -162,7 +162,7 @@ def _drawn(
     )
     expires_at = now + timedelta(minutes=requested.expiry_minutes)
     account = requested.client_bank_account
-    sealed = None if account is None else crypto.seal(account, context=payment_id, keys=KEYS)
+    sealed = None if account is None else vault.seal(account, context=payment_id, keys=KEYS)
     result = [row for row in listeners if "payment.pending" in row["events"]]
     values = (
         *(

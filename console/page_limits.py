@@ -12,7 +12,7 @@ from console import login
 from console.lockouts import LockedOutError
 from core import uploads
 from core.passwords import HashingBusyError
-from core.postgres.statement_timeout import limit_statements
+from core.postgres.sessions import limit_statements
 
 CONSOLE_PREFIX = "/admin/"
 # Statements of the API may take 30 s. A console page gets 5 s, so that it does not hold a web thread.

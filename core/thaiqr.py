@@ -5,15 +5,12 @@ Sources: EMVCo QR Code Specification for Payment Systems (Merchant-Presented Mod
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core import money, thaiqr_rules
-from core.thaiqr_rules import BILL, BILL_CROSS_BORDER, INNOVATION
-from core.tlv import BadPayload, Field, add_checksum, crc16, field, fields, strip_checksum
-
-__all__ = ["BadPayload", "Kind", "Payload", "Tag", "bill_payment", "build", "crc16", "parse"]
+from core import money
+from core.tlv import BadPayload, Field, add_checksum, field, fields, strip_checksum
 
 Tag = tuple[str, str | tuple[Field, ...]]
 
@@ -23,6 +20,39 @@ LOCAL_LANGUAGE = "64"
 TEMPLATES = frozenset({"29", "30", "31", "62", "80"})
 
 REFERENCE = re.compile("[A-Z0-9]{1,20}")
+
+TRANSFER = "A000000677010111"
+TRANSFER_SHOWN_BY_PAYER = "A000000677010114"
+BILL = "A000000677010112"
+BILL_CROSS_BORDER = "A000000677012006"
+INNOVATION = "A000000677010113"
+
+# The form of each field. A path is "54", or "30.02" inside a template. Source: the tables of both documents.
+SHAPES = {
+    path: re.compile(shape)
+    for path, shape in {
+        "00": "01",
+        "01": "1[12]",
+        "29.00": f"{TRANSFER}|{TRANSFER_SHOWN_BY_PAYER}",
+        "29.01": "[0-9]{13}",
+        "29.02": "[0-9]{13}",
+        "29.03": "[0-9]{15}",
+        "29.04": "[0-9]{3}.{1,40}",
+        "29.05": ".{10}",
+        "30.00": f"{BILL}|{BILL_CROSS_BORDER}",
+        "30.01": "[0-9]{13}|[0-9]{15}",
+        "30.02": ".{1,20}",
+        "30.03": ".{1,20}",
+        "52": "[0-9]{4}",
+        "53": "764",  # amounts are read as satang, which any other currency would make wrong
+        "54": r"(?=.{1,13}$)(0|[1-9][0-9]*)(\.[0-9]{2})?",
+        "58": "[A-Z]{2}",
+        "59": ".{1,25}",
+        "60": ".{1,15}",
+        "61": ".{1,10}",
+        "62.07": ".{1,26}",
+    }.items()
+}
 
 
 class Kind(StrEnum):
@@ -35,7 +65,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A payload as its fields, in their order and without the checksum, and what a bank app shows of it."""
+    """The fields of a payload in their order, without the checksum."""
 
     tags: tuple[Tag, ...]
 
@@ -80,7 +110,7 @@ class Payload:
 
     @property
     def is_dynamic(self) -> bool:
-        """True for a code made for one payment. An intent only: such a code can still be paid twice."""
+        """Whether the code was made for one payment. It can still be paid twice."""
         return self.value("01") == "12"
 
 
@@ -88,7 +118,7 @@ def parse(payload: str) -> Payload:
     """Read a payload strictly. Raises BadPayload."""
     _check_length(payload)
     tags = tuple(_opened(tag, value) for tag, value in fields(strip_checksum(payload, CHECKSUM)))
-    thaiqr_rules.check(_by_path(tags))
+    _check_fields(_by_path(tags))
     return Payload(tags)
 
 
@@ -148,7 +178,7 @@ def _innovation(bank_code: str, reference1: str, reference2: str | None) -> str:
 
 
 def _shaped(path: str, value: str) -> str:
-    if not (value.isascii() and thaiqr_rules.SHAPES[path].fullmatch(value)):
+    if not (value.isascii() and SHAPES[path].fullmatch(value)):
         raise BadPayload(f"tag {path} is malformed")
     return field(path[-2:], value)
 
@@ -192,3 +222,41 @@ def _by_path(tags: Iterable[Tag]) -> dict[str, str]:
         else:
             values.update((f"{tag}.{part}", text) for part, text in value)
     return values
+
+
+def _check_fields(values: Mapping[str, str]) -> None:
+    """Check which fields there are, in which order and form. Raises BadPayload."""
+    _check_order(list(dict.fromkeys(path[:2] for path in values)))
+    _check_shapes(values)
+    for path in _required(values):
+        if path not in values:
+            raise BadPayload(f"tag {path} is missing")
+    if "29.00" in values and sum(f"29.0{part}" in values for part in range(1, 5)) != 1:
+        raise BadPayload("tag 29 names no payee, or several")
+
+
+def _check_order(tags: list[str]) -> None:
+    if tags[:1] != ["00"]:
+        raise BadPayload("the payload format (tag 00) is not the first field")
+    if "01" in tags[2:]:
+        raise BadPayload("the point of initiation (tag 01) is not the second field")
+    if "63" in tags:
+        raise BadPayload("the checksum (tag 63) is not the last field")
+    if not any("02" <= tag <= "51" for tag in tags):
+        raise BadPayload("nobody to pay")
+
+
+def _check_shapes(values: Mapping[str, str]) -> None:
+    for path, value in values.items():
+        if path in SHAPES and not SHAPES[path].fullmatch(value):
+            raise BadPayload(f"tag {path} is malformed")
+
+
+def _required(values: Mapping[str, str]) -> Iterator[str]:
+    yield from ("53", "58")
+    tags = {path[:2] for path in values}
+    yield from (f"{tag}.00" for tag in ("29", "30", "31") if tag in tags)
+    if "30" in tags:
+        yield from ("30.01", "30.02")
+    if values.get("29.00") == TRANSFER_SHOWN_BY_PAYER:
+        yield "29.05"

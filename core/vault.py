@@ -1,51 +1,96 @@
-"""Secrets and account numbers at rest, sealed with the deployment's keys (`core.crypto`)."""
+"""Secrets and account numbers at rest: text sealed with Fernet (AES-128-CBC and HMAC-SHA256).
 
+A sealed text belongs to one place, its `context`. `keys` are the deployment's FIELD_ENCRYPTION_KEYS, newest
+first, unless given.
+"""
+
+import hmac
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
-from core import crypto
+Keys = Sequence[str] | None
 
 
-def seal(text: str, *, context: str) -> str:
-    """`text` encrypted for the row named `context`."""
-    return crypto.seal(text, context=context, keys=settings.FIELD_ENCRYPTION_KEYS)
+class CannotOpen(ValueError):
+    """The token was altered, was sealed with other keys, or belongs to another place."""
 
 
-def open_sealed(token: str, *, context: str) -> str:
-    """The text sealed for the row named `context`. Raises `crypto.CannotOpen`."""
-    return crypto.open_sealed(token, context=context, keys=settings.FIELD_ENCRYPTION_KEYS)
+def seal(text: str, *, context: str, keys: Keys = None) -> str:
+    """Encrypt with the newest key. `context` names the place, such as the row's id."""
+    return _fernet(keys).encrypt(json.dumps([context, text]).encode()).decode()
 
 
-def reseal(token: str) -> str:
-    """The same text for the same row, sealed with the newest key. Raises `crypto.CannotOpen`."""
-    return crypto.rotate(token, settings.FIELD_ENCRYPTION_KEYS)
+def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
+    """Decrypt with any key. Raises CannotOpen."""
+    sealed_for, text = _open(token, keys)
+    # Fernet has no context: without this check a row could be read by copying its token to another row.
+    if sealed_for != context:
+        raise CannotOpen("This token was sealed for another place.")
+    return text
+
+
+def reseal(token: str, *, keys: Keys = None) -> str:
+    """Encrypt the same text for the same place with the newest key. Raises CannotOpen."""
+    try:
+        return _fernet(keys).rotate(token.encode()).decode()
+    except InvalidToken:
+        raise CannotOpen("No key opens this token.") from None
 
 
 def fingerprints(text: str) -> list[str]:
-    """By which a sealed text is looked up: one for each key, the newest first. Only the first is stored."""
-    return [crypto.fingerprint(text, key=key) for key in settings.FIELD_ENCRYPTION_KEYS]
+    """Keyed hashes to look up a sealed text: one for each key, newest first. Only the first is stored."""
+    return [_fingerprint(text, key) for key in settings.FIELD_ENCRYPTION_KEYS]
 
 
 def fingerprint_of(token: str) -> str:
-    """The newest fingerprint of a sealed text, whatever it was sealed for. Raises `crypto.CannotOpen`."""
-    keys = settings.FIELD_ENCRYPTION_KEYS
-    return crypto.fingerprint(crypto.text_of(token, keys=keys), key=keys[0])
+    """The newest fingerprint of a sealed text, for any place. Raises CannotOpen."""
+    return _fingerprint(_open(token, None)[1], settings.FIELD_ENCRYPTION_KEYS[0])
 
 
-def can_open(token: str) -> bool:
-    """Whether any key opens it."""
-    return crypto.can_open(token, settings.FIELD_ENCRYPTION_KEYS)
+def can_open(token: str, *, keys: Keys = None) -> bool:
+    """Whether any key opens it, for any place."""
+    try:
+        _fernet(keys).decrypt(token.encode())
+    except InvalidToken:
+        return False
+    return True
 
 
-def is_newest(token: str) -> bool:
-    """Whether the newest key opens it."""
-    return crypto.is_newest(token, settings.FIELD_ENCRYPTION_KEYS)
+def is_newest(token: str, *, keys: Keys = None) -> bool:
+    """Whether the newest key opens it, so that it does not need the others."""
+    return can_open(token, keys=(keys or settings.FIELD_ENCRYPTION_KEYS)[:1])
 
 
 def as_text(value: str | bytes | memoryview) -> str:
-    """A token as text; any bytes will do here, a broken one is found when it is opened."""
+    """A token as text. Any bytes are accepted; opening a broken token fails."""
     return value if isinstance(value, str) else bytes(value).decode("latin-1")
 
 
 def masked(account: str | None) -> str | None:
-    """An account number for the eyes of others: its last four characters."""
+    """An account number with only its last four characters readable."""
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
+
+
+def _open(token: str, keys: Keys) -> tuple[str, str]:
+    try:
+        sealed_for, text = json.loads(_fernet(keys).decrypt(token.encode()))
+    except InvalidToken:
+        raise CannotOpen("No key opens this token.") from None
+    return str(sealed_for), str(text)
+
+
+def _fingerprint(text: str, key: str) -> str:
+    return hmac.digest(key.encode(), b"fingerprint " + text.encode(), "sha256").hex()
+
+
+def _fernet(keys: Keys) -> MultiFernet:
+    return _fernet_of(tuple(settings.FIELD_ENCRYPTION_KEYS if keys is None else keys))
+
+
+@lru_cache(maxsize=8)
+def _fernet_of(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])

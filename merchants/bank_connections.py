@@ -93,7 +93,7 @@ def credentials_of(merchant_id: str) -> banks.AdapterConfig | None:
 
 
 def decrypt(connection: BankConnection) -> banks.AdapterConfig:
-    """With the credentials in the clear. Raises core.crypto.CannotOpen."""
+    """With the credentials in the clear. Raises core.vault.CannotOpen."""
     credentials = json.loads(vault.open_sealed(connection.credentials_sealed, context=connection.merchant_id))
     return banks.AdapterConfig(connection.bank, connection.merchant.biller_id, credentials)
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Model
 
-from core import crypto, vault
+from core import vault
 from operations.models import EncryptionKeyCheck
 
 # Columns with this suffix contain tokens of `core.vault`, or nothing.
@@ -104,7 +104,7 @@ def _reseal_rows(
             elif value:
                 try:
                     fresh |= _resealed(model, name, value)
-                except crypto.CannotOpen:
+                except vault.CannotOpen:
                     counts.add_unopened(f"{model._meta.label} {pk} {name}")
         if fresh:
             model._base_manager.filter(pk=pk).update(**fresh)
@@ -146,7 +146,7 @@ def find_problem() -> str | None:
 def write_key_check() -> None:
     """Write the key check if there is none. The caller has checked that `find_problem` is None."""
     context = str(EncryptionKeyCheck.ONLY)
-    sealed = crypto.seal("key check", context=context, keys=settings.FIELD_ENCRYPTION_KEYS[-1:])
+    sealed = vault.seal("key check", context=context, keys=settings.FIELD_ENCRYPTION_KEYS[-1:])
     EncryptionKeyCheck.objects.bulk_create(
         [EncryptionKeyCheck(id=EncryptionKeyCheck.ONLY, text_sealed=sealed)], ignore_conflicts=True
     )

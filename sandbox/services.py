@@ -9,7 +9,7 @@ import orjson
 from django.conf import settings
 from django.db import connection, transaction
 
-from core import clock, ids, money, references, thaiqr
+from core import clock, ids, money, references, thaiqr, tlv
 from core.thaiqr import Payload
 from sandbox import scenarios
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
@@ -45,7 +45,7 @@ def parse_qr(qr_data: str) -> Payload:
     """The bill payment in `qr_data`. Raises InvalidQrData."""
     try:
         payload = thaiqr.parse(qr_data)
-    except thaiqr.BadPayload as error:
+    except tlv.BadPayload as error:
         raise InvalidQrData(f"Not a Thai QR payment: {error}.", param="qr_data") from None
     if payload.kind != thaiqr.Kind.BILL_PAYMENT or not payload.amount or _CONTROL.search(qr_data):
         raise InvalidQrData(param="qr_data")

@@ -1,12 +1,16 @@
-"""Whether the sessions of the database are as the service needs them, also behind a pooler.
+"""Time-outs of database sessions, and whether the sessions are as the service needs them behind a pooler.
 
 A pooler such as PgBouncer in transaction mode may give each transaction another session. Nothing that was set
 for a session holds then: neither time-outs given at its start nor prepared statements.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
+from psycopg.pq import TransactionStatus
 
 TIME_LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
 _SETTINGS_SQL = "SELECT pg_backend_pid(), current_setting('timezone'), " + ", ".join(
@@ -17,11 +21,11 @@ LIMITS_HINT = "Run `python manage.py set_role_limits`, then RECONNECT in the con
 
 
 def find_problem(connection: Any) -> tuple[str, str] | None:
-    """What is wrong with the sessions, and what to do about it. One statement. Raises DatabaseError."""
+    """What is wrong with the sessions, and a hint. One statement. Raises DatabaseError."""
     with connection.cursor() as cursor:
         cursor.execute(_SETTINGS_SQL)
         pid, timezone, *limits = cursor.fetchone()
-    # A pooler makes up the process id that it tells its clients, since their sessions change.
+    # A pooler sends its clients an invented process id, because their sessions change.
     is_pooled = pid != connection.connection.info.backend_pid
     if is_pooled and settings.DATABASE_PREPARE:
         return "The database is behind a pooler, and DATABASE_PREPARE is on.", PREPARE_HINT
@@ -31,3 +35,29 @@ def find_problem(connection: Any) -> tuple[str, str] | None:
     if timezone != "UTC":
         return f"Sessions of the database have the time zone {timezone} instead of UTC.", LIMITS_HINT
     return None
+
+
+@contextmanager
+def limit_statements(connection: Any, seconds: int) -> Iterator[None]:
+    """End each statement after `seconds`. Raises OperationalError, caused by QueryCanceled, in its place.
+
+    The limit is set by SET LOCAL in the statement's own transaction. It ends there, so it can neither reach
+    another request nor, behind a pooler, another client.
+    """
+
+    def execute_limited(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
+        if connection.in_atomic_block:
+            _set_local(connection, seconds)
+            return execute(sql, params, many, context)
+        with transaction.atomic(connection.alias):
+            _set_local(connection, seconds)
+            return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(execute_limited):
+        yield
+
+
+def _set_local(connection: Any, seconds: int) -> None:
+    # After an error the server accepts only a rollback.
+    if connection.connection.info.transaction_status != TransactionStatus.INERROR:
+        connection.connection.execute(f"SET LOCAL statement_timeout = {seconds * 1000}", prepare=False)

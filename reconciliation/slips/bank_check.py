@@ -11,8 +11,8 @@ from datetime import datetime
 
 import banks
 from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
-from core.crypto import CannotOpen
 from core.slips import Slip
+from core.vault import CannotOpen
 from merchants import bank_connections
 from merchants.models import Merchant
 from payments.models import Payment

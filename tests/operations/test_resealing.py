@@ -12,7 +12,7 @@ from django.db.models import Model
 from pytest_django import Settings
 
 from approvals.models import PayoutAccount
-from core import clock, crypto, triggers
+from core import clock, triggers, vault
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection
@@ -105,7 +105,7 @@ def tokens() -> list[str]:
 
 
 def opened_by(key: str) -> int:
-    return sum(crypto.is_newest(token, [key]) for token in tokens())
+    return sum(vault.is_newest(token, keys=[key]) for token in tokens())
 
 
 def columns_with_tokens() -> set[str]:
@@ -205,7 +205,7 @@ def test_reseal_names_rows_that_no_key_opens(
 ) -> None:
     lost = Payment.objects.get(pk=filled_database["payment_id"])
     Payment.objects.update(
-        payer_account_sealed=crypto.seal(PAYER, context=lost.id, keys=[Fernet.generate_key().decode()])
+        payer_account_sealed=vault.seal(PAYER, context=lost.id, keys=[Fernet.generate_key().decode()])
     )
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     for _ in range(2):
@@ -230,7 +230,7 @@ def test_reseal_names_malformed_tokens(shop: Shop, settings: Settings, broken: s
 def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
     many = PaymentFactory.build_batch(2 * encryption.BATCH_SIZE + 1, merchant=shop.merchant)
     for payment in many:
-        payment.client_bank_account_sealed = crypto.seal(ACCOUNT, context=payment.id, keys=[OLD])
+        payment.client_bank_account_sealed = vault.seal(ACCOUNT, context=payment.id, keys=[OLD])
     Payment.objects.bulk_create(many)
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     assert f"payments.Payment: {len(many)} resealed" in reseal()
