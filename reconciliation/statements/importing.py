@@ -17,7 +17,7 @@ from django.db import OperationalError, connection
 import banks
 from banks.base import UnknownBank
 from core import ids, request_context, rows
-from core.crypto import CannotOpen
+from core.vault import CannotOpen
 from merchants.models import Merchant
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
