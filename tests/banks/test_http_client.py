@@ -7,15 +7,9 @@ import pytest
 from banks import http_client
 from banks.http_client import NoResponse
 from core.deadlines import Deadline
+from tests.webhook_receiver import Script
 from tests.webhooks.certificates import Authority
-from tests.webhooks.misbehaving_receivers import (
-    Script,
-    listening,
-    replies,
-    then_drips,
-    then_floods,
-    then_stalls,
-)
+from tests.webhooks.misbehaving_receivers import listening, replies, then_drips, then_floods, then_stalls
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +43,7 @@ def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) ->
     with listening(ENDLESS[name], tls=authority.server("localhost")) as bank, pytest.raises(NoResponse):
         http_client.request(
             "POST",
-            bank.url("localhost", scheme="https"),
+            bank.url(host="localhost", scheme="https"),
             json={},
             timeout=TIMEOUT,
             ends_at=Deadline.after(1),

@@ -3,8 +3,9 @@
 from ipaddress import ip_network
 from typing import Any
 
+from tests.webhook_receiver import Receiver, Script
 from tests.webhooks.hostile_urls import resolving
-from tests.webhooks.misbehaving_receivers import Receiver, Script, listening
+from tests.webhooks.misbehaving_receivers import listening
 from webhooks.http import client
 from webhooks.http.client import PostResult, Timeouts
 from webhooks.http.url_check import UrlPolicy

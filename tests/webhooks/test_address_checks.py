@@ -9,6 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from tests.conftest import Shop
+from tests.webhook_receiver import Receiver
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, only_delivery, publish
 from tests.webhooks.hostile_urls import (
     PUBLIC,
@@ -19,7 +20,7 @@ from tests.webhooks.hostile_urls import (
     resolving,
     set_default_resolver,
 )
-from tests.webhooks.misbehaving_receivers import Receiver, listening, replies
+from tests.webhooks.misbehaving_receivers import listening, replies
 from tests.webhooks.name_server import NameServer, running_name_server
 from tests.webhooks.post_calls import MARGIN_MS, OK, post
 from webhooks.delivery import dispatcher
@@ -55,7 +56,7 @@ def test_each_post_resolves_once_and_dials_checked_address(
 ) -> None:
     names.ttl = ttl
     names.on("rebind.test", OUTSIDE, INSIDE, OUTSIDE, INSIDE)
-    url, errors = outside.url("rebind.test"), []
+    url, errors = outside.url(host="rebind.test"), []
     for _ in range(4):
         errors.append(post(url, policy=OUTSIDE_ONLY, resolver=names.getaddrinfo).error)
         assert names.lookups["rebind.test"] == len(errors)
@@ -79,7 +80,9 @@ def test_name_that_becomes_internal_after_registration_is_not_dialled(
     dialled.clear()  # forget the connection to Redis
     set_default_resolver(names.getaddrinfo, monkeypatch)
     names.on("rebind.test", OUTSIDE, INSIDE)
-    answer = shop.post("/v1/webhooks", {"url": outside.url("rebind.test"), "events": [PAYMENT_SUCCEEDED]})
+    answer = shop.post(
+        "/v1/webhooks", {"url": outside.url(host="rebind.test"), "events": [PAYMENT_SUCCEEDED]}
+    )
     assert answer.status_code == 200
     publish(shop)
     assert dispatcher.drain() == 1
@@ -167,8 +170,8 @@ def test_peer_other_than_checked_address_gets_no_request(monkeypatch: pytest.Mon
 
 def test_pooled_connection_is_not_used_after_address_is_blocked() -> None:
     with listening(replies(OK)) as receiver:
-        assert post(receiver.url("hooks.shop.test")).error == ""
+        assert post(receiver.url(host="hooks.shop.test")).error == ""
         elsewhere = resolving("127.0.0.2")
-        assert post(receiver.url("hooks.shop.test"), resolver=elsewhere).error == "connect_refused"
-        assert post(receiver.url("hooks.shop.test"), policy=UrlPolicy()).error == "blocked"
+        assert post(receiver.url(host="hooks.shop.test"), resolver=elsewhere).error == "connect_refused"
+        assert post(receiver.url(host="hooks.shop.test"), policy=UrlPolicy()).error == "blocked"
     assert len(receiver.heads) == 1

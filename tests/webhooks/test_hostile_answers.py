@@ -7,10 +7,8 @@ from functools import partial
 
 import pytest
 
+from tests.webhook_receiver import Receiver, ReceiverConnection, Script
 from tests.webhooks.misbehaving_receivers import (
-    Receiver,
-    ReceiverConnection,
-    Script,
     listening,
     replies,
     then_closes,

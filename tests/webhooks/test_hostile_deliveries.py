@@ -12,12 +12,11 @@ from django.conf import settings
 from pytest_django import Settings
 
 from tests.conftest import Shop
+from tests.webhook_receiver import Receiver, Script
 from tests.webhooks.builders import NOW, make_endpoint, publish
 from tests.webhooks.certificates import Authority
 from tests.webhooks.hostile_urls import resolving, set_default_resolver
 from tests.webhooks.misbehaving_receivers import (
-    Receiver,
-    Script,
     listening,
     replies,
     then_closes,
@@ -111,7 +110,7 @@ def standing_at(
     with listening(
         misbehavior.script, tls=misbehavior.tls(authority) if misbehavior.tls else None
     ) as receiver:
-        url = receiver.url(HOST, scheme="https" if misbehavior.tls else "http")
+        url = receiver.url(host=HOST, scheme="https" if misbehavior.tls else "http")
         yield receiver, make_endpoint(shop, url)
 
 

@@ -17,7 +17,7 @@ def test_the_bytes_arrive_as_given_with_their_headers() -> None:
     assert answer.error == ""
     assert answer.excerpt == "ok"
     assert answer.peer == "127.0.0.1"
-    assert receiver.bodies == [b'{"a":1}']
+    assert [each.body for each in receiver.requests] == [b'{"a":1}']
     request_line, *headers = receiver.heads[0].split("\r\n")
     assert request_line == "POST /hook HTTP/1.1"
     assert {"webhook-id: evt_1", "Accept-Encoding: identity", "Content-Length: 7"} < set(headers)
@@ -32,7 +32,7 @@ def test_path_and_query_are_sent_as_checked() -> None:
 
 def test_tls_verifies_host_name_of_url(authority: Authority, tls: ssl.SSLContext) -> None:
     with listening(replies(OK), tls=authority.server("hooks.shop.test")) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"), tls=tls)
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls)
     assert answer.error == ""
     assert receiver.names == ["hooks.shop.test"]
     assert f"Host: hooks.shop.test:{receiver.port}" in receiver.heads[0]
@@ -58,7 +58,7 @@ def test_proxy_environment_variables_are_ignored(
         monkeypatch.setenv(name.lower(), value)
     fresh = client.tls_context.__wrapped__(str(authority.ca_file))
     with listening(replies(OK), tls=authority.server("allowed.test")) as receiver:
-        answer = post(receiver.url("allowed.test", scheme="https"), tls=fresh)
+        answer = post(receiver.url(host="allowed.test", scheme="https"), tls=fresh)
     assert (answer.error, len(receiver.heads)) == ("", 1)
     assert "authorization" not in receiver.heads[0].lower()
     assert [path.name for path in tmp_path.iterdir()] == [".netrc"]

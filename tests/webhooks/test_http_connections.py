@@ -6,12 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.webhook_receiver import Receiver, ReceiverConnection, Script
 from tests.webhooks.certificates import Authority
 from tests.webhooks.hostile_urls import resolving
 from tests.webhooks.misbehaving_receivers import (
-    Receiver,
-    ReceiverConnection,
-    Script,
     listening,
     one_script_per_request,
     port_with_full_backlog,
@@ -40,7 +38,7 @@ def test_connection_without_response_ends_with_connect_timeout() -> None:
 
 def test_next_address_is_tried_if_one_fails() -> None:
     with listening(replies(OK)) as receiver:
-        answer = post(receiver.url("hooks.shop.test"), resolver=resolving("127.0.0.2 127.0.0.1"))
+        answer = post(receiver.url(host="hooks.shop.test"), resolver=resolving("127.0.0.2 127.0.0.1"))
     assert (answer.error, answer.peer) == ("", "127.0.0.1")
 
 
@@ -52,14 +50,14 @@ def test_the_certificate_must_be_valid_for_the_name(
     name: str, days: int, error: str, authority: Authority, tls: ssl.SSLContext
 ) -> None:
     with listening(replies(OK), tls=authority.server(name, days=days)) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"), tls=tls)
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls)
     assert answer.error == error
     assert len(receiver.heads) == (0 if error else 1)
 
 
 def test_certificate_of_unknown_authority_is_refused(authority: Authority) -> None:
     with listening(replies(OK), tls=authority.server("hooks.shop.test")) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"))
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"))
     assert (answer.error, answer.peer, receiver.heads) == ("tls_cert", "127.0.0.1", [])
 
 
@@ -69,14 +67,14 @@ def test_an_old_tls_version_is_refused(authority: Authority, tls: ssl.SSLContext
         warnings.simplefilter("ignore", DeprecationWarning)
         server.minimum_version = server.maximum_version = ssl.TLSVersion.TLSv1_1
     with listening(replies(OK), tls=server) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"), tls=tls)
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls)
     assert (answer.error, receiver.heads) == ("tls_handshake", [])
 
 
 @pytest.mark.slow
 def test_stalled_tls_handshake_ends_with_connect_timeout(tls: ssl.SSLContext) -> None:
     with listening(lambda line: line.wait(), reads=False) as receiver:
-        url = receiver.url("hooks.shop.test", scheme="https")
+        url = receiver.url(host="hooks.shop.test", scheme="https")
         answer = post(url, tls=tls, timeouts=Timeouts(connect=0.25, total=60))
     assert answer.error == "connect_timeout"
     assert answer.duration_ms < 250 + MARGIN_MS
@@ -93,7 +91,7 @@ def resets(line: ReceiverConnection) -> None:
 )
 def test_failed_tls_handshake_has_its_own_error(script: Script, tls: ssl.SSLContext) -> None:
     with listening(script, reads=False) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"), tls=tls)
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls)
     assert answer.error == "tls_handshake"
 
 
@@ -101,7 +99,7 @@ def test_failed_tls_handshake_has_its_own_error(script: Script, tls: ssl.SSLCont
 def test_deadline_holds_for_tls_responses(authority: Authority, tls: ssl.SSLContext) -> None:
     script = then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     with listening(script, tls=authority.server("hooks.shop.test")) as receiver:
-        answer = post(receiver.url("hooks.shop.test", scheme="https"), tls=tls, timeouts=MEDIUM_TIMEOUTS)
+        answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls, timeouts=MEDIUM_TIMEOUTS)
     assert (answer.status, answer.error) == (None, "timeout")
     assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS
 
@@ -122,13 +120,13 @@ def test_posts_share_one_connection_even_between_threads() -> None:
 def test_tls_connections_are_kept_too(authority: Authority, tls: ssl.SSLContext) -> None:
     with listening(replies(OK), tls=authority.server("hooks.shop.test")) as receiver:
         for _ in range(3):
-            assert post(receiver.url("hooks.shop.test", scheme="https"), tls=tls).error == ""
+            assert post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls).error == ""
     assert receiver.connections == 1
 
 
 def test_pooled_connection_is_not_used_for_another_address() -> None:
     with listening(replies(OK)) as receiver:
-        url = receiver.url("hooks.shop.test")
+        url = receiver.url(host="hooks.shop.test")
         assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
         assert post(url, resolver=resolving("127.0.0.1")).peer == "127.0.0.1"
         assert receiver.connections == 1
