@@ -10,10 +10,7 @@ from reconciliation.exceptions.detail_page import bank_label
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation
-from reconciliation.models import (
-    BankTransaction,
-    ResolutionState,
-)
+from reconciliation.models import BankTransaction, ResolutionState
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 

@@ -4,13 +4,7 @@ from datetime import datetime
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
-from reconciliation.exceptions import (
-    duplicates,
-    order_completion,
-    resolutions,
-    return_completion,
-    returns,
-)
+from reconciliation.exceptions import duplicates, order_completion, resolutions, return_completion, returns
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, ReturnStatus
 from transfers import services as transfers

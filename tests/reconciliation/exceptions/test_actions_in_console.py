@@ -19,13 +19,7 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
-from tests.reconciliation.builders import (
-    EXCEPTIONS_URL,
-    Seller,
-    exception_url,
-    get_page,
-    staff_client,
-)
+from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page, staff_client
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from transfers import services as transfers

@@ -85,10 +85,7 @@ def refunded(counter: RefundShop) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("action", "status", "code", "balance"),
-    [
-        ("never_arrived", "failed", "never_arrived", (150_000, 0)),
-        ("arrived", "succeeded", None, (50_000, 0)),
-    ],
+    [("never_arrived", "failed", "never_arrived", (150_000, 0)), ("arrived", "succeeded", None, (50_000, 0))],
 )
 def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
     counter: RefundShop, silent: Bank, malee: Client, action: str, status: str, code: str | None, balance: Any

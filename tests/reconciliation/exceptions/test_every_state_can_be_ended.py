@@ -111,16 +111,12 @@ class Ending:
 GIVE_UP, NEVER_ARRIVED = ("transfer", "cancel_unsent"), ("transfer", "never_arrived")
 REJECT = ("approval", "reject")
 ENDINGS: dict[Key, list[Ending]] = {
-    ("withdrawal", "pending", "held"): [
-        Ending(Stage.held_withdrawal, [REJECT, ("withdrawal", "cancel")]),
-    ],
+    ("withdrawal", "pending", "held"): [Ending(Stage.held_withdrawal, [REJECT, ("withdrawal", "cancel")])],
     ("refund", "pending", "held"): [Ending(Stage.held_refund, [REJECT, ("refund", "cancel")])],
     ("return", "pending", "held"): [Ending(Stage.held_return, [REJECT])],
     ("return", "pending", ""): [Ending(Stage.held_return_by_hand, [REJECT])],
     ("withdrawal", "pending", "queued"): [Ending(Stage.withdrawal, [("withdrawal", "cancel"), GIVE_UP])],
-    ("withdrawal", "processing", "queued"): [
-        Ending(lambda stage: stage.withdrawal(NOT_SENT), [GIVE_UP]),
-    ],
+    ("withdrawal", "processing", "queued"): [Ending(lambda stage: stage.withdrawal(NOT_SENT), [GIVE_UP])],
     ("withdrawal", "processing", "submitted"): [
         Ending(lambda stage: stage.withdrawal(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
     ],

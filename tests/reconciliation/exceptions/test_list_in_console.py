@@ -203,9 +203,7 @@ def test_search_finds_the_merchants_reference(seller: Seller, onlooker: Client) 
 @pytest.mark.slow
 def test_longer_list_takes_no_more_queries(seller: Seller, onlooker: Client) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as asked:
+        with CaptureQueriesContext(connection) as asked:
             get_page(onlooker, EXCEPTIONS_URL)
         return len(asked)
 

@@ -78,9 +78,7 @@ def test_payment_without_exceptions_takes_no_extra_query(seller: Seller) -> None
     counts = []
     for code in (plain, odd):
         seller.shop.payment(code["payment_id"])
-        with CaptureQueriesContext(
-            connection,
-        ) as asked:
+        with CaptureQueriesContext(connection) as asked:
             seller.shop.payment(code["payment_id"])
         counts.append(sum("paymentexception" in each["sql"] for each in asked))
     assert counts == [0, 1]

@@ -16,9 +16,7 @@ from django.test import Client
 from core import clock, thaiqr
 from core.slips import Slip, WalletSlip, slip_payload
 from merchants.models import BankConnection, Merchant
-from reconciliation.inquiries import (
-    rate_limit,
-)
+from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankRateLimit, BankTransaction, Inquiry, SlipCheck
 from sandbox.models import SandboxPayment
