@@ -1,4 +1,4 @@
-"""The end of orders that send money out: reported by the bank without being asked, or told to our staff."""
+"""The end of orders to send money: the bank notifies us, or tells our staff."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -281,7 +281,7 @@ def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
 
 
 def _lock_open(movement_id: str) -> BankTransaction:
-    """A bank transaction that nobody has resolved, under its lock. Raises AlreadyResolved."""
+    """An unresolved bank transaction, under its lock. Raises AlreadyResolved."""
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state == ResolutionState.TAKEN_BACK:
         raise AlreadyResolved("The bank has reversed this money: there is nothing to decide.")

@@ -73,7 +73,7 @@ def compare_totals(bank: str, day: date) -> DayComparison:
 def find_differences(bank: str, day: date) -> Iterator[Difference]:
     """Lines that are not credited, not confirmed or unreadable; then bank transactions without a line."""
     for line in _not_credited_lines(bank, day).iterator():
-        status = line.movement.match_result or "not judged"
+        status = line.movement.match_result or "not matched"
         yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
     for line in _unconfirmed_lines(bank, day).iterator():
         uploader = request_context.display_name(line.statement.actor)
@@ -85,7 +85,7 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
     for movement in (
         _our_transactions(bank, day).filter(statement_line__isnull=True).order_by("paid_at", "id").iterator()
     ):
-        detail = movement.match_result or "not judged"
+        detail = movement.match_result or "not matched"
         yield _difference("recorded here, in no statement", movement, detail)
 
 

@@ -13,7 +13,7 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import decide, staff_client
-from tests.reconciliation.slips.test_slip_check import check, mini_qr, slip_id, told
+from tests.reconciliation.slips.test_slip_check import check, mini_qr, report, slip_id
 from tests.timeline.builders import CLERK, WHY, entries, only_entry, timeline_page, types
 from transfers import services as transfers
 
@@ -97,7 +97,7 @@ def test_slip_check_entry_has_actor(shop: Shop, bank: SandboxBankClient) -> None
     check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=code["payment_id"])
     early = only_entry(shop, code["payment_id"], "staff.slip_checked")
     assert early["summary"] == "Staff checked a slip for this payment that no bank has reported."
-    movement = told(shop, bank, slip, code=code)
+    movement = report(shop, bank, slip, code=code)
     check(staff_client("nok", "view_banktransaction"), mini_qr(slip))
     known = entries(shop, code["payment_id"])[-1]
     assert (known["type"], known["actor"]) == ("staff.slip_checked", "staff")
@@ -109,7 +109,7 @@ def test_slip_of_other_merchants_money_shows_no_details(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
     other, ours, slip = other_shop.qr_code(), shop.qr_code(), slip_id()
-    told(other_shop, bank, slip, code=other)
+    report(other_shop, bank, slip, code=other)
     check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=ours["payment_id"])
     entry = only_entry(shop, ours["payment_id"], "staff.slip_checked")
     assert (entry["summary"], entry["details"]) == (

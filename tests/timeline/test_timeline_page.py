@@ -17,7 +17,7 @@ from payments.models import Payment
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.query_plans import unbounded
-from tests.reconciliation.exceptions.test_complete_orders_in_console import act, told_ago
+from tests.reconciliation.exceptions.test_complete_orders_in_console import overdue_transfer, run_action
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.timeline.builders import (
     CLERK,
@@ -77,7 +77,7 @@ def test_manual_completion_has_staff_as_actor(
     paid = refund_shop.paid()
     refund = refund_shop.refund(paid)
     send_due_refunds()
-    act(admin_client, "never_arrived", told_ago())
+    run_action(admin_client, "never_arrived", overdue_transfer())
     failed = only_entry(shop, paid, "refund.failed")
     assert (failed["actor"], failed["details"]["refund_id"]) == ("staff", refund["refund_id"])
     assert failed["request_id"] in read(admin_client, paid)

@@ -21,7 +21,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.payments.conftest import acquirer, card_shop
 from tests.reconciliation.builders import Seller, decide
-from tests.reconciliation.exceptions.test_order_notifications import told as word_of
+from tests.reconciliation.exceptions.test_order_notifications import notification_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.timeline.builders import CLERK, WHY, entries, key_of, last_entries, only_entry, resolve, types
 from transfers import services as transfers
@@ -139,7 +139,7 @@ def test_returned_refund_has_bank_as_actor(
     refund_id = refund_shop.refund(paid)["refund_id"]
     run(run_due, clock)
     clock.shift(60)
-    response = bank.post(word_of(refund_id, "returned"))
+    response = bank.post(notification_of(refund_id, "returned"))
     request_id = response.headers["X-Request-Id"]
     assert last_entries(shop, paid, 2) == [
         ("bank.notice", "bank:sandbox", request_id),
@@ -200,7 +200,7 @@ def test_bank_notifications_about_refund_are_shown(
     refund_id = refund_shop.refund(paid)["refund_id"]
     send_due_refunds()
     for status in ("succeeded", "succeeded", "failed"):
-        bank.post(word_of(refund_id, status))
+        bank.post(notification_of(refund_id, status))
     shown = [each for each in entries(shop, paid) if {"verdict", "refund_id"} <= each["details"].keys()]
     assert [each["details"]["verdict"] for each in shown] == ["new", "repeat", "conflict"]
     assert {(each["type"], each["actor"]) for each in shown} == {("bank.notice", "bank:sandbox")}
@@ -224,7 +224,7 @@ def test_return_notification_is_shown_before_its_effect(
     made = decide("send_back", waiting.pk, **BY)
     transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
     clock.shift(7)
-    bank.post(word_of(made.id))
+    bank.post(notification_of(made.id))
     *_, sent, notification, completed = entries(shop, paid_twice)
     assert [each["type"] for each in (sent, notification, completed)] == [
         "return.told",
@@ -242,7 +242,7 @@ def test_dismissed_refund_contradiction_is_shown(
     paid = refund_shop.paid()
     refund_id = refund_shop.refund(paid)["refund_id"]
     send_due_refunds()
-    bank.post(word_of(refund_id, "failed"))
+    bank.post(notification_of(refund_id, "failed"))
     resolve(BankNotification.objects.get(result="conflict"), "dismissed")
     assert types(shop, paid)[-2:] == ["bank.notice", "staff.dismissed"]
 
@@ -275,6 +275,6 @@ def test_refund_contradiction_and_resolution_are_shown(
 def test_a_notification_of_an_order_that_nobody_gave_names_none(
     shop: Shop, bank: SandboxBankClient, order_id: str
 ) -> None:
-    bank.post(word_of(order_id))
+    bank.post(notification_of(order_id))
     notification = BankNotification.objects.get()
     assert (notification.result, notification.order_id) == ("conflict", None)

@@ -1,4 +1,4 @@
-"""Staff decide about money that waits: one click to ask, one to confirm, kept with who and why."""
+"""Actions of staff on exceptions in the console: ask, confirm, record."""
 
 import re
 from collections.abc import Callable
@@ -26,14 +26,9 @@ from transfers import services as transfers
 from transfers.models import Transfer
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-WHY = "The customer showed <b>the receipt</b> of the shop."
+NOTE = "The customer showed <b>the receipt</b> of the shop."
 ACCOUNT = {"bank_code": "KBANK", "bank_account": "4051234567", "account_name": "สมหญิง ใจดี"}
 SLUGS = ["accept", "attach", "send-back", "send-to", "manual-return", "dismiss", "credit"]
-
-
-@pytest.fixture
-def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception")
 
 
 def act_page(subject_id: str, slug: str) -> str:
@@ -41,13 +36,13 @@ def act_page(subject_id: str, slug: str) -> str:
 
 
 def ask(client: Client, subject_id: str, slug: str, **query: str) -> str:
-    """The page that follows the first click."""
+    """Return the page that asks for confirmation."""
     return unescape(client.get(act_page(subject_id, slug), query, follow=True).content.decode())
 
 
 def confirm(client: Client, subject_id: str, slug: str, **fields: str) -> str:
-    """The page that follows the second click."""
-    posted = {"note": WHY, "sure": "yes"} | fields
+    """Return the page after the confirmation."""
+    posted = {"note": NOTE, "sure": "yes"} | fields
     answer = client.post(act_page(subject_id, slug), posted, follow=True)
     assert answer.status_code == 200
     return unescape(answer.content.decode())
@@ -80,9 +75,9 @@ def test_page_shows_only_the_allowed_actions(seller: Seller, malee: Client) -> N
 
 def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
     movement = seller.mismatch(149_900)
-    said = ask(malee, movement.id, "accept")
-    assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in said
-    assert "with the 1,499.00 THB that arrived" in said
+    text = ask(malee, movement.id, "accept")
+    assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in text
+    assert "with the 1,499.00 THB that arrived" in text
     assert f"Accepted: 1,499.00 THB at sandbox ({movement.id})." in confirm(malee, movement.id, "accept")
     assert status(movement.payment_id) == ("succeeded", 149_900)
     done = Resolution.objects.get()
@@ -90,7 +85,7 @@ def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
         movement.id,
         "accepted",
         "staff:malee",
-        WHY,
+        NOTE,
     )
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_id) == ("malee", movement.id)
@@ -108,8 +103,8 @@ def test_staff_attach_money_to_a_candidate_payment_with_one_click(seller: Seller
     movement = seller.report(code, reference1="NOBODYKNOWSTHIS00000")
     offered = re.findall(r'/act/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
     assert offered == [code["payment_id"]]
-    said = ask(malee, movement.id, "attach", payment_id=offered[0])
-    assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in said
+    text = ask(malee, movement.id, "attach", payment_id=offered[0])
+    assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in text
     assert "Attached" in confirm(malee, movement.id, "attach", payment_id=offered[0]).replace(
         "attached", "Attached"
     )
@@ -149,9 +144,9 @@ def test_staff_send_money_back_to_the_payer(
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-77")])
     movement = seller.unmatched()
-    said = ask(malee, movement.id, "send-back")
-    assert "1,500.00 THB is sent back to the payer, Somchai Jaidee, account xxxxxx7890 at 014 Siam" in said
-    assert "1234567890" not in said
+    text = ask(malee, movement.id, "send-back")
+    assert "1,500.00 THB is sent back to the payer, Somchai Jaidee, account xxxxxx7890 at 014 Siam" in text
+    assert "1234567890" not in text
     confirm(malee, movement.id, "send-back")
     order = Transfer.objects.get()
     assert (order.account, order.amount, order.purpose) == ("1234567890", 150_000, "return")
@@ -176,9 +171,9 @@ def test_rejected_return_reopens_the_exception(
 
 def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, malee: Client) -> None:
     movement = seller.duplicate()
-    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | {"note": WHY})
-    said = unescape(look.content.decode())
-    assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in said
+    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | {"note": NOTE})
+    text = unescape(look.content.decode())
+    assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in text
     assert "no-store" in look.headers["Cache-Control"]
     assert not Resolution.objects.exists()
     confirm(malee, movement.id, "send-to", **ACCOUNT)
@@ -248,8 +243,8 @@ def test_staff_credit_a_returned_refund_to_the_merchant(
     transfers.apply_notification(
         ReportedTransfer(refund["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
     )
-    said = ask(malee, refund["refund_id"], "credit")
-    assert "The 1,500.00 THB that the bank returned is added to the balance of Somtam House." in said
+    text = ask(malee, refund["refund_id"], "credit")
+    assert "The 1,500.00 THB that the bank returned is added to the balance of Somtam House." in text
     assert "0 exceptions" in confirm(malee, refund["refund_id"], "credit")
     assert 'refunds_returned_open{money="sandbox"} 0.0' in metrics(malee)
     assert counter.balance() == (150_000, 0)
@@ -262,7 +257,7 @@ def test_pasted_payment_id_may_have_spaces(seller: Seller, malee: Client) -> Non
 
 
 def links(client: Client, path: str) -> dict[str, str]:
-    """Of a page, by what they say; of those that say the same the first."""
+    """Return the links of a page by their text; of equal texts the first."""
     found = re.findall(r'<a[^>]* href="([^"]+)"[^>]*>([^<]+)</a>', get_page(client, path))
     return {text: unescape(href) for href, text in reversed(found)}
 
@@ -273,7 +268,7 @@ def test_after_an_action_the_list_keeps_its_filters(seller: Seller, malee: Clien
     accept = links(malee, case)["Accept"]
     assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
     assert links(malee, accept)["Cancel"] == case
-    first, second = (malee.post(accept, {"note": WHY}).headers["Location"] for _ in range(2))
+    first, second = (malee.post(accept, {"note": NOTE}).headers["Location"] for _ in range(2))
     assert (first, second) == (filtered, case)
     assert BankTransaction.objects.get(pk=movement.id).resolution_state == "accepted"
 
@@ -313,11 +308,11 @@ def test_opening_the_confirmation_page_changes_nothing(seller: Seller, malee: Cl
 
 
 def test_view_permission_does_not_allow_actions(seller: Seller) -> None:
-    movement, onlooker = seller.mismatch(), staff_client("onlooker", "view_banktransaction")
-    assert buttons(onlooker, movement.id) == []
+    movement, viewer = seller.mismatch(), staff_client("onlooker", "view_banktransaction")
+    assert buttons(viewer, movement.id) == []
     for slug in SLUGS:
-        assert onlooker.get(act_page(movement.id, slug)).status_code == 403
-        assert onlooker.post(act_page(movement.id, slug), {"note": WHY}).status_code == 403
+        assert viewer.get(act_page(movement.id, slug)).status_code == 403
+        assert viewer.post(act_page(movement.id, slug), {"note": NOTE}).status_code == 403
     assert not Resolution.objects.exists()
 
 
@@ -325,7 +320,7 @@ def test_actions_need_a_csrf_token(seller: Seller, malee: Client) -> None:
     movement = seller.mismatch()
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
-    assert guarded.post(act_page(movement.id, "accept"), {"note": WHY}).status_code == 403
+    assert guarded.post(act_page(movement.id, "accept"), {"note": NOTE}).status_code == 403
     assert not Resolution.objects.exists()
 
 
@@ -337,7 +332,7 @@ def test_unknown_exception_or_action_is_not_found(
 ) -> None:
     path = act_page(subject or seller.mismatch().id, slug)
     assert malee.get(path).status_code == 404
-    assert malee.post(path, {"note": WHY}).status_code == 404
+    assert malee.post(path, {"note": NOTE}).status_code == 404
 
 
 def test_action_for_another_kind_of_exception_is_not_found(seller: Seller, malee: Client) -> None:
@@ -347,7 +342,7 @@ def test_action_for_another_kind_of_exception_is_not_found(seller: Seller, malee
         (money, "keep"),
         *((message, slug) for slug in set(actions.ACTIONS_BY_SLUG) - {"dismiss", "reopen"}),
     ]
-    filled = {"note": WHY, "payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    filled = {"note": NOTE, "payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
     for subject, slug in wrong:
         assert malee.get(act_page(subject, slug)).status_code == 404, slug
         assert malee.post(act_page(subject, slug), filled).status_code == 404, slug
@@ -362,11 +357,11 @@ def test_two_people_at_once_resolve_an_exception_once(db: None) -> None:
     ]
     for _ in range(3):
         movement = seller.mismatch()
-        acts: list[Callable[[], str]] = [
+        resolutions_made: list[Callable[[], str]] = [
             partial(confirm, clients[0], movement.id, "accept"),
             partial(confirm, clients[1], movement.id, "send-back"),
         ]
-        run_concurrently(*acts)
+        run_concurrently(*resolutions_made)
         (done,) = Resolution.objects.filter(subject_id=movement.id)
         assert LogEntry.objects.filter(object_id=movement.id).get().user.username == done.actor.removeprefix(
             "staff:"

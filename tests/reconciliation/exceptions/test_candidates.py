@@ -1,4 +1,4 @@
-"""Which payment money may be meant for: how references go wrong, and what is near enough to show."""
+"""Candidates: similar references, and which payments are shown for held money."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,8 +58,8 @@ def test_similar_references_share_a_fragment(given: str) -> None:
     assert any(piece in OURS for piece in fragments(given))
 
 
-def told(bank: SandboxBankClient, code: dict[str, Any], **changes: Any) -> BankTransaction:
-    """The bank transaction of money that came for a code, changed."""
+def reported(bank: SandboxBankClient, code: dict[str, Any], **changes: Any) -> BankTransaction:
+    """Return the bank transaction of money for a code, with changes."""
     notification = bank.notification(code, **changes)
     bank.post(notification)
     movement: BankTransaction = BankTransaction.objects.get(
@@ -99,7 +99,7 @@ def test_changed_reference_finds_its_payment(
     shop.qr_code(amount=99_900)
     code = shop.qr_code()
     at_noon.move_to(noon + timedelta(minutes=2))
-    near = nearest(told(bank, code, reference1=spoil(reference(code))))
+    near = nearest(reported(bank, code, reference1=spoil(reference(code))))
     assert [each.payment.id for each in near] == [code["payment_id"]]
     assert near[0].explanation.startswith("same amount, code made 2 minutes before the money")
     assert words in near[0].explanation
@@ -114,7 +114,7 @@ def test_confusable_characters_find_codes_of_any_age(
     monkeypatch.undo()
     confused = reference(code).replace("0Q9XS", "OQ9X5")
     at_noon.move_to(noon + timedelta(days=40))
-    (near,) = nearest(told(bank, code, reference1=confused))
+    (near,) = nearest(reported(bank, code, reference1=confused))
     assert near.payment.id == code["payment_id"]
     assert (
         "code made 40 days before the money, reference differs in 2 characters (O for 0, 5 for S)"
@@ -129,7 +129,7 @@ def test_same_amount_is_a_candidate_and_the_newer_code_comes_first(
     at_noon.move_to(noon + timedelta(minutes=50))
     late = shop.qr_code()
     at_noon.move_to(noon + timedelta(minutes=52))
-    near = nearest(told(bank, late, reference1="NOBODYKNOWSTHIS00000"))
+    near = nearest(reported(bank, late, reference1="NOBODYKNOWSTHIS00000"))
     assert [each.payment.id for each in near] == [late["payment_id"], early["payment_id"]]
     assert near[0].explanation == "same amount, code made 2 minutes before the money, another reference"
     assert other["payment_id"] not in [each.payment.id for each in near]
@@ -143,7 +143,7 @@ def test_candidates_with_the_same_score_are_sorted_by_time(
         at_noon.move_to(noon + timedelta(minutes=minute))
         made.append((minute, shop.qr_code()))
     at_noon.move_to(noon + timedelta(minutes=10))
-    near = nearest(told(bank, made[0][1], reference1="NOBODYKNOWSTHIS00000"))
+    near = nearest(reported(bank, made[0][1], reference1="NOBODYKNOWSTHIS00000"))
     latest = [code["payment_id"] for _, code in sorted(made, key=lambda each: -each[0])]
     assert [each.payment.id for each in near] == latest[: candidates.MAX_CANDIDATES]
 
@@ -151,7 +151,7 @@ def test_candidates_with_the_same_score_are_sorted_by_time(
 def test_same_reference_scores_higher_than_same_amount(shop: Shop, bank: SandboxBankClient) -> None:
     meant = shop.qr_code(amount=150_100)
     shop.qr_code()
-    near = nearest(told(bank, meant, satang=150_000))
+    near = nearest(reported(bank, meant, satang=150_000))
     assert near[0].payment.id == meant["payment_id"]
     assert near[0].explanation.startswith("1.00 THB too little")
     assert near[0].explanation.endswith("same reference")
@@ -160,7 +160,7 @@ def test_same_reference_scores_higher_than_same_amount(shop: Shop, bank: Sandbox
 def test_money_paid_twice_has_unpaid_candidates(shop: Shop, bank: SandboxBankClient) -> None:
     paid, unpaid = shop.qr_code(), shop.qr_code()
     bank.notify(paid)
-    near = nearest(told(bank, paid))
+    near = nearest(reported(bank, paid))
     assert [(each.payment.id, each.is_unpaid) for each in near] == [
         (paid["payment_id"], False),
         (unpaid["payment_id"], True),
@@ -169,7 +169,7 @@ def test_money_paid_twice_has_unpaid_candidates(shop: Shop, bank: SandboxBankCli
 
 def test_candidate_explains_another_biller_id(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
-    (near,) = nearest(told(bank, code, biller_id="099999999999999"))
+    (near,) = nearest(reported(bank, code, biller_id="099999999999999"))
     assert near.payment.id == code["payment_id"]
     assert near.explanation.endswith("same reference, another biller id")
 
@@ -177,12 +177,12 @@ def test_candidate_explains_another_biller_id(shop: Shop, bank: SandboxBankClien
 def test_unrelated_payments_are_no_candidates(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
 ) -> None:
-    """Neither a rival's code, nor one of weeks ago, nor a paid one, nor one made long after the money."""
+    """No code of another merchant, of weeks ago, already paid, or made long after the money."""
     other_shop.qr_code()
     old = shop.qr_code()
     at_noon.move_to(noon + timedelta(days=8))
     bank.notify(shop.qr_code())
-    movement = told(bank, old, reference1="NOBODYKNOWSTHIS00000")
+    movement = reported(bank, old, reference1="NOBODYKNOWSTHIS00000")
     at_noon.move_to(noon + timedelta(days=8, minutes=30))
     shop.qr_code()
     assert nearest(movement) == []
@@ -190,11 +190,11 @@ def test_unrelated_payments_are_no_candidates(
 
 def test_payments_of_another_bank_are_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
     type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(mode="live", bank="scb")
-    assert nearest(told(bank, shop.qr_code())) == []
+    assert nearest(reported(bank, shop.qr_code())) == []
 
 
 def test_reversal_has_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
-    movement = told(bank, shop.qr_code(), type="reversal")
+    movement = reported(bank, shop.qr_code(), type="reversal")
     assert candidates.find([movement]) == {}
 
 

@@ -1,4 +1,4 @@
-"""A bank that never answers about money out: staff ask it, and end the order by what it told them."""
+"""Staff complete overdue orders of a silent bank with what the bank told them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -48,20 +48,20 @@ def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
 
 @pytest.fixture
 def silent(served_by: Serving) -> Bank:
-    """A bank that takes every order and never says what became of it."""
+    """A bank that accepts every order and never reports the result."""
     return served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
 
 
-def act(client: Client, action: str, transfer: Transfer) -> str:
-    """Choose it in the list and click; the page that follows."""
+def run_action(client: Client, action: str, transfer: Transfer) -> str:
+    """Run an action of the list on a transfer; return the page."""
     chosen = {"action": action, "_selected_action": [transfer.id]}
     answer = client.post(LISTED, chosen, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
 
-def told_ago(wait: timedelta = OVERDUE_AFTER) -> Transfer:
-    """The one transfer, after the bank was told of it so long ago."""
+def overdue_transfer(wait: timedelta = OVERDUE_AFTER) -> Transfer:
+    """Return the only transfer, now overdue."""
     Transfer.objects.update(submitted_at=F("submitted_at") - wait)
     transfer: Transfer = Transfer.objects.get()
     assert transfer.state == TransferState.SUBMITTED
@@ -69,7 +69,7 @@ def told_ago(wait: timedelta = OVERDUE_AFTER) -> Transfer:
 
 
 def withdrawn(counter: RefundShop) -> dict[str, Any]:
-    """A withdrawal of 1,000.00 of 1,500.00 THB that the bank was told of."""
+    """A submitted withdrawal of 1,000.00 of 1,500.00 THB."""
     counter.paid()
     made = withdrawals.withdrawn(counter.shop)
     withdrawals.send_due_withdrawals(2)
@@ -77,7 +77,7 @@ def withdrawn(counter: RefundShop) -> dict[str, Any]:
 
 
 def refunded(counter: RefundShop) -> dict[str, Any]:
-    """A refund of 1,000.00 of 1,500.00 THB that the bank was told of."""
+    """A submitted refund of 1,000.00 of 1,500.00 THB."""
     made = counter.refund(counter.paid(), amount=100_000, destination=PAYEE)
     send_due_refunds(2)
     return made
@@ -92,7 +92,7 @@ def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
 ) -> None:
     made = withdrawn(counter)
     assert counter.balance() == (50_000, 100_000)
-    assert f"{status}." in act(malee, action, told_ago())
+    assert f"{status}." in run_action(malee, action, overdue_transfer())
     ended = withdrawals.fetch_withdrawal(counter.shop, made)
     assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
     assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
@@ -119,7 +119,7 @@ def test_staff_complete_an_overdue_refund_as_the_bank_says(
     history: str,
 ) -> None:
     made = refunded(counter)
-    act(malee, action, told_ago())
+    run_action(malee, action, overdue_transfer())
     ended = counter.read(made)
     assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
     assert [entry[0] for entry in counter.history()] == [history]
@@ -131,12 +131,12 @@ def test_a_second_click_changes_nothing(
     counter: RefundShop, silent: Bank, malee: Client, first: str, second: str
 ) -> None:
     made = withdrawn(counter)
-    transfer = told_ago()
-    act(malee, first, transfer)
+    transfer = overdue_transfer()
+    run_action(malee, first, transfer)
     ended = withdrawals.fetch_withdrawal(counter.shop, made)
     somsak = staff("somsak", "complete_transfer")
     for again in (first, second):
-        assert "nothing changed" in act(somsak, again, transfer)
+        assert "nothing changed" in run_action(somsak, again, transfer)
     assert withdrawals.fetch_withdrawal(counter.shop, made) == ended
     assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("staff:malee", 1)
 
@@ -147,7 +147,7 @@ def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
     counter.paid()
     made = withdrawals.withdrawn(counter.shop)
     for action in ("arrived", "never_arrived"):
-        assert "nothing changed" in act(malee, action, Transfer.objects.get())
+        assert "nothing changed" in run_action(malee, action, Transfer.objects.get())
     assert withdrawals.fetch_withdrawal(counter.shop, made) == made
 
 
@@ -157,7 +157,7 @@ def test_order_that_the_bank_answered_cannot_be_completed_by_staff(
     served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(counter)
     Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
-    assert "nothing changed" in act(malee, "never_arrived", Transfer.objects.get())
+    assert "nothing changed" in run_action(malee, "never_arrived", Transfer.objects.get())
     assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "succeeded"
 
 
@@ -165,8 +165,8 @@ def test_order_that_is_not_overdue_cannot_be_completed_by_staff(
     counter: RefundShop, silent: Bank, malee: Client
 ) -> None:
     made = withdrawn(counter)
-    soon = told_ago(OVERDUE_AFTER - timedelta(minutes=1))
-    assert "nothing changed" in act(malee, "never_arrived", soon)
+    soon = overdue_transfer(OVERDUE_AFTER - timedelta(minutes=1))
+    assert "nothing changed" in run_action(malee, "never_arrived", soon)
     assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
 
 
@@ -175,7 +175,7 @@ def test_view_permission_does_not_allow_completing_orders(
     counter: RefundShop, silent: Bank, action: str
 ) -> None:
     made = withdrawn(counter)
-    act(staff("intern", "change_transfer"), action, told_ago())
+    run_action(staff("intern", "change_transfer"), action, overdue_transfer())
     assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
     assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("", 0)
 
@@ -184,8 +184,8 @@ def test_bank_that_contradicts_a_manual_completion_makes_an_exception(
     counter: RefundShop, silent: Bank, malee: Client
 ) -> None:
     made = withdrawn(counter)
-    transfer = told_ago()
-    act(malee, "never_arrived", transfer)
+    transfer = overdue_transfer()
+    run_action(malee, "never_arrived", transfer)
     assert (
         transfers.classify_notification(ReportedTransfer(transfer.id, "succeeded"), bank="sandbox")
         == "conflict"
@@ -196,10 +196,10 @@ def test_bank_that_contradicts_a_manual_completion_makes_an_exception(
 
 def test_actor_of_a_manual_completion_is_stored(counter: RefundShop, silent: Bank, malee: Client) -> None:
     withdrawn(counter)
-    transfer = told_ago()
+    transfer = overdue_transfer()
     with pytest.raises(DatabaseError), transaction.atomic():
         Transfer.objects.update(completed_by="somsak")
-    act(malee, "arrived", transfer)
+    run_action(malee, "arrived", transfer)
     with pytest.raises(DatabaseError, match="names who ended it"), transaction.atomic():
         Transfer.objects.update(completed_by="somsak")
 
@@ -207,11 +207,11 @@ def test_actor_of_a_manual_completion_is_stored(counter: RefundShop, silent: Ban
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_manual_completions_count_once(counter: RefundShop, silent: Bank) -> None:
     withdrawn(counter)
-    transfer = told_ago()
+    transfer = overdue_transfer()
 
-    def settle(word: TransferResult) -> bool:
+    def settle(result: TransferResult) -> bool:
         try:
-            complete_order(transfer.id, word)
+            complete_order(transfer.id, result)
         except transfers.NotOverdue:
             return False
         return True

@@ -1,4 +1,4 @@
-"""An answer of a bank or an acquirer that contradicts our record is one exception until staff end it."""
+"""An answer of a bank or acquirer that contradicts our record is one exception until staff resolve it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,6 @@ from tests.reconciliation.builders import (
     exception_url,
     get_page,
     parse,
-    staff_client,
 )
 from tests.refunds.builders import send_due_refunds
 from tests.sqlstates import NOT_ALLOWED, sqlstate
@@ -47,11 +46,6 @@ SENT, NOT_SENT = TransferResult("succeeded", "b-1"), TransferResult("failed", "b
 
 
 @pytest.fixture
-def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception")
-
-
-@pytest.fixture
 def failed_card(shop: Shop, settings: Any) -> Payment:
     """A card payment of 1,500.00 THB that failed here."""
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
@@ -62,15 +56,15 @@ def failed_card(shop: Shop, settings: Any) -> Payment:
     return made.payment
 
 
-def settle(payment: Payment, said: ChargeResult) -> None:
+def settle(payment: Payment, result: ChargeResult) -> None:
     with transaction.atomic():
-        cards.complete(payment.id, said, now=clock.now())
+        cards.complete(payment.id, result, now=clock.now())
     payment.refresh_from_db()
 
 
 @pytest.fixture
 def other_charge(shop: Shop, settings: Any) -> Payment:
-    """A card payment of 1,500.00 THB of which the acquirer charged 150.00 THB, as it says twice."""
+    """A card payment of 1,500.00 THB; the acquirer reports a charge of 150.00 THB, twice."""
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"
     made = cards.draft(merchant=shop.merchant, token_id="tok", amount=150_000, now=clock.now())
     cards.store(made)
@@ -80,7 +74,7 @@ def other_charge(shop: Shop, settings: Any) -> Payment:
     return made.payment
 
 
-def act(client: Client, waiting: ReconciliationException, slug: str) -> str:
+def run_action(client: Client, waiting: ReconciliationException, slug: str) -> str:
     answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/act/{slug}/", {"note": NOTE}, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
@@ -117,11 +111,11 @@ def test_dismissed_contradiction_stays_dismissed_and_can_be_reopened(
     settle(failed_card, CHARGED)
     waiting = ReconciliationException.objects.get()
     assert "/act/returned" not in get_page(malee, exception_url(waiting.pk))
-    act(malee, waiting, "dismiss")
+    run_action(malee, waiting, "dismiss")
     settle(failed_card, CHARGED)
     assert not ReconciliationException.objects.exists()
-    assert "alee has already resolved this" in act(malee, waiting, "dismiss")
-    act(malee, waiting, "reopen")
+    assert "alee has already resolved this" in run_action(malee, waiting, "dismiss")
+    run_action(malee, waiting, "reopen")
     assert ReconciliationException.objects.get().pk == waiting.pk
 
 
@@ -142,7 +136,7 @@ def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_faile
     assert "/act/failed/" in page and "/act/dismiss/" not in page
     with pytest.raises(ActionNotAllowed, match="still pending"):
         decide("dismiss", waiting.pk)
-    act(malee, waiting, "failed")
+    run_action(malee, waiting, "failed")
     other_charge.refresh_from_db()
     assert (other_charge.status, other_charge.failure_code) == ("failed", "processing_error")
     assert not ReconciliationException.objects.exists()
@@ -169,7 +163,7 @@ def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
     waiting = ReconciliationException.objects.get()
     with pytest.raises(ActionNotAllowed, match="no longer pending"):
         decide("mark_failed", waiting.pk)
-    act(malee, waiting, "dismiss")
+    run_action(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
 
 
@@ -206,7 +200,7 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
     )
     with pytest.raises(ActionNotAllowed):
         decide("mark_returned", waiting.pk)
-    act(malee, waiting, "dismiss")
+    run_action(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
 
 
@@ -220,7 +214,7 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
     waiting = ReconciliationException.objects.get()
     assert "mark the order as returned" in get_page(malee, exception_url(waiting.pk))
     assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/act/returned/")
-    act(malee, waiting, "returned")
+    run_action(malee, waiting, "returned")
     assert (seller.balance(), ReconciliationException.objects.exists()) == ((150_000, 0), False)
     assert (
         withdrawals.fetch_withdrawal(seller.shop, {"withdrawal_id": made})["failure_code"]
@@ -238,16 +232,16 @@ def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
     made = seller.refund(seller.paid())["refund_id"]
     send_due_refunds()
     transfers.complete(made, NOT_SENT, order_completion.HANDLERS["ref"], now=clock.now())
-    act(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
+    run_action(malee, ReconciliationException.objects.get(reason="contradiction"), "returned")
     assert [waiting.pk for waiting in ReconciliationException.objects.all()] == [made]
     decide("credit_returned_refund", made)
     assert seller.balance() == (150_000, 0)
 
 
-def withdrawn(seller: Seller, serving: Serving, word: TransferResult) -> str:
-    """A withdrawal of 1,000.00 of 1,500.00 THB, and how its bank says that it ended."""
+def withdrawn(seller: Seller, serving: Serving, result: TransferResult) -> str:
+    """A withdrawal of 1,000.00 of 1,500.00 THB with this result at the bank."""
     seller.paid()
-    bank: Bank = serving(sends=[word])
+    bank: Bank = serving(sends=[result])
     made = withdrawals.withdrawn(seller.shop)
     withdrawals.send_due_withdrawals()
     assert len(bank.sent) == 1

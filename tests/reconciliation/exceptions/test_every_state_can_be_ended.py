@@ -49,7 +49,7 @@ Key = tuple[str, str, str]
 
 @dataclass
 class Stage:
-    """Where outgoing money gets stuck: a shop with funds, and a bank that behaves as told."""
+    """Builds outgoing money in each state: a shop with funds, and a bank with given answers."""
 
     seller: Seller
     serve: Serving
@@ -102,7 +102,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Ending:
-    """How money gets to a state, and the actions of the console that end it: (list, action)."""
+    """How money reaches a state, and the console actions that end it: (list, action)."""
 
     reach: Callable[[Stage], str]
     actions: list[tuple[str, str]]
@@ -180,7 +180,7 @@ def staff_client(db: None) -> Client:
 
 
 def open_keys() -> set[Key]:
-    """Every pair of a state of a withdrawal, refund or return and of its order that is not final."""
+    """All pairs of open states: of a withdrawal, refund or return, and of its order."""
     open_orders = ["", *(set(TransferState) - FINAL_ORDERS)]
     return {
         (purpose, str(status), str(state))
@@ -226,8 +226,8 @@ def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_availabl
     chosen = {"action": "cancel_unsent", "_selected_action": [order_id]}
     page = staff_client.post(PATHS["transfer"], chosen, follow=True).content.decode()
     assert "is canceled and never sent." in page
-    told = stage.seller.shop.get(f"/v1/withdrawals/{order_id}").json()
-    assert (told["status"], told["failure_code"]) == ("failed", "bank_unreachable")
+    reported = stage.seller.shop.get(f"/v1/withdrawals/{order_id}").json()
+    assert (reported["status"], reported["failure_code"]) == ("failed", "bank_unreachable")
     assert stage.seller.funds() == {"available": 150_000, "reserved": 0}
     step = Transfer.objects.get().events.latest("id")
     assert (step.type, step.actor) == ("canceled", "staff:somsri")

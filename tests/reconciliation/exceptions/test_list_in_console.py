@@ -1,4 +1,4 @@
-"""One page shows all that waits for a person: why, how long, and which payment it may be meant for."""
+"""The list of exceptions: reason, age, amount and best candidate; and the page of one exception."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -39,11 +39,6 @@ from transfers import services as transfers
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
-@pytest.fixture
-def onlooker(db: None) -> Client:
-    return staff_client("onlooker", "view_banktransaction")
-
-
 @pytest.mark.parametrize(
     ("length", "words"),
     [
@@ -63,7 +58,7 @@ def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) ->
 
 
 @pytest.mark.slow
-def test_list_explains_each_exception(seller: Seller, onlooker: Client) -> None:
+def test_list_explains_each_exception(seller: Seller, viewer: Client) -> None:
     paid = seller.shop.qr_code()
     first = seller.report(paid)
     seller.report(paid)
@@ -72,7 +67,7 @@ def test_list_explains_each_exception(seller: Seller, onlooker: Client) -> None:
     seller.mismatch(150_001)
     seller.late()
     seller.report(seller.shop.qr_code(), type="reversal")
-    page = get_page(onlooker, EXCEPTIONS_URL)
+    page = get_page(viewer, EXCEPTIONS_URL)
     for sentence in (
         f"Paid twice: first paid by {first.bank_transaction_id} on ",
         "Unknown reference.",
@@ -84,42 +79,42 @@ def test_list_explains_each_exception(seller: Seller, onlooker: Client) -> None:
         assert sentence in page
 
 
-def test_money_for_a_failed_payment_is_explained(seller: Seller, onlooker: Client) -> None:
+def test_money_for_a_failed_payment_is_explained(seller: Seller, viewer: Client) -> None:
     code = seller.shop.qr_code()
     seller.report(code, type="decline")
     seller.report(code)
-    assert "Paid after the payment had failed: declined_by_bank." in get_page(onlooker, EXCEPTIONS_URL)
+    assert "Paid after the payment had failed: declined_by_bank." in get_page(viewer, EXCEPTIONS_URL)
 
 
 @pytest.mark.slow
-def test_reversal_of_a_manual_return_is_explained(seller: Seller, onlooker: Client) -> None:
+def test_reversal_of_a_manual_return_is_explained(seller: Seller, viewer: Client) -> None:
     credit = seller.duplicate()
     decide("record_manual_return", credit.id, bank_reference="V-77", note="counter")
     seller.bank.post(reversal_of(credit))
     reversal = BankTransaction.objects.get(kind="reversal")
-    assert "was sent back manually" in get_page(onlooker, EXCEPTIONS_URL)
-    assert "(V-77). If the bank means that, dismiss this" in get_page(onlooker, exception_url(reversal.id))
+    assert "was sent back manually" in get_page(viewer, EXCEPTIONS_URL)
+    assert "(V-77). If the bank means that, dismiss this" in get_page(viewer, exception_url(reversal.id))
 
 
 @pytest.mark.slow
-def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, onlooker: Client) -> None:
+def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, viewer: Client) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification)
     seller.bank.post(notification | {"amount": "1.00"})
     seller.bank.post(b"garbage")
-    page = get_page(onlooker, EXCEPTIONS_URL)
+    page = get_page(viewer, EXCEPTIONS_URL)
     assert f"The bank reported transaction {notification['transaction_id']} differently before." in page
     assert "A bank message that cannot be read." in page
     for waiting in BankNotification.objects.exclude(result="new"):
         Resolution.objects.create(
             subject_id=waiting.id, type=ResolutionType.DISMISSED, actor="x", note="x", created_at=clock.now()
         )
-    assert "0 exceptions" in get_page(onlooker, EXCEPTIONS_URL)
+    assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
 @pytest.mark.slow
 def test_returned_refunds_are_exceptions(
-    shop: Shop, bank: SandboxBankClient, onlooker: Client, served_by: Callable[..., Bank]
+    shop: Shop, bank: SandboxBankClient, viewer: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded")])
     counter = RefundShop(shop, bank)
@@ -128,32 +123,30 @@ def test_returned_refunds_are_exceptions(
     back = ReportedTransfer(refund["refund_id"], "returned", failure_code="account_closed")
     transfers.apply_notification(back, HANDLERS["ref"], now=clock.now())
     assert "A refund of 1,500.00 THB came back from the bank: account_closed." in get_page(
-        onlooker, EXCEPTIONS_URL
+        viewer, EXCEPTIONS_URL
     )
-    assert "Returned at" in get_page(onlooker, exception_url(refund["refund_id"]))
+    assert "Returned at" in get_page(viewer, exception_url(refund["refund_id"]))
 
 
 @pytest.mark.slow
-def test_list_shows_oldest_first_and_red_after_a_day(
-    seller: Seller, onlooker: Client, noon: datetime
-) -> None:
+def test_list_shows_oldest_first_and_red_after_a_day(seller: Seller, viewer: Client, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as now:
         old = seller.unmatched()
         now.move_to(noon + timedelta(days=2))
         new = seller.mismatch()
         now.move_to(noon + timedelta(days=2, hours=3))
-        onlooker = staff_client("malee", "view_banktransaction")
-        page = get_page(onlooker, EXCEPTIONS_URL)
+        viewer = staff_client("malee", "view_banktransaction")
+        page = get_page(viewer, EXCEPTIONS_URL)
     assert page.index(exception_url(old.id)) < page.index(exception_url(new.id))
     assert 'color: var(--error-fg)">2 days</span>' in page
     assert page.count("var(--error-fg)") == 1
     assert ">3 hours<" in page
 
 
-def test_row_shows_merchant_amount_and_best_candidate(seller: Seller, onlooker: Client) -> None:
+def test_row_shows_merchant_amount_and_best_candidate(seller: Seller, viewer: Client) -> None:
     code = seller.shop.qr_code(amount=1_234_500)
     seller.report(code, reference1="NOBODYKNOWSTHIS00000")
-    page = get_page(onlooker, EXCEPTIONS_URL)
+    page = get_page(viewer, EXCEPTIONS_URL)
     for shown in ("12,345.00 THB", "Somtam House", "sandbox", code["payment_id"], "same amount, code made"):
         assert shown in page
 
@@ -181,30 +174,30 @@ def test_list_filters_by_reason_merchant_bank_and_age(
 
 
 @pytest.mark.slow
-def test_search_finds_references_ids_and_amounts(seller: Seller, onlooker: Client) -> None:
+def test_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client) -> None:
     unmatched, mismatch = seller.unmatched(), seller.mismatch(123_456)
     for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
-        assert listed(onlooker, q=text) == {unmatched.id}, text
+        assert listed(viewer, q=text) == {unmatched.id}, text
     for text in ("1234.56", "1,234.56 THB", mismatch.payment_id):
-        assert listed(onlooker, q=text) == {mismatch.id}, text
-    assert listed(onlooker, q="nothing like it") == set()
+        assert listed(viewer, q=text) == {mismatch.id}, text
+    assert listed(viewer, q="nothing like it") == set()
 
 
 @pytest.mark.slow
-def test_search_finds_the_merchants_reference(seller: Seller, onlooker: Client) -> None:
+def test_search_finds_the_merchants_reference(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
     movement, stranger = seller.report(first, satang=100), seller.unmatched()
-    assert listed(onlooker, q="order-17") == {movement.id}
+    assert listed(viewer, q="order-17") == {movement.id}
     decide("attach", stranger.id, payment_id=second["payment_id"], note="She called.")
-    assert listed(onlooker, q="order-18") == set()
-    assert listed(onlooker, q="order") == {movement.id}
+    assert listed(viewer, q="order-18") == set()
+    assert listed(viewer, q="order") == {movement.id}
 
 
 @pytest.mark.slow
-def test_longer_list_takes_no_more_queries(seller: Seller, onlooker: Client) -> None:
+def test_longer_list_takes_no_more_queries(seller: Seller, viewer: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
-            get_page(onlooker, EXCEPTIONS_URL)
+            get_page(viewer, EXCEPTIONS_URL)
         return len(asked)
 
     def one_of_each() -> None:
@@ -223,24 +216,24 @@ def test_longer_list_takes_no_more_queries(seller: Seller, onlooker: Client) -> 
 
 
 @pytest.mark.slow
-def test_list_is_paginated(seller: Seller, onlooker: Client) -> None:
+def test_list_is_paginated(seller: Seller, viewer: Client) -> None:
     for _ in range(60):
         seller.bank.post(b"garbage")
-    first, second = get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, p="2")
+    first, second = get_page(viewer, EXCEPTIONS_URL), get_page(viewer, EXCEPTIONS_URL, p="2")
     assert first.count("cannot be read") == 50
     assert second.count("cannot be read") == 10
 
 
-def test_matched_money_is_not_an_exception(seller: Seller, onlooker: Client) -> None:
+def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> None:
     seller.report(seller.shop.qr_code())
     seller.report(seller.shop.qr_code(), type="decline")
     assert not ReconciliationException.objects.exists()
-    assert "0 exceptions" in get_page(onlooker, EXCEPTIONS_URL)
+    assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
-def test_page_shows_all_details(seller: Seller, onlooker: Client) -> None:
+def test_page_shows_all_details(seller: Seller, viewer: Client) -> None:
     movement = seller.mismatch()
-    page = get_page(onlooker, exception_url(movement.id))
+    page = get_page(viewer, exception_url(movement.id))
     for shown in (
         "1.00 THB too little", "1,499.00 THB", "1,500.00 THB", movement.bank_transaction_id,
         movement.reference1, movement.biller_id, "Somchai Jaidee", "014 Siam Commercial Bank", "xxxxxx7890",
@@ -251,24 +244,24 @@ def test_page_shows_all_details(seller: Seller, onlooker: Client) -> None:
 
 
 @pytest.mark.slow
-def test_page_shows_the_merchants_reference_of_payments(seller: Seller, onlooker: Client) -> None:
+def test_page_shows_the_merchants_reference_of_payments(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="order-17"), seller.shop.qr_code(reference="order-18")
-    page = get_page(onlooker, exception_url(seller.report(first, satang=100).id))
+    page = get_page(viewer, exception_url(seller.report(first, satang=100).id))
     assert page.count("order-17") == 2  # what it named, and what is known of that
     assert "order-18" in get_page(
-        onlooker, exception_url(seller.report(second, reference1="NOBODYKNOWSTHIS00000").id)
+        viewer, exception_url(seller.report(second, reference1="NOBODYKNOWSTHIS00000").id)
     )
 
 
-def test_reversal_and_its_credit_link_to_each_other(seller: Seller, onlooker: Client) -> None:
+def test_reversal_and_its_credit_link_to_each_other(seller: Seller, viewer: Client) -> None:
     credit = seller.report(seller.shop.qr_code())
     seller.bank.post(reversal_of(credit, 150_001))
     reversal = BankTransaction.objects.get(kind="reversal")
     assert f'{exception_url(credit.id)}">1,500.00 THB, applied</a>' in get_page(
-        onlooker, exception_url(reversal.id)
+        viewer, exception_url(reversal.id)
     )
     assert f'{exception_url(reversal.id)}">1,500.01 THB, unmatched</a>' in get_page(
-        onlooker, exception_url(credit.id)
+        viewer, exception_url(credit.id)
     )
 
 
@@ -279,33 +272,33 @@ def test_times_are_shown_in_bangkok_time(seller: Seller, noon: datetime) -> None
     assert "2026-11-21 12:00:00, less than a second ago" in page
 
 
-def test_raw_bank_message_is_shown_without_account_numbers(seller: Seller, onlooker: Client) -> None:
+def test_raw_bank_message_is_shown_without_account_numbers(seller: Seller, viewer: Client) -> None:
     seller.bank.post(b'{"account": "1234567890", "hello": "world"}')
-    page = get_page(onlooker, exception_url(BankNotification.objects.get().id))
+    page = get_page(viewer, exception_url(BankNotification.objects.get().id))
     assert "world" in page
     assert "1234567890" not in page
 
 
-def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Seller, onlooker: Client) -> None:
+def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Seller, viewer: Client) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification)
     seller.bank.post(notification | {"amount": "1.23"})
-    page = get_page(onlooker, exception_url(BankNotification.objects.get(result="conflict").id))
+    page = get_page(viewer, exception_url(BankNotification.objects.get(result="conflict").id))
     assert "1500.00" in page
     assert "1.23" in page
 
 
 @pytest.mark.slow
-def test_text_from_payers_is_escaped(seller: Seller, onlooker: Client) -> None:
+def test_text_from_payers_is_escaped(seller: Seller, viewer: Client) -> None:
     hostile = "<script>alert(1)</script>"
     movement = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
     seller.bank.post(b"<script>alert(2)</script>")
-    pages = [get_page(onlooker, EXCEPTIONS_URL), get_page(onlooker, EXCEPTIONS_URL, q=hostile)]
-    pages += [get_page(onlooker, exception_url(row.pk)) for row in ReconciliationException.objects.all()]
+    pages = [get_page(viewer, EXCEPTIONS_URL), get_page(viewer, EXCEPTIONS_URL, q=hostile)]
+    pages += [get_page(viewer, exception_url(row.pk)) for row in ReconciliationException.objects.all()]
     for page in pages:
         assert "<script>alert" not in page
         assert "<img/src" not in page
-    assert "&lt;script&gt;alert(1)" in get_page(onlooker, exception_url(movement.id))
+    assert "&lt;script&gt;alert(1)" in get_page(viewer, exception_url(movement.id))
 
 
 @pytest.mark.parametrize("permission", ["view_banktransaction", "resolve_exception"])
@@ -320,15 +313,15 @@ def test_view_or_resolve_permission_shows_the_list(seller: Seller, permission: s
 
 @pytest.mark.slow
 def test_console_index_shows_the_number_of_open_exceptions(
-    seller: Seller, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "open exception" not in get_page(onlooker, "/admin/")
+    assert "open exception" not in get_page(viewer, "/admin/")
     seller.mismatch()
-    assert "1 open exception." in get_page(onlooker, "/admin/")
+    assert "1 open exception." in get_page(viewer, "/admin/")
     seller.unmatched()
-    assert f'<a href="{EXCEPTIONS_URL}">2 open exceptions.</a>' in get_page(onlooker, "/admin/")
+    assert f'<a href="{EXCEPTIONS_URL}">2 open exceptions.</a>' in get_page(viewer, "/admin/")
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
-    assert "2 or more open exceptions." in get_page(onlooker, "/admin/")
+    assert "2 or more open exceptions." in get_page(viewer, "/admin/")
 
 
 def test_staff_without_permission_see_no_exceptions(seller: Seller, client: Client) -> None:
@@ -341,30 +334,30 @@ def test_staff_without_permission_see_no_exceptions(seller: Seller, client: Clie
 
 
 @pytest.mark.parametrize("unknown", ["rcp_" + "0" * 27, "x", "<script>"])
-def test_unknown_exception_is_not_found(onlooker: Client, unknown: str) -> None:
-    assert onlooker.get(exception_url(unknown)).status_code == 404
+def test_unknown_exception_is_not_found(viewer: Client, unknown: str) -> None:
+    assert viewer.get(exception_url(unknown)).status_code == 404
 
 
-def test_matched_money_has_a_page_too(seller: Seller, onlooker: Client) -> None:
+def test_matched_money_has_a_page_too(seller: Seller, viewer: Client) -> None:
     movement = seller.report(seller.shop.qr_code())
-    assert "Its payment succeeded." in get_page(onlooker, exception_url(movement.id))
-    record = get_page(onlooker, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
+    assert "Its payment succeeded." in get_page(viewer, exception_url(movement.id))
+    record = get_page(viewer, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
     assert exception_url(movement.id) in record
 
 
 @pytest.mark.slow
 def test_open_exceptions_are_counted_up_to_a_limit(
-    seller: Seller, onlooker: Client, monkeypatch: pytest.MonkeyPatch
+    seller: Seller, viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
         seller.unmatched()
         seller.bank.post(b"garbage")
-    assert "or more" not in get_page(onlooker, EXCEPTIONS_URL)
+    assert "or more" not in get_page(viewer, EXCEPTIONS_URL)
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
     monkeypatch.setattr(admin.ReconciliationExceptionAdmin, "list_per_page", 1)
-    page = get_page(onlooker, EXCEPTIONS_URL)
+    page = get_page(viewer, EXCEPTIONS_URL)
     assert "The first 2 rows." in page
     assert "2 exceptions" in page
-    shown = onlooker.get("/metrics").content.decode()
+    shown = viewer.get("/metrics").content.decode()
     assert 'bank_transaction_exceptions{money="sandbox"} 2.0' in shown
     assert 'notification_exceptions{money="sandbox"} 2.0' in shown

@@ -1,4 +1,4 @@
-"""A page of the list costs what is on the page, however many wait and however many were ever decided."""
+"""A page of the list reads only its own rows, however many exceptions are open or resolved."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -31,7 +31,6 @@ from tests.reconciliation.builders import (
     decide,
     exception_url,
     get_page,
-    staff_client,
 )
 from tests.stack import wait_until
 
@@ -44,43 +43,37 @@ WHERE relname ~ '^(reconciliation|refunds|merchants)_'
 
 
 @pytest.fixture
-def onlooker(db: None) -> Client:
-    return staff_client("onlooker", "view_banktransaction")
-
-
-@pytest.fixture
 def counting_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", COUNTED)
 
 
 def rows_read() -> int:
-    """Of the tables behind the list, in this transaction so far."""
+    """Rows read so far in this transaction, of the tables behind the list."""
     with connection.cursor() as cursor:
         cursor.execute(READ)
         return int(cursor.fetchone()[0])
 
 
-def reading(client: Client, path: str, **query: str) -> int:
-    """How many rows a page reads."""
+def rows_read_by(client: Client, path: str, **query: str) -> int:
+    """Return the number of rows that a page reads."""
     before = rows_read()
     get_page(client, path, **query)
     return rows_read() - before
 
 
-def learn() -> None:
-    """What the statistics would know an hour later. Of so few rows the planner may read all by choice; here
-    it does so only where it has no index."""
+def analyze() -> None:
+    """Update the statistics. Without seqscan, PostgreSQL reads a whole table only if it has no index."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         cursor.execute("SET LOCAL enable_seqscan = off")
 
 
-def one_by_one(count: int) -> list[str]:
+def random_names(count: int) -> list[str]:
     return [ids.random_text(20) for _ in range(count)]
 
 
-def crowd(merchant: Merchant) -> None:
-    """MANY that wait, and as many messages about which somebody has decided."""
+def add_many(merchant: Merchant) -> None:
+    """Add MANY open exceptions and as many dismissed messages."""
     now = clock.now()
     BankTransaction.objects.bulk_create(
         BankTransaction(
@@ -97,9 +90,9 @@ def crowd(merchant: Merchant) -> None:
             match_result=MatchResult.DUPLICATE,
             matched_at=now,
         )
-        for name in one_by_one(MANY)
+        for name in random_names(MANY)
     )
-    told = [
+    reported = [
         BankNotification(
             id=ids.new("ntc_", now),
             bank="sandbox",
@@ -109,7 +102,7 @@ def crowd(merchant: Merchant) -> None:
         )
         for _ in range(MANY)
     ]
-    BankNotification.objects.bulk_create(told)
+    BankNotification.objects.bulk_create(reported)
     Resolution.objects.bulk_create(
         Resolution(
             subject_id=notification.id,
@@ -118,14 +111,14 @@ def crowd(merchant: Merchant) -> None:
             note=NOTE,
             created_at=now,
         )
-        for notification in told
+        for notification in reported
     )
-    learn()
+    analyze()
 
 
 @pytest.mark.usefixtures("counting_ends_early")
-def test_list_page_reads_only_the_rows_it_shows(shop: Shop, onlooker: Client) -> None:
-    crowd(shop.merchant)
+def test_list_page_reads_only_the_rows_it_shows(shop: Shop, viewer: Client) -> None:
+    add_many(shop.merchant)
     assert ReconciliationException.objects.count() == MANY
     asked: list[dict[str, str]] = [
         {}, {"p": "2"}, {"age": "day"}, {"age": "week"}, {"bank": "sandbox"}, {"bank": "scb"},
@@ -134,12 +127,12 @@ def test_list_page_reads_only_the_rows_it_shows(shop: Shop, onlooker: Client) ->
         *({"o": order} for order in ("0", "-0", "1", "-1", "2", "-2")),
     ]  # fmt: skip
     for query in asked:
-        assert reading(onlooker, EXCEPTIONS_URL, **query) < 10 * ON_A_PAGE, query
-    assert reading(onlooker, "/admin/") < 10 * ON_A_PAGE
+        assert rows_read_by(viewer, EXCEPTIONS_URL, **query) < 10 * ON_A_PAGE, query
+    assert rows_read_by(viewer, "/admin/") < 10 * ON_A_PAGE
 
 
-def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, onlooker: Client) -> None:
-    crowd(seller.shop.merchant)
+def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, viewer: Client) -> None:
+    add_many(seller.shop.merchant)
     waiting = ReconciliationException.objects.values_list("pk", flat=True)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -147,28 +140,28 @@ def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, onloo
         )  # as if all of it were decided too
     late = seller.late()
     assert list(waiting) == [late.id]
-    assert reading(onlooker, EXCEPTIONS_URL) < 10 * ON_A_PAGE
+    assert rows_read_by(viewer, EXCEPTIONS_URL) < 10 * ON_A_PAGE
     assert exception_url(late.id) in get_page(
-        onlooker, EXCEPTIONS_URL, q=late.bank_transaction_id[3:12].lower()
+        viewer, EXCEPTIONS_URL, q=late.bank_transaction_id[3:12].lower()
     )
 
 
-def test_equal_amounts_are_sorted_by_age(seller: Seller, onlooker: Client) -> None:
+def test_equal_amounts_are_sorted_by_age(seller: Seller, viewer: Client) -> None:
     first, second = seller.late(), seller.late()
     for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
-        page = get_page(onlooker, EXCEPTIONS_URL, o=order)
+        page = get_page(viewer, EXCEPTIONS_URL, o=order)
         places = [page.index(exception_url(movement.id)) for movement in expected]
         assert places == sorted(places), order
 
 
 def test_exception_gets_the_merchant_that_is_connected_later(seller: Seller) -> None:
-    odd = seller.unmatched(biller_id="099400016550100")
-    assert ReconciliationException.objects.get(pk=odd.id).merchant is None
+    held = seller.unmatched(biller_id="099400016550100")
+    assert ReconciliationException.objects.get(pk=held.id).merchant is None
     later = open_shop("Later").merchant
     for biller_id, expected in (("099400016550100", later), ("099400016550101", None)):
         later.biller_id = biller_id
         later.save()
-        assert ReconciliationException.objects.get(pk=odd.id).merchant == expected
+        assert ReconciliationException.objects.get(pk=held.id).merchant == expected
         assert not differences()
 
 
@@ -225,9 +218,9 @@ def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
     later = open_shop("Later").merchant
     for number in range(ROUNDS):
         biller_id = f"0994000165502{number:02}"
-        odd = seller.unmatched(biller_id=biller_id)
+        held = seller.unmatched(biller_id=biller_id)
         later.biller_id = biller_id
-        run_concurrently(later.save, partial(decide, "record_manual_return", odd, bank_reference="b"))
+        run_concurrently(later.save, partial(decide, "record_manual_return", held, bank_reference="b"))
         assert not ReconciliationException.objects.exists()
     assert not differences()
 
@@ -249,18 +242,18 @@ def test_money_arriving_while_its_biller_is_connected_gets_the_merchant() -> Non
     later = open_shop("Later").merchant
     later.biller_id = "099400016550300"
     notification = seller.bank.notification(seller.shop.qr_code(), biller_id=later.biller_id)
-    saved, told = Event(), Event()
+    saved, reported = Event(), Event()
 
     def connect() -> None:
         with transaction.atomic():
             later.save()
             saved.set()
-            wait_until(lambda: told.is_set() or rows.run(LISTING, []).fetchone() == (True,), 60)
+            wait_until(lambda: reported.is_set() or rows.run(LISTING, []).fetchone() == (True,), 60)
 
-    def tell() -> None:
+    def report_money() -> None:
         assert saved.wait(60)
         seller.bank.post(notification)
-        told.set()
+        reported.set()
 
-    run_concurrently(connect, tell)
+    run_concurrently(connect, report_money)
     assert ReconciliationException.objects.get().merchant == later

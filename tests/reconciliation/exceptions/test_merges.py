@@ -1,4 +1,4 @@
-"""Staff count two reports of one bank transaction once, and open that again where it was a mistake."""
+"""Staff merge two reports of one bank transaction, and reopen a wrong merge."""
 
 from datetime import datetime, time, timedelta
 from typing import Any
@@ -21,7 +21,6 @@ from tests.reconciliation.builders import (
     get_page,
     postings_of,
     reversal_of,
-    staff_client,
     state_of,
     suspense,
 )
@@ -43,14 +42,9 @@ def code(seller: Seller) -> dict[str, Any]:
 
 @pytest.fixture
 def held(seller: Seller, code: dict[str, Any]) -> BankTransaction:
-    """A callback of money that a line of the day before reported, and that paid for the code."""
+    """A callback about money that a statement line of the day before reported and that paid the code."""
     import_file(bot_file(credit_line(code, NOON - DAY)))
     return seller.report(code, paid_at=NOON)
-
-
-@pytest.fixture
-def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception")
 
 
 def press(client: Client, movement: BankTransaction, slug: str) -> str:
@@ -135,7 +129,9 @@ def test_mistaken_merge_is_reopened_and_sent_back(
     assert ReconciliationException.objects.get().id == held.id
     merged(held)
     press(malee, held, "reopen")
-    assert [act.reopen_count for act in Resolution.objects.filter(type="merged").order_by("id")] == [0, 1]
+    assert [
+        resolution.reopen_count for resolution in Resolution.objects.filter(type="merged").order_by("id")
+    ] == [0, 1]
     import_file(bot_file(credit_line(code, NOON + SECOND)))
     decide("record_manual_return", held, bank_reference="counter 7")
     assert (state_of(held), suspense()) == (("duplicate", "sent_back"), 0)
@@ -180,12 +176,12 @@ def test_page_explains_what_proves_two_transactions(held: BankTransaction) -> No
 
 
 @pytest.mark.parametrize(
-    ("deed", "other"), [("merged", "NULL"), ("dismissed", "'rcp_other'")], ids=["nothing", "not merged"]
+    ("action", "other"), [("merged", "NULL"), ("dismissed", "'rcp_other'")], ids=["nothing", "not merged"]
 )
 def test_resolution_names_the_other_transaction_only_when_merged(
-    held: BankTransaction, deed: str, other: str
+    held: BankTransaction, action: str, other: str
 ) -> None:
     attack = f"""INSERT INTO reconciliation_resolution (subject_id, type, actor, note, reopen_count,
     request_id, created_at, merged_into_id)
-        VALUES ('{held.id}', '{deed}', 'malee', 'x', 0, '', now(), {other})"""
+        VALUES ('{held.id}', '{action}', 'malee', 'x', 0, '', now(), {other})"""
     assert sqlstate(attack) == CHECK_VIOLATION

@@ -1,4 +1,4 @@
-"""What banks say at their door about money that we sent out."""
+"""Notifications of banks about our orders."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +27,14 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> FakeHandler:
 
 @pytest.fixture
 def transfer(handler: FakeHandler, monkeypatch: pytest.MonkeyPatch) -> Transfer:
-    """The bank has it and did not say yet what became of it."""
+    """A submitted transfer without a result."""
     monkeypatch.setattr("banks.sender", lambda route, link=None: Bank(sends=[TransferResult("processing")]))
     transfer = queued()
     send_due(handler)
     return transfer
 
 
-def told(order_id: str, status: str = "succeeded") -> dict[str, Any]:
+def notification_of(order_id: str, status: str = "succeeded") -> dict[str, Any]:
     return {
         "type": "order",
         "reference": order_id,
@@ -46,14 +46,14 @@ def told(order_id: str, status: str = "succeeded") -> dict[str, Any]:
     }
 
 
-def verdicts() -> list[str]:
+def results() -> list[str]:
     return list(BankNotification.objects.order_by("received_at", "id").values_list("result", flat=True))
 
 
 def test_order_notification_is_stored_and_completes_its_order(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
-    answer = bank.post(told(transfer.id))
+    answer = bank.post(notification_of(transfer.id))
     transfer.refresh_from_db()
     notification = BankNotification.objects.get()
     assert (answer.status_code, answer.json()) == (200, {"status": "received"})
@@ -69,9 +69,9 @@ def test_order_notification_is_stored_and_completes_its_order(
 def test_repeated_order_notification_changes_nothing(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
-    answers = [bank.post(told(transfer.id)) for _ in range(3)]
+    answers = [bank.post(notification_of(transfer.id)) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {200}
-    assert sorted(verdicts()) == ["new", "repeat", "repeat"]
+    assert sorted(results()) == ["new", "repeat", "repeat"]
     assert handler.statuses == ["succeeded"]
 
 
@@ -79,18 +79,18 @@ def test_return_after_success_is_passed_to_the_handler(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     for status in ("succeeded", "returned", "returned"):
-        bank.post(told(transfer.id, status))
+        bank.post(notification_of(transfer.id, status))
     assert handler.statuses == ["succeeded", "returned"]
-    assert sorted(verdicts()) == ["new", "new", "repeat"]
+    assert sorted(results()) == ["new", "new", "repeat"]
 
 
 def test_contradicting_order_notification_is_an_exception(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
-    bank.post(told(transfer.id, "failed"))
-    answer = bank.post(told(transfer.id, "succeeded"))
+    bank.post(notification_of(transfer.id, "failed"))
+    answer = bank.post(notification_of(transfer.id, "succeeded"))
     transfer.refresh_from_db()
-    assert (answer.status_code, sorted(verdicts())) == (200, ["conflict", "new"])
+    assert (answer.status_code, sorted(results())) == (200, ["conflict", "new"])
     assert (transfer.state, handler.statuses) == ("failed", ["failed"])
 
 
@@ -98,23 +98,23 @@ def test_contradicting_order_notification_is_an_exception(
 def test_notification_of_an_unknown_order_is_an_exception(
     bank: SandboxBankClient, handler: FakeHandler, order_id: str
 ) -> None:
-    answer = bank.post(told(order_id))
-    assert (answer.status_code, verdicts(), handler.completed) == (200, ["conflict"], [])
+    answer = bank.post(notification_of(order_id))
+    assert (answer.status_code, results(), handler.completed) == (200, ["conflict"], [])
 
 
 def test_notification_of_an_unsent_order_is_an_exception(
     bank: SandboxBankClient, handler: FakeHandler
 ) -> None:
     transfer = queued()
-    bank.post(told(transfer.id))
+    bank.post(notification_of(transfer.id))
     transfers.cancel(transfer.id, now=clock.now())
-    bank.post(told(transfer.id))
-    assert (verdicts(), handler.completed) == (["conflict", "conflict"], [])
+    bank.post(notification_of(transfer.id))
+    assert (results(), handler.completed) == (["conflict", "conflict"], [])
 
 
 def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClient) -> None:
-    answer = bank.post(told("wd_000000000000000000000000000", "lost"))
-    assert (answer.status_code, answer.json(), verdicts()) == (200, {"status": "parked"}, ["unreadable"])
+    answer = bank.post(notification_of("wd_000000000000000000000000000", "lost"))
+    assert (answer.status_code, answer.json(), results()) == (200, {"status": "parked"}, ["unreadable"])
 
 
 def test_failed_completion_makes_the_bank_notify_again(
@@ -125,8 +125,8 @@ def test_failed_completion_makes_the_bank_notify_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(handler, "on_completed", fails)
-        assert bank.post(told(transfer.id)).status_code == 500
+        assert bank.post(notification_of(transfer.id)).status_code == 500
     transfer.refresh_from_db()
-    assert (transfer.state, verdicts()) == ("submitted", ["new"])
-    assert bank.post(told(transfer.id)).status_code == 200
+    assert (transfer.state, results()) == ("submitted", ["new"])
+    assert bank.post(notification_of(transfer.id)).status_code == 200
     assert handler.statuses == ["succeeded"]

@@ -1,4 +1,4 @@
-"""A payment with money in suspense says so: in its API object, on its page and in its timeline."""
+"""A payment shows its exceptions: in the API, on its page and in its timeline."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
 def exceptions_of(seller: Seller, code: dict[str, Any]) -> list[tuple[str, int, str]]:
-    """Under both path forms, read and listed."""
+    """Return the exceptions of a payment, equal under both paths, read and listed."""
     payment_id = code["payment_id"]
     found = [seller.shop.get(f"{path}/payments/{payment_id}").json() for path in ("/Thai/v1", "/v1")]
     for path in ("/Thai/v1", "/v1"):
@@ -31,14 +31,14 @@ def exceptions_of(seller: Seller, code: dict[str, Any]) -> list[tuple[str, int, 
 
 @pytest.mark.slow
 def test_overpaid_and_expired_payment_shows_its_exceptions(seller: Seller, admin_client: Client) -> None:
-    """The issue: double the amount comes, and then the code expires."""
+    """Double the amount arrives, and then the code expires."""
     with time_machine.travel(clock.now(), tick=False) as machine:
         code = seller.shop.qr_code(expiry_minutes=1)
         movement = seller.report(code, satang=300_000)
         machine.shift(timedelta(minutes=2))
         payments.expire_due(now=clock.now())
-        told = seller.shop.payment(code["payment_id"])
-        assert (told["status"], told["amount_received"]) == ("expired", None)
+        reported = seller.shop.payment(code["payment_id"])
+        assert (reported["status"], reported["amount_received"]) == ("expired", None)
         assert exceptions_of(seller, code) == [("amount_mismatch", 300_000, "open")]
         timeline = seller.shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()
         assert timeline["sources"] == ["callback"]
@@ -73,10 +73,10 @@ def test_accepted_late_money_stays_on_its_payment(seller: Seller) -> None:
 
 
 def test_payment_without_exceptions_takes_no_extra_query(seller: Seller) -> None:
-    plain, odd = seller.shop.qr_code(), seller.shop.qr_code()
-    seller.report(odd, satang=1)
+    plain, mismatched = seller.shop.qr_code(), seller.shop.qr_code()
+    seller.report(mismatched, satang=1)
     counts = []
-    for code in (plain, odd):
+    for code in (plain, mismatched):
         seller.shop.payment(code["payment_id"])
         with CaptureQueriesContext(connection) as asked:
             seller.shop.payment(code["payment_id"])

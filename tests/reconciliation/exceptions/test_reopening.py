@@ -1,4 +1,4 @@
-"""What staff ended by mistake is opened again, says who did so and why, and can be decided anew."""
+"""Staff reopen what was resolved by mistake, and can resolve it again."""
 
 from functools import partial
 
@@ -44,17 +44,12 @@ VALUES (%s, %s, 'malee', 'a mistake', %s, '', now())
 """
 
 
-@pytest.fixture
-def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception")
-
-
 def orphan(seller: Seller) -> BankTransaction:
-    """A reversal of more than its credit: nobody here can give that."""
+    """A reversal above its credit, which nothing can cover."""
     return seller.reverse(seller.sale(), 150_001)
 
 
-def deeds(subject_id: str) -> list[tuple[str, int]]:
+def actions(subject_id: str) -> list[tuple[str, int]]:
     return list(
         Resolution.objects.filter(subject_id=subject_id).order_by("id").values_list("type", "reopen_count")
     )
@@ -65,18 +60,18 @@ def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(seller: Selle
     decide("dismiss", reversal)
     assert buttons(malee, reversal.id) == []
     assert "/act/reopen/" in get_page(malee, exception_url(reversal.id))
-    said = malee.get(act_page(reversal.id, "reopen")).content.decode()
-    assert "It waits for a decision again." in said
+    text = malee.get(act_page(reversal.id, "reopen")).content.decode()
+    assert "It waits for a decision again." in text
     malee.post(act_page(reversal.id, "reopen"), {"note": "the bank insists", "sure": "yes"})
     assert state_of(reversal) == WAITS
     assert ReconciliationException.objects.get().id == reversal.id
     decide("write_off", reversal)
     assert (state_of(reversal), losses()) == (LOST, -150_001)
-    assert deeds(reversal.id) == [("dismissed", 0), ("reopened", 1), ("written_off", 1)]
+    assert actions(reversal.id) == [("dismissed", 0), ("reopened", 1), ("written_off", 1)]
     opened = Resolution.objects.get(type="reopened")
     assert (opened.actor, opened.note) == ("staff:malee", "the bank insists")
     page = get_page(malee, exception_url(reversal.id))
-    assert all(word in page for word in ("Dismissed", "Reopened", "the bank insists", "Written Off"))
+    assert all(result in page for result in ("Dismissed", "Reopened", "the bank insists", "Written Off"))
 
 
 def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(
@@ -84,8 +79,8 @@ def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(
 ) -> None:
     reversal = orphan(seller)
     posted = {"note": "a mistake", "sure": "yes"}
-    said = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
-    assert f'<a href="{exception_url(reversal.id)}">Show it</a>' in said
+    text = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
+    assert f'<a href="{exception_url(reversal.id)}">Show it</a>' in text
     assert f'<a href="{exception_url(reversal.id)}">' in get_page(
         staff_client("boss", "view_resolution"), "/admin/reconciliation/resolution/"
     )
@@ -94,8 +89,8 @@ def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(
 def test_reopened_write_off_is_recovered_and_can_be_written_off_again(seller: Seller, malee: Client) -> None:
     reversal = orphan(seller)
     decide("write_off", reversal)
-    said = malee.get(act_page(reversal.id, "reopen")).content.decode()
-    assert "The write-off of 1,500.01 THB is reversed" in said
+    text = malee.get(act_page(reversal.id, "reopen")).content.decode()
+    assert "The write-off of 1,500.01 THB is reversed" in text
     decide("reopen", reversal)
     assert (state_of(reversal), losses()) == (WAITS, 0)
     assert postings_of(reversal.id) == [("written_off", 150_001), ("recovered", 150_001)]
@@ -105,12 +100,12 @@ def test_reopened_write_off_is_recovered_and_can_be_written_off_again(seller: Se
         decide("reopen", reversal)
         assert (state_of(reversal), losses()) == (WAITS, 0)
     decide("dismiss", reversal)
-    assert deeds(reversal.id)[-1] == ("dismissed", 3)
+    assert actions(reversal.id)[-1] == ("dismissed", 3)
     assert not ReconciliationException.objects.exists()
 
 
 def test_reopened_reversal_is_carried_out_if_it_can_be(seller: Seller, served_by: Serving) -> None:
-    """It was dismissed while the money was on its way back to the payer, which then failed."""
+    """The reversal was dismissed during a return, and then the return failed."""
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY, REFUSED])
     credit = seller.unmatched()
     decide("send_back", credit)
@@ -135,14 +130,14 @@ def test_message_is_reopened_and_dismissed_again(seller: Seller, malee: Client) 
             notification.id,
             ["dismiss"],
         )
-        assert deeds(notification.id)[-2:] == [("dismissed", number), ("reopened", number + 1)]
+        assert actions(notification.id)[-2:] == [("dismissed", number), ("reopened", number + 1)]
 
 
 def test_timeline_shows_the_reopening(seller: Seller) -> None:
     code = seller.shop.qr_code()
-    told = seller.bank.notification(code)
+    reported = seller.bank.notification(code)
     for changes in ({}, {"amount": "1.23"}):
-        seller.bank.post(told | changes)
+        seller.bank.post(reported | changes)
     notification = BankNotification.objects.get(result="conflict")
     for action in ("dismiss", "reopen"):
         decide(action, notification)
@@ -180,25 +175,25 @@ def test_second_reopening_names_who_was_first(seller: Seller) -> None:
 
 def test_reopening_needs_the_resolve_permission(seller: Seller) -> None:
     decide("dismiss", reversal := orphan(seller))
-    onlooker = staff_client("onlooker", "view_banktransaction")
-    assert "/act/reopen/" not in get_page(onlooker, exception_url(reversal.id))
-    assert onlooker.post(act_page(reversal.id, "reopen"), {"note": "x", "sure": "yes"}).status_code == 403
+    viewer = staff_client("onlooker", "view_banktransaction")
+    assert "/act/reopen/" not in get_page(viewer, exception_url(reversal.id))
+    assert viewer.post(act_page(reversal.id, "reopen"), {"note": "x", "sure": "yes"}).status_code == 403
     assert state_of(reversal) == DISMISSED
 
 
 def test_database_allows_one_reopening_of_a_resolved_exception(seller: Seller) -> None:
     reversal = orphan(seller)
-    for deed, round in (("reopened", 0), ("reopened", 1), ("dismissed", 1)):
-        assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
+    for action, round in (("reopened", 0), ("reopened", 1), ("dismissed", 1)):
+        assert sqlstate(ACT, reversal.id, action, round) == INTEGRITY, (action, round)
     decide("dismiss", reversal)
-    for deed, round, state in (
+    for action, round, state in (
         ("dismissed", 0, UNIQUE), ("written_off", 0, UNIQUE), ("written_off", 1, INTEGRITY),
         ("reopened", 2, INTEGRITY),
     ):  # fmt: skip
-        assert sqlstate(ACT, reversal.id, deed, round) == state, (deed, round)
+        assert sqlstate(ACT, reversal.id, action, round) == state, (action, round)
     decide("reopen", reversal)
-    for deed, round in (("reopened", 1), ("reopened", 2), ("dismissed", 0), ("dismissed", 2)):
-        assert sqlstate(ACT, reversal.id, deed, round) == INTEGRITY, (deed, round)
+    for action, round in (("reopened", 1), ("reopened", 2), ("dismissed", 0), ("dismissed", 2)):
+        assert sqlstate(ACT, reversal.id, action, round) == INTEGRITY, (action, round)
 
 
 # --- at the same moment ------------------------------------------------------------------------------------
@@ -239,7 +234,7 @@ def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Sel
         run_concurrently(
             deciding("reopen", reversal), deciding("write_off", reversal), deciding("reopen", reversal)
         )
-        is_lost = deeds(reversal.id)[-1][0] == "written_off"
+        is_lost = actions(reversal.id)[-1][0] == "written_off"
         assert (state_of(reversal), losses()) == ((LOST, -150_001) if is_lost else (WAITS, 0))
         if not is_lost:
             decide("dismiss", reversal)

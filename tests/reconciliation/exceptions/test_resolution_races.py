@@ -1,4 +1,4 @@
-"""Decisions, the bank's word and the clock at the same moment: real threads, each with its own connection."""
+"""Resolutions, notifications and timeouts at the same moment: real threads with their own connections."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -52,35 +52,35 @@ def seller() -> Seller:
     return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
-def deciding(deed: str, movement: Model | str, **more: Any) -> Callable[[], Any]:
-    """Somebody's click: what came of it, or the refusal."""
+def deciding(action: str, movement: Model | str, **more: Any) -> Callable[[], Any]:
+    """Return a function that does the action and returns its result or refusal."""
 
     def click() -> Any:
         try:
-            return decide(deed, movement, **more)
+            return decide(action, movement, **more)
         except ActionNotAllowed as refusal:
             return refusal
 
     return click
 
 
-def telling(notification: dict[str, Any]) -> Callable[[], Any]:
+def notifying(notification: dict[str, Any]) -> Callable[[], Any]:
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
 def done(results: list[Any]) -> int:
-    """How many of the clicks did something."""
+    """The number of actions that were not refused."""
     return sum(not isinstance(result, ActionNotAllowed) for result in results)
 
 
 @pytest.mark.parametrize(
-    ("deed", "more"),
+    ("action", "more"),
     [("accept", {}), ("attach", {}), ("send_back", {}), ("record_manual_return", {"bank_reference": "b"})],
 )
-def test_eight_concurrent_clicks_count_once(seller: Seller, deed: str, more: dict[str, str]) -> None:
+def test_eight_concurrent_clicks_count_once(seller: Seller, action: str, more: dict[str, str]) -> None:
     movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
-    given = {"payment_id": other} if deed == "attach" else more
-    results = run_concurrently(*[deciding(deed, movement, **given)] * 8)
+    given = {"payment_id": other} if action == "attach" else more
+    results = run_concurrently(*[deciding(action, movement, **given)] * 8)
     assert (done(results), sum(isinstance(result, AlreadyResolved) for result in results)) == (1, 7)
     assert Resolution.objects.count() == 1
 
@@ -110,17 +110,20 @@ def test_concurrent_credits_of_a_returned_refund_count_once(seller: Seller, serv
 # --- against the bank's word -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("deed", ["accept", "attach", "send_back"])
-def test_resolution_during_a_reversal_never_uses_the_money_twice(seller: Seller, deed: str) -> None:
+@pytest.mark.parametrize("action", ["accept", "attach", "send_back"])
+def test_resolution_during_a_reversal_never_uses_the_money_twice(seller: Seller, action: str) -> None:
     for _ in range(ROUNDS):
         movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
-        more = {"payment_id": other} if deed == "attach" else {}
-        run_concurrently(deciding(deed, movement, **more), telling(reversal_of(movement)))
+        more = {"payment_id": other} if action == "attach" else {}
+        run_concurrently(deciding(action, movement, **more), notifying(reversal_of(movement)))
         reversal = BankTransaction.objects.get(
             kind="reversal", bank_transaction_id=movement.bank_transaction_id
         )
         assert state_of(reversal) == ("reversed", "")
-        assert state_of(movement)[1] in ("taken_back", {"accept": "accepted", "attach": "attached"}.get(deed))
+        assert state_of(movement)[1] in (
+            "taken_back",
+            {"accept": "accepted", "attach": "attached"}.get(action),
+        )
         assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
@@ -128,7 +131,7 @@ def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(seller: Selle
     for number in range(ROUNDS):
         code = seller.shop.qr_code()
         less = seller.report(code, satang=100)
-        results = run_concurrently(deciding("accept", less), telling(seller.bank.notification(code)))
+        results = run_concurrently(deciding("accept", less), notifying(seller.bank.notification(code)))
         payment = Payment.objects.get(pk=code["payment_id"])
         assert payment.status == "succeeded"
         assert payment.received == (100 if done(results[:1]) else 150_000), number
@@ -139,9 +142,14 @@ def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(seller: Selle
 
 def test_two_concurrent_attachments_pay_a_payment_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        payment_id, odd = seller.shop.qr_code()["payment_id"], [seller.unmatched() for _ in range(2)]
-        results = run_concurrently(*[deciding("attach", movement, payment_id=payment_id) for movement in odd])
-        assert (done(results), sorted(state_of(movement)[1] for movement in odd)) == (1, ["", "attached"])
+        payment_id, held = seller.shop.qr_code()["payment_id"], [seller.unmatched() for _ in range(2)]
+        results = run_concurrently(
+            *[deciding("attach", movement, payment_id=payment_id) for movement in held]
+        )
+        assert (done(results), sorted(state_of(movement)[1] for movement in held)) == (
+            1,
+            ["", "attached"],
+        )
         assert event_types_of(payment_id).count("payment.succeeded") == 1
 
 
@@ -149,7 +157,7 @@ def test_attachment_during_a_payment_pays_it_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
         code, movement = seller.shop.qr_code(), seller.unmatched()
         attach = deciding("attach", movement, payment_id=code["payment_id"])
-        results = run_concurrently(attach, telling(seller.bank.notification(code)))
+        results = run_concurrently(attach, notifying(seller.bank.notification(code)))
         outcomes = BankTransaction.objects.filter(payment_id=code["payment_id"]).values_list(
             "match_result", flat=True
         )
@@ -169,7 +177,7 @@ def test_attachment_while_the_code_expires_pays_the_payment(seller: Seller) -> N
 def test_concurrent_credit_and_reversal_cancel_each_other(seller: Seller) -> None:
     for changes in [{}, {"reference1": "NOBODYKNOWSTHIS00000"}] * ROUNDS:
         notification = seller.bank.notification(seller.shop.qr_code(), **changes)
-        run_concurrently(*[telling(notification | {"type": kind}) for kind in ("credit", "reversal")] * 3)
+        run_concurrently(*[notifying(notification | {"type": kind}) for kind in ("credit", "reversal")] * 3)
         reversal = BankTransaction.objects.get(
             bank_transaction_id=notification["transaction_id"], kind="reversal"
         )
@@ -186,7 +194,7 @@ def test_reversal_while_a_return_completes_is_carried_out_or_an_exception(
         movement = seller.unmatched()
         decide("send_back", movement)
         run_returns()
-        run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
+        run_concurrently(partial(return_completion.run_due, now=clock.now), notifying(reversal_of(movement)))
         reversal = BankTransaction.objects.get(
             kind="reversal", bank_transaction_id=movement.bank_transaction_id
         )
@@ -206,7 +214,7 @@ def test_reversal_while_a_return_is_sent_cancels_it_or_is_an_exception(
         bank = served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
         movement = seller.unmatched()
         decide("send_back", movement)
-        run_concurrently(partial(return_completion.run_due, now=clock.now), telling(reversal_of(movement)))
+        run_concurrently(partial(return_completion.run_due, now=clock.now), notifying(reversal_of(movement)))
         made = latest_return(movement)
         assert (bool(bank.sent), made.status, state_of(movement)[1]) in [
             (False, "canceled", "taken_back"),

@@ -1,4 +1,4 @@
-"""Staff decide about money that does not fit: the payment, the books and the merchant follow, once."""
+"""Resolutions of held money change the payment, the ledger and the merchant's events once."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -31,12 +31,12 @@ DONE = TransferResult("succeeded", "b-1")
 
 
 def succeeded_with(payment_id: str) -> dict[str, Any]:
-    """What the merchant was told; it was told once."""
+    """Return the data of the only payment.succeeded event."""
     (data,) = [data for kind, data in events_of(payment_id) if kind == "payment.succeeded"]
     return data
 
 
-def came_from(payment_id: str) -> list[str]:
+def source_accounts(payment_id: str) -> list[str]:
     lines = Entry.objects.filter(journal__type="payment", journal__subject_id=payment_id, amount__lt=0)
     return list(lines.values_list("account_id", flat=True))
 
@@ -56,18 +56,18 @@ def test_accepted_late_money_makes_its_payment_succeed(seller: Seller) -> None:
     payment = seller.shop.payment(payment_id)
     assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
     assert (state_of(movement), suspense(), seller.balance()) == (("late", "accepted"), 0, (150_000, 0))
-    assert (came_from(payment_id), "amount_received" in succeeded_with(payment_id)) == (
+    assert (source_accounts(payment_id), "amount_received" in succeeded_with(payment_id)) == (
         ["suspense:sandbox"],
         False,
     )
-    act = Resolution.objects.get()
-    assert (act.subject_id, act.type, act.actor, act.note) == (
+    resolution = Resolution.objects.get()
+    assert (resolution.subject_id, resolution.type, resolution.actor, resolution.note) == (
         movement.id,
         ResolutionType.ACCEPTED,
         "staff:malee",
         NOTE,
     )
-    assert (act.payment_id, act.created_at) == (payment_id, movement.resolved_at)
+    assert (resolution.payment_id, resolution.created_at) == (payment_id, movement.resolved_at)
 
 
 @pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
@@ -120,8 +120,8 @@ def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> N
     assert (state_of(late), state_of(short)) == (("late", "accepted"), ("amount_mismatch", ""))
     assert (seller.balance(), suspense()) == ((150_000, 0), 149_900)
     assert succeeded_with(str(late.payment_id))["status"] == "succeeded"
-    act = Resolution.objects.get()
-    assert (act.actor, act.type, act.payment_id) == (
+    resolution = Resolution.objects.get()
+    assert (resolution.actor, resolution.type, resolution.payment_id) == (
         "policy:late_money",
         ResolutionType.ACCEPTED,
         late.payment_id,
@@ -178,7 +178,7 @@ def test_money_attached_to_its_own_payment_is_recorded_as_accepted(seller: Selle
 
 
 def payment_that(seller: Seller, rival: Shop, what: str) -> str:
-    """The id of a payment that money cannot be attached to."""
+    """Return the id of a payment that money cannot be attached to."""
     if what == "is by card":
         made = cards.draft(merchant=seller.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
         cards.store(made)
@@ -220,7 +220,7 @@ def test_attach_refuses_a_payment_that(
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("action", "label"),
     [
         ("accept", "accepted"),
         ("attach", "attached"),
@@ -229,18 +229,18 @@ def test_attach_refuses_a_payment_that(
     ],
 )
 def test_second_resolution_is_refused_and_names_who_was_first(
-    seller: Seller, served_by: Serving, deed: str, said: str
+    seller: Seller, served_by: Serving, action: str, label: str
 ) -> None:
     served_by()
     movement, more = seller.late(), {"payment_id": seller.shop.qr_code()["payment_id"]}
     given: dict[str, Any] = {"attach": more, "record_manual_return": {"bank_reference": "b"}}
     with time_machine.travel("2026-11-21T05:00:00Z", tick=False):
-        decide(deed, movement, **given.get(deed, {}))
+        decide(action, movement, **given.get(action, {}))
     before = tables.count_rows(), state_of(movement), seller.funds()
     for again in ("accept", "attach", "send_back", "record_manual_return"):
-        with pytest.raises(AlreadyResolved) as told:
+        with pytest.raises(AlreadyResolved) as refused:
             decide(again, movement, actor="staff:somsak", **given.get(again, {}))
-        assert str(told.value) == f"malee has already resolved this: {said}, 21 Nov 2026 12:00."
+        assert str(refused.value) == f"malee has already resolved this: {label}, 21 Nov 2026 12:00."
     with pytest.raises(AlreadyResolved):
         decide("dismiss", movement)
     assert (tables.count_rows(), state_of(movement), seller.funds()) == before
@@ -249,8 +249,8 @@ def test_second_resolution_is_refused_and_names_who_was_first(
 def test_message_is_dismissed_only_once(seller: Seller) -> None:
     seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
-    act = decide("dismiss", notification)
-    assert (act.type, act.actor) == (ResolutionType.DISMISSED, "staff:malee")
+    resolution = decide("dismiss", notification)
+    assert (resolution.type, resolution.actor) == (ResolutionType.DISMISSED, "staff:malee")
     with pytest.raises(AlreadyResolved, match="malee has already resolved this: dismissed"):
         decide("dismiss", notification, actor="staff:somsak")
     assert Resolution.objects.count() == 1
@@ -271,8 +271,8 @@ def test_parsed_message_cannot_be_dismissed(seller: Seller) -> None:
 # --- a refund that came back -------------------------------------------------------------------------------
 
 
-def came_back(seller: RefundShop, served_by: Serving) -> str:
-    """The id of a refund whose money came back."""
+def returned_refund(seller: RefundShop, served_by: Serving) -> str:
+    """Return the id of a refund that the bank returned."""
     served_by(sends=[DONE])
     refund_id = str(seller.refund(seller.paid())["refund_id"])
     send_due_refunds()
@@ -281,7 +281,7 @@ def came_back(seller: RefundShop, served_by: Serving) -> str:
 
 
 def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served_by: Serving) -> None:
-    refund_id = came_back(seller, served_by)
+    refund_id = returned_refund(seller, served_by)
     assert (suspense(), seller.balance()) == (150_000, (0, 0))
     decide("credit_returned_refund", refund_id)
     assert (suspense(), seller.balance()) == (0, (150_000, 0))
@@ -327,7 +327,7 @@ def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
         ),
         (seller.reverse(mine), frozenset()),
     ]
-    assert [resolutions.allowed_types(movement) for movement, _ in cases] == [deeds for _, deeds in cases]
+    assert [resolutions.allowed_types(movement) for movement, _ in cases] == [actions for _, actions in cases]
 
 
 def test_decline_after_payment_and_payment_after_decline_change_nothing(seller: Seller) -> None:

@@ -1,4 +1,4 @@
-"""Money goes back to whoever paid: told to the bank once, and in suspense until the bank says it arrived."""
+"""Returns: one order to the bank; the money stays in suspense until the bank reports success."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -101,7 +101,11 @@ def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, serv
         assert suspense() == 150_000
     decide("accept", movement)
     assert (state_of(movement)[1], suspense(), seller.balance()) == ("accepted", 0, (150_000, 0))
-    assert [act.type for act in Resolution.objects.order_by("id")] == ["sent_back", "sent_back", "accepted"]
+    assert [resolution.type for resolution in Resolution.objects.order_by("id")] == [
+        "sent_back",
+        "sent_back",
+        "accepted",
+    ]
 
 
 @pytest.mark.slow
@@ -158,20 +162,20 @@ def test_returned_notification_before_success_reopens_the_exception(
 
 
 @pytest.mark.parametrize(
-    ("word", "resolution_state", "left"),
+    ("result", "resolution_state", "left"),
     [(transfers.ARRIVED, "sent_back", 0), (transfers.NEVER_ARRIVED, "", 150_000)],
 )
 def test_staff_complete_an_overdue_return(
-    seller: Seller, served_by: Serving, word: TransferResult, resolution_state: str, left: int
+    seller: Seller, served_by: Serving, result: TransferResult, resolution_state: str, left: int
 ) -> None:
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
     movement = seller.unmatched()
     made = decide("send_back", movement)
     run_returns(2)
     with time_machine.travel(clock.now() + OVERDUE_AFTER + timedelta(minutes=1)):
-        complete_order(made.id, word)
+        complete_order(made.id, result)
         with pytest.raises(transfers.NotOverdue):
-            complete_order(made.id, word, actor="staff:somsak")
+            complete_order(made.id, result, actor="staff:somsak")
     assert (state_of(movement)[1], suspense()) == (resolution_state, left)
 
 
@@ -181,13 +185,13 @@ def test_money_of_a_pending_return_cannot_be_resolved_otherwise(seller: Seller, 
     movement = seller.late()
     decide("send_back", movement)
     for _ in range(3):
-        for deed, more in [
+        for action, more in [
             ("accept", {}),
             ("send_back", {}),
             ("record_manual_return", {"bank_reference": "b"}),
         ]:
             with pytest.raises(AlreadyResolved):
-                decide(deed, movement, **more)
+                decide(action, movement, **more)
         run_returns()
     assert (len(bank.sent), suspense(), seller.shop.payment(str(movement.payment_id))["status"]) == (
         1,

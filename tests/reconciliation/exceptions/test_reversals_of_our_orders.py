@@ -1,4 +1,4 @@
-"""A bank that takes payments back by our order tells of it as of a reversal: the order explains it."""
+"""A bank that voids payments by our order reports a reversal: it completes the order."""
 
 from collections.abc import Callable
 
@@ -23,12 +23,12 @@ ORDERED = ("ordered", "")
 
 @pytest.fixture(autouse=True)
 def it_voids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bank sends nothing to accounts; it takes back payments of its own."""
+    """The bank can only void payments."""
     monkeypatch.setattr("banks.is_void_only", lambda route: True)
 
 
 def refund_under_way(seller: Seller, served_by: Serving, ends: TransferResult) -> BankTransaction:
-    """A payment that the bank was told to take back, and the bank's word that it did."""
+    """Refund a payment by a void; return the bank's reversal."""
     served_by(sends=[UNDER_WAY], inquiries=[ends])
     credit = seller.sale()
     seller.refund(str(credit.payment_id))

@@ -1,4 +1,4 @@
-"""Exceptions of the sandbox bank stand behind live ones, and no live metric counts them."""
+"""Exceptions of the sandbox bank are listed after live ones, and no live metric counts them."""
 
 from datetime import timedelta
 
@@ -10,14 +10,9 @@ from ledger import accounts
 from ledger import services as ledger
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop, new_client
-from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page, staff_client
+from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-
-
-@pytest.fixture
-def onlooker(db: None) -> Client:
-    return staff_client("onlooker", "view_banktransaction")
 
 
 @pytest.fixture
@@ -27,7 +22,7 @@ def sandbox_money(shop: Shop, bank: SandboxBankClient) -> BankTransaction:
 
 @pytest.fixture
 def live_money(sandbox_money: BankTransaction) -> BankTransaction:
-    """It came after the sandbox money."""
+    """Live money that arrived after the sandbox money."""
     now = clock.now() + timedelta(seconds=1)
     movement = BankTransaction.objects.create(
         id=ids.new("rcp_", now),
@@ -47,7 +42,7 @@ def live_money(sandbox_money: BankTransaction) -> BankTransaction:
 
 
 def listed(client: Client, *movements: BankTransaction, **query: str) -> list[BankTransaction]:
-    """Those of them that the page shows, in its order."""
+    """Return the bank transactions that the page shows, in its order."""
     page = get_page(client, EXCEPTIONS_URL, **query)
     found = {page.find(exception_url(movement.id)): movement for movement in movements}
     return [found[place] for place in sorted(found) if place >= 0]
@@ -55,18 +50,18 @@ def listed(client: Client, *movements: BankTransaction, **query: str) -> list[Ba
 
 @pytest.mark.slow
 def test_live_exceptions_come_before_older_sandbox_ones(
-    onlooker: Client, live_money: BankTransaction, sandbox_money: BankTransaction
+    viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:
-    assert listed(onlooker, live_money, sandbox_money) == [live_money, sandbox_money]
-    assert listed(onlooker, live_money, sandbox_money, o="0") == [sandbox_money, live_money]
+    assert listed(viewer, live_money, sandbox_money) == [live_money, sandbox_money]
+    assert listed(viewer, live_money, sandbox_money, o="0") == [sandbox_money, live_money]
 
 
 @pytest.mark.slow
 def test_filter_shows_live_or_sandbox_exceptions(
-    onlooker: Client, live_money: BankTransaction, sandbox_money: BankTransaction
+    viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:
-    assert listed(onlooker, live_money, sandbox_money, money="live") == [live_money]
-    assert listed(onlooker, live_money, sandbox_money, money="sandbox") == [sandbox_money]
+    assert listed(viewer, live_money, sandbox_money, money="live") == [live_money]
+    assert listed(viewer, live_money, sandbox_money, money="sandbox") == [sandbox_money]
     assert set(ReconciliationException.objects.values_list("bank", "is_sandbox")) == {
         ("scb", False),
         ("sandbox", True),

@@ -1,4 +1,4 @@
-"""What a bank took back when it had left already is the operator's loss, until it can be taken after all."""
+"""Write-offs: the operator's loss when a bank reverses money that has left, until it can be recovered."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +53,7 @@ def losses() -> int:
 
 
 def taken_twice(seller: Seller, served_by: Serving) -> tuple[BankTransaction, BankTransaction]:
-    """Money that arrived at its payer and was taken back as well: its credit, and the reversal that waits."""
+    """Return a credit that was returned to its payer, and the open reversal of it."""
     served_by(sends=[UNDER_WAY], inquiries=[DONE])
     credit = seller.unmatched()
     decide("send_back", credit)
@@ -69,8 +69,8 @@ def test_money_that_left_twice_is_written_off(seller: Seller, served_by: Serving
     decide("write_off", reversal)
     assert (state_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
     assert postings_of(reversal.id) == [("written_off", 150_000)]
-    act = Resolution.objects.get(subject_id=reversal.id)
-    assert (act.type, act.actor, act.note, act.created_at) == (
+    resolution = Resolution.objects.get(subject_id=reversal.id)
+    assert (resolution.type, resolution.actor, resolution.note, resolution.created_at) == (
         ResolutionType.WRITTEN_OFF,
         "staff:malee",
         NOTE,
@@ -94,9 +94,9 @@ def test_merchant_is_not_charged_for_a_reversal_above_its_credit(seller: Seller)
 def test_write_off_is_booked_once_and_the_second_click_is_refused(seller: Seller, served_by: Serving) -> None:
     _, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
-    for deed in ("write_off", "dismiss"):
+    for action in ("write_off", "dismiss"):
         with pytest.raises(AlreadyResolved, match="malee has already resolved this: written off"):
-            decide(deed, reversal, actor="staff:somsak")
+            decide(action, reversal, actor="staff:somsak")
     assert losses() == -150_000
     dismissed = seller.reverse(seller.sale(), 150_001)
     decide("dismiss", dismissed)
@@ -114,7 +114,7 @@ def test_credits_and_completed_reversals_cannot_be_written_off(seller: Seller) -
 
 
 def test_reversal_that_can_be_covered_is_not_written_off(seller: Seller) -> None:
-    """The process ended after it had kept the bank's word."""
+    """The process ended after it stored the notification."""
     credit = seller.sale()
     notification = parse(reversal_of(credit))
     reversal = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
@@ -163,10 +163,10 @@ def test_write_off_is_recovered_when_its_credit_is_reported(seller: Seller, by_l
     seller.bank.post(notification | {"type": "reversal"})
     reversal = BankTransaction.objects.get()
     decide("write_off", reversal)
-    told: ImportSummary | Any = (
+    reported: ImportSummary | Any = (
         import_file(bot_file(credit_line(code, paid_at))) if by_line else seller.bank.post(notification)
     )
-    assert told and (state_of(reversal), losses()) == (REVERSED, 0)
+    assert reported and (state_of(reversal), losses()) == (REVERSED, 0)
     assert seller.funds() == {"available": 0, "reserved": 0}
     assert seller.shop.payment(code["payment_id"])["status"] == "refunded"
 
@@ -191,13 +191,16 @@ def test_staff_write_off_in_the_console_with_a_note(seller: Seller, served_by: S
     _, reversal = taken_twice(seller, served_by)
     malee: Client = staff_client("malee", "resolve_exception")
     assert "Write off" in get_page(malee, exception_url(reversal.id))
-    act = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
-    assert "1,500.00 THB left our account at sandbox a second time" in get_page(malee, act)
-    assert malee.post(act, {"note": ""}).status_code == 200
+    resolution = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
+    assert "1,500.00 THB left our account at sandbox a second time" in get_page(malee, resolution)
+    assert malee.post(resolution, {"note": ""}).status_code == 200
     assert losses() == 0
-    assert malee.post(act, {"note": "The bank confirmed it."}, follow=True).status_code == 200
+    assert malee.post(resolution, {"note": "The bank confirmed it."}, follow=True).status_code == 200
     assert (losses(), Resolution.objects.latest("id").note) == (-150_000, "The bank confirmed it.")
-    assert "has already resolved this" in malee.post(act, {"note": "Again."}, follow=True).content.decode()
+    assert (
+        "has already resolved this"
+        in malee.post(resolution, {"note": "Again."}, follow=True).content.decode()
+    )
     assert losses() == -150_000
 
 

@@ -1,4 +1,4 @@
-"""Staff ask a bank about a slip of whose transfer we have not heard."""
+"""Staff ask a bank about a slip whose transfer no bank has reported."""
 
 import logging
 import math
@@ -40,7 +40,7 @@ def bank() -> Iterator[FakeScb]:
 
 @pytest.fixture
 def live(db: None, bank: FakeScb, noon: datetime) -> Iterator[Shop]:
-    """A shop at the bank, around noon."""
+    """A shop at the bank, at noon."""
     with time_machine.travel(noon):
         yield fake_scb.shop_at(bank)
 
@@ -56,7 +56,7 @@ def check(client: Client, slip: str = SLIP["transRef"], **fields: Any) -> str:
 
 
 def ask(client: Client, of: str) -> str:
-    """About the slip that was shown last."""
+    """Ask the bank about the slip that was checked last."""
     number = SlipCheck.objects.latest("id").pk
     answer = client.post(f"/admin/reconciliation/slipcheck/{number}/ask/", {"payment_or_merchant_id": of})
     assert answer.status_code == 200
@@ -73,27 +73,27 @@ def reference_of(code: dict[str, Any]) -> str:
 
 
 def knows(bank: FakeScb, code: dict[str, Any], **changes: Any) -> None:
-    """The bank knows the slip, of money for this code."""
+    """The bank answers that the slip's money is for this code."""
     bank.on_slip(success(SLIP | {"ref1": reference_of(code)} | changes))
 
 
 def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> None:
-    """The money, by the next round of inquiries."""
+    """Return the bank transaction that the next inquiries find."""
     reference, now = reference_of(code), clock.now().astimezone(clock.BANGKOK)
-    told = {
+    reported = {
         "transactionId": SLIP["transRef"],
         "billPaymentRef1": reference,
         "transactionDateandTime": now.isoformat(timespec="seconds"),
     }
-    bank.on_inquiry(f"{now:%Y-%m-%d}", success([transaction(**told | changes)]), reference=reference)
+    bank.on_inquiry(f"{now:%Y-%m-%d}", success([transaction(**reported | changes)]), reference=reference)
     BankRateLimit.objects.update(available_at=Now())
     assert inquiries.inquire_due(now=clock.now) == 1
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
 def test_slip_of_a_reported_transfer_is_not_asked_about(shop: Shop, bank: FakeScb, malee: Client) -> None:
-    told = SandboxBankClient(shop.http)
-    Seller(shop, told).report(shop.qr_code(), slip_reference=SLIP["transRef"])
+    reported = SandboxBankClient(shop.http)
+    Seller(shop, reported).report(shop.qr_code(), slip_reference=SLIP["transRef"])
     assert BUTTON not in check(malee)
 
 

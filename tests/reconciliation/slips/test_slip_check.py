@@ -1,12 +1,16 @@
-"""A payer shows a slip: staff see whether its money came, for what it was used, and who showed it before."""
+"""Slip checks: whether the money arrived, what it paid, and earlier checks of the slip."""
 
 import io
+import os
 import random
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +25,7 @@ from core.slips import Slip, WalletSlip, slip_payload
 from qrcodes import images
 from reconciliation.models import BankTransaction, SlipCheck
 from reconciliation.slips import decode_picture, pictures
+from reconciliation.slips.pictures import UnreadablePicture
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, exception_url, staff_client
@@ -36,19 +41,19 @@ def malee(db: None) -> Client:
 
 
 def slip_id() -> str:
-    """What a bank calls a transfer on its slips."""
+    """Return a transaction id as on a slip."""
     return ids.random_text(20, "0123456789ABCDEF")
 
 
-def told(shop: Shop, bank: SandboxBankClient, slip: str, **changes: Any) -> BankTransaction:
-    """Money whose slip the bank told."""
+def report(shop: Shop, bank: SandboxBankClient, slip: str, **changes: Any) -> BankTransaction:
+    """Return a bank transaction with this slip reference."""
     return Seller(shop, bank).report(
         changes.pop("code", None) or shop.qr_code(), slip_reference=slip, **changes
     )
 
 
 def check(client: Client, text: str, **fields: Any) -> str:
-    """The page after somebody pasted a text."""
+    """Return the page after a text was checked."""
     answer = client.post(PAGE, {"text": text} | fields)
     assert answer.status_code == 200
     return answer.content.decode()
@@ -60,7 +65,7 @@ def mini_qr(slip: str, bank: str = "014") -> str:
 
 def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
-    movement = told(shop, bank, slip, code=code)
+    movement = report(shop, bank, slip, code=code)
     page = check(malee, mini_qr(slip), claimed_payment_id=code["payment_id"])
     assert "1,500.00 THB arrived" in page
     assert f"It paid payment {code['payment_id']} of Somtam House." in page
@@ -74,13 +79,13 @@ def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankC
 def test_slip_check_stores_the_request_id(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
     answer = malee.post(PAGE, {"text": mini_qr(slip_id()), "claimed_payment_id": code["payment_id"]})
-    told = shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()["timeline"]
-    (shown,) = [entry for entry in told if entry["type"] == "staff.slip_checked"]
+    timeline = shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()["timeline"]
+    (shown,) = [entry for entry in timeline if entry["type"] == "staff.slip_checked"]
     assert shown["request_id"] == SlipCheck.objects.get().request_id == answer["X-Request-Id"]
 
 
 def test_slip_that_no_bank_reported_is_no_proof(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
-    told(shop, bank, slip_id())
+    report(shop, bank, slip_id())
     slip = slip_id()
     page = check(malee, mini_qr(slip, "004"))
     assert f"{UNHEARD}: 004 Kasikorn Bank, id {slip}." in page
@@ -92,7 +97,7 @@ def test_a_slip_of_another_bank_with_the_same_id_is_another_transfer(
     shop: Shop, bank: SandboxBankClient, malee: Client
 ) -> None:
     slip = slip_id()
-    told(shop, bank, slip)
+    report(shop, bank, slip)
     assert UNHEARD in check(malee, mini_qr(slip, "004"))
 
 
@@ -106,7 +111,7 @@ def test_slip_finds_money_by_the_bank_transaction_id(
 
 def test_slip_shown_twice_shows_earlier_checks(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, other, slip = shop.qr_code(), shop.qr_code(), slip_id()
-    told(shop, bank, slip, code=code)
+    report(shop, bank, slip, code=code)
     check(malee, mini_qr(slip), claimed_payment_id=code["payment_id"])
     page = check(
         staff_client("somsak", "resolve_exception"), mini_qr(slip), claimed_payment_id=other["payment_id"]
@@ -136,15 +141,15 @@ def test_concurrent_checks_of_one_slip_see_each_other() -> None:
 
 def test_slip_of_an_open_exception_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     slip = slip_id()
-    told(shop, bank, slip, satang=100)
+    report(shop, bank, slip, satang=100)
     assert "It has paid nothing yet: it is an open exception." in check(malee, mini_qr(slip))
 
 
 @pytest.mark.slow
 def test_slip_of_reversed_money_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
-    credit = told(shop, bank, slip, code=code)
-    told(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)
+    credit = report(shop, bank, slip, code=code)
+    report(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)
     assert "The bank reversed this money" in check(malee, mini_qr(slip))
 
 
@@ -184,7 +189,7 @@ def test_claimed_payment_id_must_be_a_payment_id(malee: Client, given: str) -> N
 
 
 def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
-    """A picture of a slip: the code in the middle of a screen."""
+    """Return a picture of a slip: the code in the middle of a screen."""
     screen = Image.new("RGB", (1080, 1920), "white")
     screen.paste(Image.open(io.BytesIO(images.png(text))).convert("RGB"), (200, 900))
     file = io.BytesIO()
@@ -196,13 +201,13 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
 @pytest.mark.slow
 def test_picture_of_a_slip_is_read(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
     slip = slip_id()
-    told(shop, bank, slip)
+    report(shop, bank, slip)
     page = malee.post(PAGE, {"picture": pictured(mini_qr(slip), form)}).content.decode()
     assert "1,500.00 THB arrived" in page
 
 
 def claiming(width: int, height: int) -> bytes:
-    """A PNG that says in its header how large it is, and holds nothing."""
+    """Return an empty PNG whose header states this size."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -232,7 +237,7 @@ def test_invalid_picture_is_refused_with_a_message(malee: Client, content: bytes
 @pytest.mark.slow
 def test_photograph_of_several_megabytes_is_read(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     slip = slip_id()
-    told(shop, bank, slip)
+    report(shop, bank, slip)
     grain = Image.frombytes("L", (1500, 2000), random.Random(1).randbytes(3_000_000))
     grain.paste(Image.open(io.BytesIO(images.png(mini_qr(slip)))).convert("L"), (400, 900))
     file = io.BytesIO()
@@ -269,3 +274,99 @@ def test_slip_checks_cannot_be_deleted(malee: Client) -> None:
 
 def test_link_prefills_the_claimed_payment(malee: Client) -> None:
     assert "pay_x" in malee.get(PAGE, {"claimed_payment_id": "pay_x"}).content.decode()
+
+
+# --- pictures drawn to harm, and pictures that are hard to read -----------------------------------------
+
+
+SLIP = slip_payload(Slip("014", "A1B2C3D4E5F6A7B8C9D0"))
+
+
+def written(image: Image.Image, form: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    image.save(file, form)
+    return file.getvalue()
+
+
+def trap(side: int = 4995) -> bytes:
+    """Return a picture full of corner marks of QR codes: every three of them may be a code."""
+    mark = Image.new("1", (9, 9), 1)
+    for x in range(7):
+        for y in range(7):
+            mark.putpixel((x + 1, y + 1), max(abs(x - 3), abs(y - 3)) == 2)
+    picture = Image.new("1", (side, side))
+    for x in range(0, side, 9):
+        picture.paste(mark, (x, 0))
+    row = picture.crop((0, 0, side, 9))
+    for y in range(0, side, 9):
+        picture.paste(row, (0, y))
+    return written(picture)
+
+
+def photograph(width: int, height: int, code_width: int) -> bytes:
+    """Return a noisy photograph with a small, rotated code."""
+    picture = Image.effect_noise((width, height), 25)
+    code = Image.open(io.BytesIO(images.png(SLIP))).convert("L").resize((code_width, code_width))
+    picture.paste(code.rotate(4, expand=True, fillcolor=255), (width // 3, height // 2))
+    return written(picture, "JPEG")
+
+
+def refusal_of(picture: bytes) -> str:
+    with pytest.raises(UnreadablePicture) as refused:
+        pictures.read_qr_codes(picture)
+    return str(refused.value)
+
+
+def decoders() -> set[str]:
+    """Return the ids of the decoder processes that still run."""
+    children = Path("/proc/self/task").glob("*/children")
+    begun = {pid for each in children for pid in each.read_text().split()}
+    return {pid for pid in begun if b"decode_picture" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+
+@pytest.mark.slow
+def test_slow_pictures_time_out_and_are_read_one_at_a_time() -> None:
+    files = [trap()] * 9
+    assert len(files[0]) < 20_000
+    before = os.times()
+    with ThreadPoolExecutor(len(files)) as pool:
+        refusals = Counter(pool.map(refusal_of, files))
+    after = os.times()
+    assert refusals == {pictures.TOO_SLOW: 1, pictures.BUSY: 8}
+    assert after.children_user - before.children_user < decode_picture.MAX_CPU_SECONDS + 1
+    assert not decoders()
+    assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
+
+
+def test_decoding_a_picture_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 0.01)
+    assert refusal_of(images.png(SLIP)) == pictures.TOO_SLOW
+    assert not decoders()
+
+
+def test_crash_of_the_decoder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = tmp_path / "reader.py"
+    decoder.write_text("raise MemoryError")
+    monkeypatch.setattr(pictures, "DECODER", decoder)
+    assert refusal_of(images.png(SLIP)) == pictures.FAILED
+
+
+def test_decoder_process_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = tmp_path / "reader.py"
+    decoder.write_text("import json, os; print(json.dumps(list(os.environ)))")
+    monkeypatch.setenv("SECRET_KEY", "x")
+    monkeypatch.setattr(pictures, "DECODER", decoder)
+    assert "SECRET_KEY" not in pictures.read_qr_codes(b"")
+
+
+@pytest.mark.parametrize("code_width", [150, 400, 1200])
+@pytest.mark.slow
+def test_small_code_on_a_large_photograph_is_read(code_width: int) -> None:
+    assert pictures.read_qr_codes(photograph(3000, 4000, code_width)) == [SLIP]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [((65_535, 40), decode_picture.NO_QR_CODE), ((65_536, 1), decode_picture.TOO_LARGE)]
+)
+def test_extremely_wide_picture_is_refused(size: tuple[int, int], words: str) -> None:
+    assert refusal_of(written(Image.new("1", size))) == words

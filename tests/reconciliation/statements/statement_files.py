@@ -51,7 +51,7 @@ def open_shop_with_biller(name: str) -> Shop:
 
 def detail(**changes: Any) -> bytes:
     """A credit of 1,500.00 THB at noon, every field at the offset of the layout."""
-    told = {
+    given = {
         "type": "D", "seq": "000002", "bank": "998", "account": "0016550100", "date": "21112026",
         "time": "120000", "name": "สมชาย ใจดี", "ref1": "NOBODYKNOWSTHIS00000", "ref2": "", "ref3": "",
         "branch": "0000", "teller": "0000", "sign": "C", "code": "TRF", "cheque": "0000000",
@@ -59,12 +59,12 @@ def detail(**changes: Any) -> bytes:
     } | changes  # fmt: skip
     line = bytearray(b" " * 256)
     for start, end, value in (
-        (0, 1, told["type"]), (1, 7, told["seq"]), (7, 10, told["bank"]), (10, 20, told["account"]),
-        (20, 28, told["date"]), (28, 34, told["time"]), (34, 84, told["name"]), (84, 104, told["ref1"]),
-        (104, 124, told["ref2"]), (124, 144, told["ref3"]), (144, 148, told["branch"]),
-        (148, 152, told["teller"]), (152, 153, told["sign"]), (153, 156, told["code"]),
-        (156, 163, told["cheque"]), (163, 176, f"{told['amount']:0>13}"), (196, 211, told["biller"]),
-        (243, 246, told["payer_bank"]),
+        (0, 1, given["type"]), (1, 7, given["seq"]), (7, 10, given["bank"]), (10, 20, given["account"]),
+        (20, 28, given["date"]), (28, 34, given["time"]), (34, 84, given["name"]), (84, 104, given["ref1"]),
+        (104, 124, given["ref2"]), (124, 144, given["ref3"]), (144, 148, given["branch"]),
+        (148, 152, given["teller"]), (152, 153, given["sign"]), (153, 156, given["code"]),
+        (156, 163, given["cheque"]), (163, 176, f"{given['amount']:0>13}"), (196, 211, given["biller"]),
+        (243, 246, given["payer_bank"]),
     ):  # fmt: skip
         line[start:end] = str(value).encode("cp874").ljust(end - start)
     assert len(line) == 256
@@ -97,12 +97,12 @@ def csv_file(*lines: str, header: str = HEADER) -> bytes:
 def credit_line(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> bytes:
     """The credit that pays a code."""
     code, at = thaiqr.parse(qr_code["qr_data"]), paid_at.astimezone(BANGKOK)
-    told = {
+    fields = {
         "date": f"{at:%d%m%Y}", "time": f"{at:%H%M%S}", "ref1": code.reference1,
         "ref2": code.reference2 or "", "ref3": code.reference3 or "", "biller": code.biller_id,
         "account": str(code.biller_id)[-10:], "amount": qr_code["amount"],
     }  # fmt: skip
-    return detail(**told | changes)
+    return detail(**fields | changes)
 
 
 def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:

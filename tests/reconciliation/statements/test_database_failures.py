@@ -1,4 +1,4 @@
-"""An import waits for nothing without a limit: not for a lock, not for a server, not for each line again."""
+"""An import has limits for every wait: for a lock, for the server, and for each line again."""
 
 import socket
 from functools import partial

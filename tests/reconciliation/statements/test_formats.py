@@ -1,4 +1,4 @@
-"""What the files of banks say, read from bytes that were put together by hand; what else comes is told."""
+"""Statement formats, read from bytes that were written by hand; and their errors."""
 
 import io
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ CSV_LINE = f"2026-11-21,12:00:00,{BILLER},REF1,REF2,REF3,1500.50,credit,สม�
 
 
 def read(body: bytes, form: StatementFormat | None = None) -> tuple[list[FileLine], list[str]]:
-    """The lines of a file, and what is wrong with it."""
+    """Return the lines and the problems of a file."""
     problems = FileProblems()
     rows = list(statement_file.open_file(io.BytesIO(body), "day.txt", form).read_lines(problems))
     return rows, list(problems)

@@ -1,4 +1,4 @@
-"""`manage.py import_statement`: what it says, what it writes, and how it ends."""
+"""`manage.py import_statement`: output, results file and exit code."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db]
 
 
 class Terminal(io.StringIO):
-    """Somebody watches."""
+    """An output that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -48,19 +48,19 @@ def file_of(folder: Path, body: bytes, name: str = "day.txt") -> str:
 
 
 def run(*arguments: str, bank: str = "sandbox", watched: bool = False) -> tuple[str, str]:
-    """What it says, and the trouble it has; empty where all is well."""
-    said = Terminal() if watched else io.StringIO()
+    """Return the output and the error; the error is empty on success."""
+    output = Terminal() if watched else io.StringIO()
     try:
-        call_command("import_statement", *arguments, "--bank", bank, stdout=said, stderr=said)
+        call_command("import_statement", *arguments, "--bank", bank, stdout=output, stderr=output)
     except CommandError as error:
-        return said.getvalue(), str(error)
-    return said.getvalue(), ""
+        return output.getvalue(), str(error)
+    return output.getvalue(), ""
 
 
 def test_import_command_prints_one_summary_line_per_file(tmp_path: Path, served: Shop) -> None:
     path = file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()), detail()))
-    said, trouble = run(path)
-    assert said == f"{path}: 2 lines: 2 new (statement {Statement.objects.get().id})\n"
+    output, trouble = run(path)
+    assert output == f"{path}: 2 lines: 2 new (statement {Statement.objects.get().id})\n"
     assert not trouble
     assert "2 lines: 2 known" in run(path)[0]
 
@@ -73,9 +73,9 @@ def test_import_by_command_records_who_imported_it_and_they_cannot_confirm_its_m
     movement = BankTransaction.objects.get()
     with pytest.raises(resolution_records.ActionNotAllowed, match="You uploaded this statement"):
         decide("confirm", movement.id, note="It is there.")
-    act = {"subject_id": movement.id, "type": "confirmed", "note": "x", "created_at": clock.now()}
+    resolution = {"subject_id": movement.id, "type": "confirmed", "note": "x", "created_at": clock.now()}
     with pytest.raises(DatabaseError, match="uploaded the statement"), transaction.atomic():
-        Resolution.objects.create(actor="staff:malee", **act)
+        Resolution.objects.create(actor="staff:malee", **resolution)
     decide("confirm", movement.id, actor="staff:somsri", note="It is there.")
 
 
@@ -112,25 +112,25 @@ def test_import_command_quiet_prints_nothing_without_errors(tmp_path: Path) -> N
 )
 def test_import_command_fails_with_a_reason(tmp_path: Path, body: bytes, reason: str) -> None:
     path = file_of(tmp_path, body)
-    said, trouble = run(path, "--quiet")
-    assert reason in said
-    assert path in said
+    output, trouble = run(path, "--quiet")
+    assert reason in output
+    assert path in output
     assert trouble == "Files with errors: 1 of 1."
 
 
 def test_import_command_reports_unreadable_lines_each_time(tmp_path: Path) -> None:
     path, results = file_of(tmp_path, bot_file(detail(amount="?"))), tmp_path / "results.csv"
     for _ in range(2):
-        said, _ = run(path, "--results", str(results))
-        assert "Line 2 cannot be read: the amount cannot be '000000000000?'." in said
+        output, _ = run(path, "--results", str(results))
+        assert "Line 2 cannot be read: the amount cannot be '000000000000?'." in output
         assert results.read_text().endswith("2,unreadable,,,the amount cannot be '000000000000?'\n")
 
 
 def test_import_command_continues_after_an_invalid_file(tmp_path: Path) -> None:
     bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot_file(detail()), "good.txt")
-    said, trouble = run(bad, str(tmp_path / "missing.txt"), good)
+    output, trouble = run(bad, str(tmp_path / "missing.txt"), good)
     assert trouble == "Files with errors: 2 of 3."
-    assert "missing.txt: No such file or directory.\n" in said
+    assert "missing.txt: No such file or directory.\n" in output
     assert BankTransaction.objects.count() == 1
 
 
@@ -194,14 +194,14 @@ def test_import_command_fails_if_results_cannot_be_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "output"),
     [
         (KeyboardInterrupt(), "Interrupted."),
         (OperationalError("the server is gone\nat all"), "the server is gone."),
     ],
 )
 def test_interrupted_import_command_keeps_stored_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, output: str
 ) -> None:
     def end(*args: object, **kwargs: object) -> None:
         raise raised
@@ -210,7 +210,7 @@ def test_interrupted_import_command_keeps_stored_lines(
     with monkeypatch.context() as patch:
         patch.setattr(importing, "_apply", end)
         trouble = run(path)[1]
-    assert said in trouble
+    assert output in trouble
     assert trouble.endswith("What is stored stays; import it again.")
     assert "1 known" in run(path)[0]
 
@@ -220,6 +220,6 @@ def test_import_command_uses_the_given_format(tmp_path: Path, form: str) -> None
     body = (
         bot_file(detail()) if form == "csv" else csv_file(f"2026-11-21,12:00:00,{BILLER},R1,,,1.00,credit,,")
     )
-    said, trouble = run(file_of(tmp_path, body), "--format", form)
+    output, trouble = run(file_of(tmp_path, body), "--format", form)
     assert trouble
-    assert "Columns are missing" in said or "2 unreadable" in said
+    assert "Columns are missing" in output or "2 unreadable" in output

@@ -1,4 +1,4 @@
-"""Staff import a statement in the console, see what became of it, and nobody else uploads anything."""
+"""Staff import a statement in the console and see its results; others cannot upload."""
 
 import asyncio
 import html
@@ -174,8 +174,8 @@ def environ(**changes: str) -> dict[str, Any]:
     } | changes
 
 
-def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
-    """The environ after a body of so many bytes."""
+def arriving(reported: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return the WSGI environ after a body of this size."""
     left = [size]
 
     async def receive() -> dict[str, Any]:
@@ -186,30 +186,30 @@ def arriving(told: dict[str, Any], size: int) -> dict[str, Any]:
     async def take() -> None:
         answered = asyncio.get_running_loop().create_future()
         staff = asgi.WsgiAdapter(lambda environ, start: [], threads=1, find_uploader=lambda environ: "7")
-        await staff._read_request_body(told, receive, answered)
+        await staff._read_request_body(reported, receive, answered)
 
     asyncio.run(take())
-    return told
+    return reported
 
 
 def test_web_server_writes_an_upload_to_disk() -> None:
-    told = arriving(environ(), 3_000_000)
-    with told["wsgi.input"] as body:
+    reported = arriving(environ(), 3_000_000)
+    with reported["wsgi.input"] as body:
         assert Path(f"/proc/self/fd/{body.fileno()}").exists()
-        assert (told["CONTENT_LENGTH"], len(body.read())) == ("3000000", 3_000_000)
+        assert (reported["CONTENT_LENGTH"], len(body.read())) == ("3000000", 3_000_000)
 
 
 @pytest.mark.parametrize(
     "other", [{"HTTP_COOKIE": "a=b"}, {"PATH_INFO": "/admin/login/"}, {"REQUEST_METHOD": "GET"}]
 )
 def test_web_server_reads_no_other_large_body(other: dict[str, str]) -> None:
-    told = arriving(environ(**other), MAX_BODY + 1)
-    assert told[asgi.BODY_TOO_LARGE]
-    assert isinstance(told["wsgi.input"], io.BytesIO)
+    reported = arriving(environ(**other), MAX_BODY + 1)
+    assert reported[asgi.BODY_TOO_LARGE]
+    assert isinstance(reported["wsgi.input"], io.BytesIO)
 
 
 def test_upload_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MAX_FILE", 100_000)
-    told = arriving(environ(), 100_000 + MAX_BODY + 1)
-    with told["wsgi.input"] as body:
-        assert (told[asgi.BODY_TOO_LARGE], told["CONTENT_LENGTH"], body.read()) == (True, "0", b"")
+    reported = arriving(environ(), 100_000 + MAX_BODY + 1)
+    with reported["wsgi.input"] as body:
+        assert (reported[asgi.BODY_TOO_LARGE], reported["CONTENT_LENGTH"], body.read()) == (True, "0", b"")

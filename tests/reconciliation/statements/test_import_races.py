@@ -1,4 +1,4 @@
-"""The same money told three ways at once, and files imported beside each other: one bank transaction each."""
+"""Concurrent reports of the same money, and concurrent imports, make one bank transaction."""
 
 import json
 import os
@@ -47,7 +47,7 @@ ROUNDS = examples(30)
 
 
 def asking(body: bytes) -> Callable[[], None]:
-    """The bank's answer to our question, as it is stored and applied."""
+    """The answer to an inquiry, stored and applied."""
 
     def hear() -> None:
         notification, now = SandboxBank("x").parse_notification(body), clock.now()
@@ -64,13 +64,15 @@ def test_concurrent_callback_inquiry_and_statement_line_are_one_payment() -> Non
     shop, caller = open_shop_with_biller("Race"), SandboxBankClient(new_client())
     for _ in range(ROUNDS):
         code, paid_at = shop.qr_code(), clock.now()
-        told = caller.notification(code, paid_at=paid_at)
-        body = json.dumps(told).encode()
-        tell = partial(SandboxBankClient(new_client()).post, body)
-        run_concurrently(tell, asking(body), partial(import_file, bot_file(credit_line(code, paid_at))))
+        reported = caller.notification(code, paid_at=paid_at)
+        body = json.dumps(reported).encode()
+        report_money = partial(SandboxBankClient(new_client()).post, body)
+        run_concurrently(
+            report_money, asking(body), partial(import_file, bot_file(credit_line(code, paid_at)))
+        )
         matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
         movement = BankTransaction.objects.get(payment_id=code["payment_id"])
-        assert movement.current_bank_transaction_id == told["transaction_id"]
+        assert movement.current_bank_transaction_id == reported["transaction_id"]
         assert movement.statement_line.result in ("attached", "new")
         assert Event.objects.filter(subject_id=code["payment_id"], type="payment.succeeded").count() == 1
         assert Transaction.objects.filter(payment_id=code["payment_id"]).count() == 1
@@ -81,8 +83,8 @@ def test_concurrent_callback_inquiry_and_statement_line_are_one_payment() -> Non
 def test_hundred_copies_of_a_callback_and_its_line_make_one_bank_transaction() -> None:
     shop, caller = open_shop_with_biller("Race"), SandboxBankClient(new_client())
     code, paid_at = shop.qr_code(), clock.now()
-    told = caller.notification(code, paid_at=paid_at)
-    copies = [partial(SandboxBankClient(new_client()).post, told) for _ in range(100)]
+    reported = caller.notification(code, paid_at=paid_at)
+    copies = [partial(SandboxBankClient(new_client()).post, reported) for _ in range(100)]
     answers = run_concurrently(*copies, partial(import_file, bot_file(credit_line(code, paid_at))))
     assert {answer.status_code for answer in answers[:-1]} == {200}
     assert (BankTransaction.objects.count(), Transaction.objects.count()) == (1, 1)
@@ -96,7 +98,7 @@ def test_same_file_imported_concurrently_is_stored_once() -> None:
         *codes, *[detail_of(number) for number in range(600)], detail(), detail(), detail(amount="?")
     )
     results: list[Any] = run_concurrently(*[partial(import_results, body) for _ in range(3)])
-    counts = sum((Counter(result.result for result in told) for told in results), Counter[str]())
+    counts = sum((Counter(result.result for result in reported) for reported in results), Counter[str]())
     assert (counts["new"], counts["known"], counts["unreadable"]) == (612, 2 * 612, 3)
     assert (BankTransaction.objects.count(), StatementLine.objects.count()) == (612, 613)
     assert BankNotification.objects.count() == 1
@@ -132,7 +134,7 @@ def test_killed_import_resumes_where_it_stopped(tmp_path: Path) -> None:
 
 
 def start(path: Path) -> "subprocess.Popen[bytes]":
-    """The command, in a process of its own on this test's database, which is quick and not durable."""
+    """Start the command in a process of its own on this test's database."""
     given, ours = os.environ["DATABASE_URL"], connection.settings_dict["NAME"]
     environ = os.environ | {"DATABASE_URL": f"{given.rsplit('/', 1)[0]}/{ours}"}
     environ["FIELD_ENCRYPTION_KEYS"] = ",".join(settings.FIELD_ENCRYPTION_KEYS)

@@ -1,4 +1,4 @@
-"""A statement is a witness of its own: what others told it joins, what nobody told it makes known."""
+"""A statement line joins its bank transaction, or creates one."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,6 +14,9 @@ from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, Statement, StatementLine
 from reconciliation.statements import importing
 from reconciliation.statements.line_storage import ALREADY_STORED
+from sandbox import services as sandbox
+from sandbox.models import SandboxEntry
+from sandbox.statements import FORMATS
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.statements.statement_files import (
     BILLER,
@@ -69,15 +72,17 @@ def test_callback_and_its_repeats_join_the_bank_transaction_of_a_line(
     code = shop.qr_code()
     paid_at = now_to_the_second()
     import_file(bot_file(credit_line(code, paid_at)))
-    told = bank.notification(code, paid_at=paid_at + timedelta(milliseconds=999))
+    reported = bank.notification(code, paid_at=paid_at + timedelta(milliseconds=999))
     for _ in range(2):
-        assert bank.post(told).json() == {"status": "received"}
+        assert bank.post(reported).json() == {"status": "received"}
     movement = BankTransaction.objects.get()
     assert (
-        movement.current_bank_transaction_id == movement.later_bank_transaction_id == told["transaction_id"]
+        movement.current_bank_transaction_id
+        == movement.later_bank_transaction_id
+        == reported["transaction_id"]
     )
     assert [notification.result for notification in movement.notifications.all()] == ["repeat", "repeat"]
-    bank.post(told | {"amount": "1.00"})
+    bank.post(reported | {"amount": "1.00"})
     assert BankNotification.objects.filter(result="conflict").count() == 1
     assert (BankTransaction.objects.count(), Transaction.objects.count()) == (1, 1)
 
@@ -97,10 +102,10 @@ def test_callback_about_other_money_does_not_join_a_line(
 
 def test_repeated_callback_never_joins_a_line(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
-    told = bank.notification(code, paid_at=paid_at - timedelta(days=1))
-    bank.post(told)
+    reported = bank.notification(code, paid_at=paid_at - timedelta(days=1))
+    bank.post(reported)
     import_file(bot_file(credit_line(code, paid_at)))
-    moved = told | {"paid_at": bank.notification(code, paid_at=paid_at)["paid_at"]}
+    moved = reported | {"paid_at": bank.notification(code, paid_at=paid_at)["paid_at"]}
     bank.post(moved)
     assert BankNotification.objects.filter(result="conflict").count() == 1
     assert BankTransaction.objects.get(source="statement").later_bank_transaction_id == ""
@@ -172,7 +177,7 @@ def test_unmatched_line_is_held_like_an_unmatched_callback(shop: Shop, bank: San
 
 
 def shape(movement: BankTransaction) -> list[tuple[str, int, list[tuple[str, int]]]]:
-    """What the ledger says of it."""
+    """Return the journals of the bank transaction."""
     return [
         (journal.type, journal.amount, sorted(journal.entries.values_list("account_id", "amount")))
         for journal in Journal.objects.filter(subject_id=movement.id)
@@ -200,9 +205,9 @@ def test_debit_line_without_a_credit_is_an_exception(shop: Shop) -> None:
 
 def test_debit_line_joins_a_reported_reversal(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
-    told = bank.notification(code, paid_at=paid_at)
-    bank.post(told)
-    bank.post(told | {"type": "reversal"})
+    reported = bank.notification(code, paid_at=paid_at)
+    bank.post(reported)
+    bank.post(reported | {"type": "reversal"})
     lines = [credit_line(code, paid_at), credit_line(code, paid_at + timedelta(seconds=3), sign="D")]
     assert shown(bot_file(*lines)) == [("attached", "applied"), ("attached", "reversed")]
 
@@ -325,3 +330,24 @@ def test_a_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
     line = StatementLine.objects.get()
     assert str(thaiqr.parse(code["qr_data"]).reference1) not in line.line_sealed
     assert line.line == credit_line(code, paid_at)
+
+
+# --- the statements of the sandbox bank -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_sandbox_statement_matches_the_payments(shop: Shop, form: str) -> None:
+    now, code = clock.now(), shop.qr_code()
+    sandbox.execute(sandbox.plan(qr_data=code["qr_data"], scenario="reversed", now=now), now=now)
+    day, entries = now.astimezone(BANGKOK).date(), SandboxEntry.objects.order_by("occurred_at", "id")
+    biller_id = entries[0].payment.biller_id
+    body = b"".join(FORMATS[form].write(biller_id, day, entries))
+    results = import_results(body)
+    assert [(result.result, result.match_result) for result in results] == [
+        ("new", "applied"),
+        ("new", "reversed"),
+    ]
+    payer = entries[0].payment
+    movement = BankTransaction.objects.get(kind="credit")
+    assert (movement.payer_name, movement.payer_bank_code) == (payer.payer_name, payer.payer_bank_code)
+    assert import_file(body).is_clean

@@ -52,7 +52,7 @@ def lines(count: int) -> Iterator[bytes]:
     yield trailer(credit=150_000 * count, credits=count)
 
 
-def tell(count: int) -> None:
+def report_money(count: int) -> None:
     """What callbacks have told of all of them."""
     now = clock.now()
     for start in range(0, count, 5_000):
@@ -101,7 +101,7 @@ def test_import_of_many_lines_takes_constant_memory(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_many_lines_join_reported_transactions(tmp_path: Path) -> None:
     open_shop_with_biller("Busy")
-    tell(MANY)
+    report_money(MANY)
     counts, seconds, grown = imported(write(tmp_path / "day.txt", MANY))
     sys.stdout.write(f"attached: {seconds:.1f} s, {grown} kB more\n")
     assert counts == {"attached": MANY}

@@ -1,4 +1,4 @@
-"""Payments whose callbacks were lost, told by a statement: judged together, each as if it were alone."""
+"""Payments whose callbacks were lost: matching a batch gives the same results as one by one."""
 
 import io
 import signal
@@ -173,14 +173,14 @@ def test_many_lost_callbacks_take_constant_memory_and_few_queries(tmp_path: Path
 
 
 def sold(shop: Shop, kind: str) -> tuple[str, bytes]:
-    """The payment of a code of this kind, and the line that tells of its money."""
+    """Return the id of a payment of this kind, and its statement line."""
     fields, changes, seconds = KINDS[kind]
     code = shop.qr_code(**fields)
     return code["payment_id"], credit_line(code, clock.now() + timedelta(seconds=seconds), **changes)
 
 
 def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
-    """Many plain ones, which expired a while ago."""
+    """Many plain payments, expired some time ago."""
     made_at, sales = clock.now() - timedelta(minutes=30), []
     at = made_at.astimezone(BANGKOK)
     for _ in range(count):
@@ -192,13 +192,13 @@ def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
     return sales
 
 
-def count(asked: list[int], execute: Callable[..., Any], *told: Any) -> Any:
+def count(asked: list[int], execute: Callable[..., Any], *reported: Any) -> Any:
     asked[0] += 1
-    return execute(*told)
+    return execute(*reported)
 
 
 def keep(body: bytes) -> None:
-    """Import a file as far as a process comes that dies before it judges."""
+    """Store the lines of a file and do not match them, as after a crash."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
         statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
@@ -209,22 +209,20 @@ def keep(body: bytes) -> None:
 
 
 def became_of(payment_id: str) -> Any:
-    """A payment, its bank transactions, its rows in the history, the events told and the entries of the
-    ledger.
-    """
+    """Return a payment with its bank transactions, history rows, events and ledger entries."""
     payment = Payment.objects.get(pk=payment_id)
     movements = BankTransaction.objects.filter(payment=payment).values_list(
         "match_result", "merchant", "matched_at"
     )
     history = Transaction.objects.filter(payment_id=payment_id)
     events = Event.objects.filter(subject_id=payment_id).order_by("created_at", "type")
-    told = events.values_list("type", "actor", "created_at", "deliveries__endpoint", "deliveries__due_at")
+    reported = events.values_list("type", "actor", "created_at", "deliveries__endpoint", "deliveries__due_at")
     posted = Entry.objects.filter(journal__subject_id=payment_id).order_by("amount")
     return (
         [getattr(payment, name) for name in COLUMNS],
         list(movements),
         list(history.values_list("merchant", "type", "status", "amount", "currency", "created_at")),
-        list(told),
+        list(reported),
         list(posted.values_list("journal__type", "journal__amount", "account_id", "amount", "created_at")),
     )
 

@@ -1,4 +1,4 @@
-"""A file is imported only for the bank whose statement it is; of another's nothing is kept."""
+"""A file is imported only for its own bank; otherwise nothing is stored."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def csv_of(*billers: str) -> bytes:
 
 
 def actor(code: str, biller: str) -> bytes:
-    """A file of the cross-bank standard by the bank of that code."""
+    """Return a cross-bank file of the bank with this code."""
     credit = trailer(credit=150_000, credits=1)
     return b"\r\n".join([header().replace(b"998", code.encode()), detail(bank=code, biller=biller), credit])
 
@@ -64,15 +64,15 @@ def test_file_cannot_be_imported_for_another_bank(shop: Shop, bank: SandboxBankC
 
 @pytest.mark.parametrize("billers", [[BILLER], [BILLER, OTHER], [STRANGE, BILLER]])
 def test_file_with_billers_of_another_bank_is_refused(shop: Shop, bbl: Merchant, billers: list[str]) -> None:
-    told = f"It is not a statement of bbl: merchants of other banks have {BILLER} (sandbox)."
-    assert refused(csv_of(*billers), "bbl") == told
+    reported = f"It is not a statement of bbl: merchants of other banks have {BILLER} (sandbox)."
+    assert refused(csv_of(*billers), "bbl") == reported
 
 
 def test_file_with_only_unknown_billers_is_refused(shop: Shop, bbl: Merchant) -> None:
     billers = [f"09999999999999{number}" for number in range(5)]
-    told = "No merchant of bbl has a biller id of this file: "
+    reported = "No merchant of bbl has a biller id of this file: "
     some = f"{', '.join(billers[:3])} and 2 more."
-    assert refused(csv_of(*billers), "bbl") == told + some
+    assert refused(csv_of(*billers), "bbl") == reported + some
 
 
 def test_unknown_biller_beside_a_known_one_is_imported(shop: Shop, bbl: Merchant) -> None:
@@ -104,8 +104,8 @@ def test_file_with_only_unreadable_lines_is_stored(shop: Shop) -> None:
 
 def test_import_command_refuses_a_file_of_another_bank(tmp_path: Path, shop: Shop, bbl: Merchant) -> None:
     path = file_of(tmp_path, bot_file(detail()))
-    said, trouble = run(path, bank="bbl")
-    assert said == f"{path}: It was written by the bank 998, but bbl is 002.\n"
+    output, trouble = run(path, bank="bbl")
+    assert output == f"{path}: It was written by the bank 998, but bbl is 002.\n"
     assert trouble == "Files with errors: 1 of 1."
 
 

@@ -1,4 +1,4 @@
-"""A day at a bank: what one side has and the other has not, to the satang."""
+"""`manage.py reconcile`: the differences between a bank's day and ours, in satang."""
 
 import io
 import json
@@ -33,13 +33,13 @@ def at_noon() -> Any:
 
 
 def reconcile(*options: str, day: str = DAY) -> tuple[str, bool]:
-    """What is said, and whether all is well."""
-    said = io.StringIO()
+    """Return the output and whether there were no differences."""
+    output = io.StringIO()
     try:
-        call_command("reconcile", day, *options, stdout=said, stderr=said)
+        call_command("reconcile", day, *options, stdout=output, stderr=output)
     except CommandError:
-        return said.getvalue(), False
-    return said.getvalue(), True
+        return output.getvalue(), False
+    return output.getvalue(), True
 
 
 def objects(*options: str) -> list[dict[str, Any]]:
@@ -50,28 +50,28 @@ def test_reconcile_succeeds_if_both_sides_agree(shop: Shop, bank: SandboxBankCli
     code = shop.qr_code()
     bank.notify(code, paid_at=clock.now())
     import_file(bot_file(credit_line(code, clock.now())))
-    said, is_well = reconcile()
+    output, is_well = reconcile()
     assert is_well
     credits = "1 credits of 1,500.00 THB, 0 debits of 0.00 THB"
-    assert said == f"sandbox: the bank {credits}; we {credits}\n"
+    assert output == f"sandbox: the bank {credits}; we {credits}\n"
 
 
 def test_reconcile_reports_money_that_is_not_credited(shop: Shop) -> None:
     import_file(bot_file(detail()))
-    said, is_well = reconcile()
+    output, is_well = reconcile()
     assert not is_well
-    assert "at the bank, not credited" in said
-    assert BankTransaction.objects.get().id in said
+    assert "at the bank, not credited" in output
+    assert BankTransaction.objects.get().id in output
 
 
 def test_reconcile_reports_transactions_without_line_and_missing_statements(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
     bank.notify(shop.qr_code(), paid_at=clock.now())
-    said, is_well = reconcile()
+    output, is_well = reconcile()
     assert not is_well
-    assert "recorded here, in no statement" in said
-    assert f"sandbox: no statement of {DAY} was imported." in said
+    assert "recorded here, in no statement" in output
+    assert f"sandbox: no statement of {DAY} was imported." in output
 
 
 def test_reconcile_of_a_partial_day_reports_an_equal_payment_until_the_day_is_complete(
@@ -133,9 +133,9 @@ def test_reconcile_refuses_an_invalid_date(text: str) -> None:
 
 def test_reconcile_reports_credits_known_only_from_a_file(shop: Shop) -> None:
     import_file(bot_file(credit_line(shop.qr_code(), clock.now())))
-    said, is_well = reconcile()
+    output, is_well = reconcile()
     assert not is_well
-    assert "reported only by an uploaded file" in said
-    assert "line 2, uploaded by malee" in said
+    assert "reported only by an uploaded file" in output
+    assert "line 2, uploaded by malee" in output
     confirm_all_transactions()
     assert reconcile()[1]

@@ -43,13 +43,13 @@ AMOUNT = 150_000
 
 
 def balance_of(shop: Shop) -> dict[str, Any]:
-    told: dict[str, Any] = shop.get("/v1/balance").json()
-    del told["currency"]
-    return told
+    reported: dict[str, Any] = shop.get("/v1/balance").json()
+    del reported["currency"]
+    return reported
 
 
 def uploaded(shop: Shop, satang: int = AMOUNT) -> BankTransaction:
-    """A credit that only a file reports, uploaded by malee."""
+    """Return a credit that only a file reports, uploaded by malee."""
     code = shop.qr_code(amount=satang)
     import_file(bot_file(credit_line(code, minutes_ago(0))))
     found: BankTransaction = BankTransaction.objects.get(payment_id=code["payment_id"])
@@ -82,8 +82,12 @@ def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
 
 def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
     movement = uploaded(shop)
-    act = confirm(movement)
-    assert (act.actor, act.note, act.type) == ("staff:somsri", NOTE, ResolutionType.CONFIRMED)
+    resolution = confirm(movement)
+    assert (resolution.actor, resolution.note, resolution.type) == (
+        "staff:somsri",
+        NOTE,
+        ResolutionType.CONFIRMED,
+    )
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     withdrawn(shop, amount=AMOUNT)
     with pytest.raises(resolution_records.AlreadyResolved, match="somsri"):
@@ -191,13 +195,13 @@ def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: 
     second = staff_client("somsri", "view_banktransaction", "confirm_banktransaction")
     listed = get_page(second, "/admin/reconciliation/banktransaction/", is_confirmed__exact=0)
     assert movement.id in listed
-    act = f"{EXCEPTIONS_URL}{movement.id}/act/confirm/"
+    url = f"{EXCEPTIONS_URL}{movement.id}/act/confirm/"
     assert "only a statement reports it, uploaded by malee" in get_page(second, exception_url(movement.id))
     assert "Confirm this transaction" not in get_page(reader, exception_url(movement.id))
-    assert reader.post(act, {"note": NOTE}).status_code == 403
-    refused = uploader.post(act, {"note": NOTE}, follow=True).content.decode()
+    assert reader.post(url, {"note": NOTE}).status_code == 403
+    refused = uploader.post(url, {"note": NOTE}, follow=True).content.decode()
     assert "You uploaded this statement" in refused
-    done = second.post(act, {"note": NOTE}, follow=True).content.decode()
+    done = second.post(url, {"note": NOTE}, follow=True).content.decode()
     assert "Confirmed" in done
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     found = Resolution.objects.get()

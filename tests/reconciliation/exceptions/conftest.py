@@ -1,0 +1,14 @@
+import pytest
+from django.test import Client
+
+from tests.reconciliation.builders import staff_client
+
+
+@pytest.fixture
+def malee(db: None) -> Client:
+    return staff_client("malee", "view_banktransaction", "resolve_exception")
+
+
+@pytest.fixture
+def viewer(db: None) -> Client:
+    return staff_client("onlooker", "view_banktransaction")
