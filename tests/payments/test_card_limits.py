@@ -45,9 +45,7 @@ def slots_taken(shop: Shop, calls: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", [None, "order-1"])
-def test_card_payment_above_the_limit_of_a_merchant_is_a_503_and_stores_nothing(
-    card_shop: Shop, key: str | None
-) -> None:
+def test_payment_above_merchant_limit_is_a_503_and_stores_nothing(card_shop: Shop, key: str | None) -> None:
     before = count_rows()
     with slots_taken(card_shop, CALLS // 2):
         refused = card_shop.post(PATH, request(), key=key)
@@ -194,9 +192,7 @@ def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop
         assert inquire() == 0
 
 
-def test_answer_that_cannot_be_stored_does_not_stop_the_others(
-    card_shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unstorable_answer_does_not_stop_the_others(card_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     store_charges(card_shop, 2)
     broken = str(CardCharge.objects.order_by("pk").values_list("pk", flat=True).first())
     complete = cards.complete

@@ -53,18 +53,13 @@ def test_successful_card_payment_stores_history_event_balance_and_charge(card_sh
     assert events() == ["payment.succeeded"]
     assert ledger.balance(card_shop.merchant.id).available == 150_000
     charge = CardCharge.objects.get()
-    assert (charge.acquirer, charge.charge_id, charge.state) == (
-        "sandbox",
-        SandboxCharge.objects.get().id,
-        "completed",
-    )
+    actual = (charge.acquirer, charge.charge_id, charge.state)
+    assert actual == ("sandbox", SandboxCharge.objects.get().id, "completed")
 
 
 @pytest.mark.parametrize("path", FORMS)
 @pytest.mark.parametrize(("token", "code"), DECLINES.items())
-def test_declined_card_is_a_402_with_the_id_of_the_failed_payment(
-    card_shop: Shop, path: str, token: str, code: str
-) -> None:
+def test_declined_card_is_402_with_the_payment_id(card_shop: Shop, path: str, token: str, code: str) -> None:
     refused = card_shop.post(path, request(token))
     assert error_of(refused) == (402, code, "payment_error")
     payment_id = refused.json()["error"]["payment_id"]
@@ -163,9 +158,7 @@ def test_the_token_is_not_stored(card_shop: Shop) -> None:
         ({"metadata": []}, "invalid_metadata"),
     ],
 )
-def test_invalid_field_is_refused_before_the_acquirer_is_called(
-    card_shop: Shop, changes: dict[str, Any], code: str
-) -> None:
+def test_invalid_field_is_refused_before_a_call(card_shop: Shop, changes: dict[str, Any], code: str) -> None:
     assert error_of(card_shop.post(PATH, request(**changes))) == (400, code, "validation_error")
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 

@@ -84,17 +84,12 @@ def test_payment_that_is_refused_on_the_banks_page_fails(card_shop: Shop, browse
     assert inquire_due(now=clock.now) == 1
     assert "Not paid" in come_back(browser, returned)
     failed = card_shop.get(f"{PATH}/{made['payment_id']}").json()
-    assert (failed["status"], failed["failure_code"], failed["authorize_uri"]) == (
-        "failed",
-        "card_declined",
-        None,
-    )
+    actual = (failed["status"], failed["failure_code"], failed["authorize_uri"])
+    assert actual == ("failed", "card_declined", None)
     assert events() == ["payment.pending", "payment.failed"]
 
 
-def test_browser_that_comes_back_without_authorising_changes_nothing(
-    card_shop: Shop, browser: Client
-) -> None:
+def test_browser_that_returns_without_authorising_changes_nothing(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     page = f"/pay/cards/{made['payment_id']}"
     for path in (page, f"{page}?status=successful&paid=true"):
@@ -104,9 +99,7 @@ def test_browser_that_comes_back_without_authorising_changes_nothing(
     assert made["authorize_uri"] in come_back(browser, page)
 
 
-def test_visits_to_the_return_page_cause_an_inquiry_at_most_every_five_seconds(
-    card_shop: Shop, browser: Client
-) -> None:
+def test_return_page_causes_an_inquiry_at_most_every_five_seconds(card_shop: Shop, browser: Client) -> None:
     page = f"/pay/cards/{begun(card_shop)['payment_id']}"
     come_back(browser, page)
     CardCharge.objects.update(due_at=Now() + timedelta(minutes=1))
@@ -176,9 +169,7 @@ def test_payment_at_the_live_acquirer_follows_its_redirect(
 
 
 @pytest.mark.parametrize("changes", [{"amount": 1_500}, {"amount": 150_001}, {"currency": "USD"}])
-def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
-    live: FakeOmise, changes: dict[str, Any]
-) -> None:
+def test_charge_of_other_amount_or_currency_is_no_success(live: FakeOmise, changes: dict[str, Any]) -> None:
     shop = open_shop("Somtam House", "live")
     add = live.add
     live.add = lambda order_id, at, **fields: add(order_id, at, **(fields | changes))  # type: ignore[method-assign]
@@ -191,12 +182,8 @@ def test_charge_of_another_amount_or_currency_is_never_booked_as_success(
     assert (found.state, found.answer, found.amount) == ("pending", "succeeded", 150_000)
     assert {"amount": found.answer_amount, "currency": found.answer_currency} == charged
     listed = ReconciliationException.objects.get()
-    assert (listed.pk, listed.reason, listed.payment_id, listed.is_sandbox) == (
-        found.id,
-        "contradiction",
-        made["payment_id"],
-        False,
-    )
+    actual = (listed.pk, listed.reason, listed.payment_id, listed.is_sandbox)
+    assert actual == (found.id, "contradiction", made["payment_id"], False)
 
 
 @pytest.mark.parametrize(

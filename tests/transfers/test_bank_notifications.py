@@ -68,9 +68,7 @@ def test_notification_completes_repeats_or_contradicts_a_transfer(
     assert (handler.statuses, transfer.state) == (completed, ends)
 
 
-def test_returned_transfer_keeps_bank_reference_and_failure_code(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_returned_transfer_keeps_reference_and_failure_code(handler: FakeHandler, served_by: Serving) -> None:
     transfer = transfer_in(TransferState.SUCCEEDED, handler, served_by)
     services.apply_notification(ReportedTransfer(transfer.id, "returned", "b-1"), handler, now=clock.now())
     transfer.refresh_from_db()
@@ -98,9 +96,7 @@ def test_bank_reference_is_kept_when_notification_has_none(handler: FakeHandler,
     assert handler.completed == [(transfer.id, TransferResult("succeeded", "b-1"))]
 
 
-def test_notification_of_another_bank_or_unknown_order_is_a_conflict(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_report_of_other_bank_or_unknown_order_is_conflict(handler: FakeHandler, served_by: Serving) -> None:
     transfer = transfer_in(TransferState.SUBMITTED, handler, served_by)
     for order_id, bank in ((transfer.id, "scb"), ("wd_unknown", "sandbox")):
         report = ReportedTransfer(order_id, "succeeded")

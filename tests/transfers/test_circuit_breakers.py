@@ -75,9 +75,7 @@ def test_only_a_slow_unknown_answer_is_a_failure(result: str, seconds: float, is
 
 
 @pytest.mark.usefixtures("every_unknown_answer_is_a_failure")
-def test_orders_wait_while_the_circuit_of_their_bank_is_open(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_orders_wait_while_the_circuit_of_a_bank_is_open(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("succeeded", "b-1")])
     orders = [queued() for _ in range(FAILURES_TO_OPEN)]
     send_due(handler)
@@ -101,9 +99,7 @@ def test_merchant_whose_bank_is_silent_does_not_stop_another_merchant(
     assert (send_due(handler), bank.sent) == (1, [other.id])
 
 
-def test_further_runs_serve_other_routes_while_one_route_is_silent(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_more_runs_serve_other_routes_while_one_is_silent(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("succeeded")])
     queued_at("bank:scb")
     other = queued_at("bank:bbl")

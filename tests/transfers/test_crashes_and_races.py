@@ -22,9 +22,7 @@ def run_rounds(handler: FakeHandler, rounds: int = 4) -> None:
 
 
 @pytest.mark.parametrize("point", ["lock", "submit"])
-def test_crash_before_submission_leaves_the_order_queued(
-    handler: FakeHandler, served_by: Serving, point: str
-) -> None:
+def test_crash_before_submit_leaves_it_queued(handler: FakeHandler, served_by: Serving, point: str) -> None:
     bank, transfer = served_by(), queued()
     handler.crashes_at = point
     with pytest.raises(Killed):
@@ -93,9 +91,7 @@ def test_crash_in_the_handler_rolls_the_completion_back(handler: FakeHandler, se
     assert (len(bank.sent), handler.statuses) == (1, ["succeeded"])
 
 
-def test_leased_transfer_is_not_claimed_until_its_lease_ends(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_leased_transfer_is_not_claimed_before_lease_ends(handler: FakeHandler, served_by: Serving) -> None:
     bank, transfer = served_by(), queued()
     (held,) = services.claim("withdrawal", ROUTE, clock.now, limit=10)
     assert (held.id, send_due(handler), bank.sent) == (transfer.id, 0, [])
@@ -114,9 +110,7 @@ def test_worker_whose_lease_ended_sends_nothing(handler: FakeHandler, served_by:
     assert (bank.sent, handler.submitted) == ([transfer.id], [transfer.id])
 
 
-def test_not_sent_after_an_inquiry_does_not_queue_the_transfer_again(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_not_sent_after_an_inquiry_does_not_queue_it_again(handler: FakeHandler, served_by: Serving) -> None:
     """Another worker inquired during the call."""
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
     transfer = queued()
@@ -128,9 +122,7 @@ def test_not_sent_after_an_inquiry_does_not_queue_the_transfer_again(
     assert transfer.state == TransferState.SUBMITTED
 
 
-def test_transfer_that_cannot_be_prepared_does_not_delay_others(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_transfer_that_cannot_be_prepared_delays_no_other(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     broken, sound = queued(), queued()
     with connection.cursor() as cursor:  # as if the encryption key were lost

@@ -13,9 +13,7 @@ from transfers.models import TransferState
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
-def test_order_is_sent_once_and_inquired_until_a_final_status(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_order_is_sent_once_and_inquired_until_it_is_final(handler: FakeHandler, served_by: Serving) -> None:
     answers = [TransferResult("processing"), TransferResult("unknown"), TransferResult("succeeded", "b-1")]
     bank = served_by(inquiries=answers)
     transfer = queued()
@@ -61,9 +59,7 @@ def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, s
     assert (len(handler.submitted), handler.statuses) == (3, ["succeeded"])
 
 
-def test_inquiry_that_does_not_reach_the_bank_causes_no_second_sending(
-    handler: FakeHandler, served_by: Serving
-) -> None:
+def test_unsent_inquiry_causes_no_second_sending(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("not_sent")])
     transfer = queued()
     for _ in range(4):

@@ -20,9 +20,7 @@ def available(shop: Shop) -> tuple[int, int]:
     return balance["available"], balance.get("unconfirmed", 0)
 
 
-def test_confirmed_statement_money_becomes_available(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
+def test_confirmed_money_becomes_available(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     fake_bank = served_by(found(bank.notification(code, paid_at=clock.now())))
     import_file(bot_file(credit_line(code, clock.now())))
@@ -34,9 +32,7 @@ def test_confirmed_statement_money_becomes_available(
 
 
 @pytest.mark.slow
-def test_statement_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(
-    shop: Shop, served_by: Answering
-) -> None:
+def test_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     import_file(bot_file(credit_line(shop.qr_code(), clock.now())))
     for hours in range(26):
@@ -46,9 +42,7 @@ def test_statement_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(
     assert len(fake_bank.references) == 25
 
 
-def test_confirmation_inquiry_without_answer_is_retried(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
+def test_inquiry_without_answer_is_retried(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     served_by(InquiryFailed(), found(bank.notification(code, paid_at=clock.now())))
     import_file(bot_file(credit_line(code, clock.now())))
@@ -58,9 +52,7 @@ def test_confirmation_inquiry_without_answer_is_retried(
     assert available(shop) == (AMOUNT, 0)
 
 
-def test_confirmation_inquiries_have_low_priority_and_share_the_rate_limit(
-    shop: Shop, served_by: Answering
-) -> None:
+def test_confirmations_have_low_priority_and_share_the_rate_limit(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=2)
     import_file(bot_file(*(credit_line(shop.qr_code(), clock.now()) for _ in range(5))))
     shop.qr_code()

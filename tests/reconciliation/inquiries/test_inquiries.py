@@ -34,9 +34,7 @@ def expire(shop: Shop, code: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_inquiry_finds_payment_with_lost_callback(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
+def test_inquiry_replaces_a_lost_callback(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     answer = found(bank.notification(code))
     fake_bank = served_by(answer)
@@ -60,9 +58,7 @@ def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: An
     assert question.starts_at < payment.created_at < clock.now() + timedelta(seconds=6) < question.ends_at
 
 
-def test_payment_confirmed_early_is_never_inquired(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
+def test_early_payment_is_never_inquired(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     fake_bank = served_by()
     bank.notify(shop.qr_code())
     assert (sweep(), fake_bank.questions, Inquiry.objects.count()) == (0, [], 0)
@@ -179,9 +175,7 @@ def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Sho
     assert (outcomes(), Payment.objects.get().status) == (["no_answer"], "pending")
 
 
-def test_hanging_bank_call_times_out_as_no_answer(
-    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_call_is_no_answer(shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
     release = threading.Event()
     served_by(lambda: release.wait(60) and NOTHING)
@@ -249,9 +243,7 @@ def test_money_found_after_expiry_is_matched_by_bank_time(
     assert results == (match_result, status)
 
 
-def test_callback_after_the_inquiry_is_a_repeat(
-    shop: Shop, bank: SandboxBankClient, served_by: Answering
-) -> None:
+def test_callback_after_inquiry_is_repeat(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     notification = bank.notification(shop.qr_code())
     served_by(found(notification))
     sweep()

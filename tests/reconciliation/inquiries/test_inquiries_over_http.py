@@ -34,11 +34,8 @@ def test_sandbox_inquiry_over_http_finds_paid_code(shop: Shop) -> None:
     assert sweep() == 1
     duration_ms = 1000 * (time.monotonic() - began)
     movement = BankTransaction.objects.get()
-    assert (movement.source, movement.match_result, Payment.objects.get().status) == (
-        "inquiry",
-        "applied",
-        "succeeded",
-    )
+    actual = (movement.source, movement.match_result, Payment.objects.get().status)
+    assert actual == ("inquiry", "applied", "succeeded")
     assert InquiryAnswer.objects.get().duration_ms <= duration_ms
 
 

@@ -74,11 +74,8 @@ def test_concurrent_workers_inquire_once(shop: Shop, served_by: Answering) -> No
     for _ in range(20):
         shop.qr_code()
     run_concurrently(*[sweep] * 8)
-    assert (len(fake_bank.references), len(set(fake_bank.references)), InquiryAnswer.objects.count()) == (
-        20,
-        20,
-        20,
-    )
+    actual = (len(fake_bank.references), len(set(fake_bank.references)), InquiryAnswer.objects.count())
+    assert actual == (20, 20, 20)
 
 
 def test_concurrent_callback_and_inquiry_are_one_bank_transaction(

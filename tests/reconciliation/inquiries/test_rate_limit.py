@@ -105,9 +105,7 @@ def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> No
 
 
 @pytest.mark.slow
-def test_paid_inquiry_takes_no_place_in_a_batch(
-    shop: Shop, served_by: Answering, bank: SandboxBankClient
-) -> None:
+def test_paid_inquiry_takes_no_batch_place(shop: Shop, served_by: Answering, bank: SandboxBankClient) -> None:
     fake_bank = served_by(per_second=1)
     codes = [shop.qr_code() for _ in range(4)]
     assert sum(sweep() for _ in codes) == 4
@@ -215,9 +213,7 @@ def test_one_answer_prevents_merchant_backoff(shop: Shop, served_by: Answering) 
     assert (sweep(), Backoff.objects.count()) == (3, 0)
 
 
-def test_several_merchants_without_answers_back_off_the_bank(
-    shop: Shop, other_shop: Shop, served_by: Answering
-) -> None:
+def test_two_silent_merchants_back_off_the_bank(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     fake_bank.silent_about.update(create_codes(shop) + create_codes(other_shop))
     assert (sweep(), BankRateLimit.objects.get().silent_batches) == (2, 1)
