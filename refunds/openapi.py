@@ -1,4 +1,4 @@
-"""The operations on refunds, as the OpenAPI document tells them."""
+"""The operations on refunds in the OpenAPI document."""
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Body, Link, Operation, Tag
@@ -47,28 +47,18 @@ create = Operation(
     tag=Tag.REFUNDS,
     scope=Scope.REFUNDS_WRITE,
     summary="Refund a payment",
-    description="All of it or a part, several times if need be. The money is set aside at once and sent in "
-    "the background; a webhook tells how it ended. The payment becomes `refunded` when all of it went back. "
-    "To another account than the payer's, and above the operator's limits, per refund and per 24 hours, it "
-    "is `awaiting_approval` first.",
+    description="Refunds all of the payment or a part. A payment can have several refunds. The money is "
+    "reserved at once and sent in the background; a webhook reports the result. The payment becomes "
+    "`refunded` when it is refunded in full. A refund to another account than the payer's is "
+    "`awaiting_approval` first if it exceeds the operator's limits, per refund and per 24 hours.",
     body=Body(RefundRequest, _GIVEN | {"destination": _PAYEE}),
     response=Body(RefundObject, REFUND),
     errors=(
-        PaymentNotFound,
-        PaymentNotRefundable,
-        RefundAmountExceeded,
-        PartialRefundNotSupported,
-        InsufficientFunds,
-        BankNotConfigured,
-        PayoutAccountNotAllowed,
-        PayoutAccountTooNew,
+        PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, PartialRefundNotSupported,
+        InsufficientFunds, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
     ),
-    links=(
-        Link("get_refund", _BY_ID),
-        Link("set_refund_destination", _BY_ID),
-        Link("cancel_refund", _BY_ID),
-    ),
-)
+    links=tuple(Link(name, _BY_ID) for name in ("get_refund", "set_refund_destination", "cancel_refund")),
+)  # fmt: skip
 list_ = Operation(
     name="list_refunds",
     tag=Tag.REFUNDS,
@@ -83,7 +73,7 @@ retrieve = Operation(
     tag=Tag.REFUNDS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a refund",
-    description="While it is `pending`, `pending_reason` says what it waits for.",
+    description="`pending_reason` tells what a `pending` refund waits for.",
     response=Body(RefundObject, COMPLETED),
     errors=(RefundNotFound,),
 )
@@ -91,8 +81,8 @@ set_destination = Operation(
     name="set_refund_destination",
     tag=Tag.REFUNDS,
     scope=Scope.REFUNDS_WRITE,
-    summary="Say where a refund goes",
-    description="For a refund that is `awaiting_destination`: no account of the payer is known.",
+    summary="Set the destination of a refund",
+    description="For a refund that is `awaiting_destination`, because no account of the payer is known.",
     body=Body(DestinationRequest, _PAYEE),
     response=Body(RefundObject, REFUND),
     errors=(
@@ -109,7 +99,7 @@ cancel = Operation(
     tag=Tag.REFUNDS,
     scope=Scope.REFUNDS_WRITE,
     summary="Cancel a refund",
-    description="Only before a bank was told of it. The money is in the balance again; no webhook tells.",
+    description="Possible until the bank has the order. The money is available again. No webhook is sent.",
     response=Body(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
     errors=(RefundNotFound, RefundNotCancelable),
     links=(Link("get_refund", _BY_ID),),

@@ -9,7 +9,7 @@ from transfers.payees import Payee
 
 MAX_NOTE_LENGTH = 255
 MAX_AMOUNT = 2**63 - 1
-"""Satang: what is more than the payment is refused as such, however much it is."""
+"""Satang. Any amount over the payment's is refused as `refund_amount_exceeded`."""
 
 
 class DestinationRequest(Payee):
@@ -17,26 +17,24 @@ class DestinationRequest(Payee):
 
 
 class RefundRequest(serializers.Serializer[Any]):
-    """What goes back, of which payment, and why."""
-
-    says_why = {"amount"}  # other bounds than a payment's
+    says_why = {"amount"}  # its bounds are not those of payments
 
     payment_id = fields.Text(min_length=1, max_length=64, help_text="A payment that succeeded.")
     amount = fields.Integer(
         min_value=1,
         max_value=MAX_AMOUNT,
         required=False,
-        help_text="Satang, at least 1; all that is left of the payment if omitted.",
+        help_text="Satang, at least 1. If omitted, all that is left of the payment.",
     )
     reason = fields.Choice(RefundReason.values, required=False, help_text="For your books.")
     note = fields.Text(min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="For your books.")
     destination = DestinationRequest(
         required=False,
-        help_text="The account to send it to. If omitted it is the payer's by the bank's receipt, else the "
-        "`client_bank_account` of the QR code, else the refund waits for one. Never for a card payment.",
+        help_text="The account to send it to. If omitted, it is the payer's account as the bank reported it, "
+        "else the `client_bank_account` of the QR code, else the refund waits for one. Not for cards.",
     )
     metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+        required=False, help_text="Any JSON object; returned in responses and webhooks."
     )
 
 
@@ -59,7 +57,7 @@ class RefundQuery(PageQuery):
 class RefundObject(serializers.Serializer[Any]):
     refund_id = response_fields.public_id("ref_")
     payment_id = response_fields.public_id("pay_")
-    transaction_id = response_fields.public_id("txn_", help_text="Its row in the transaction history.")
+    transaction_id = response_fields.public_id("txn_", help_text="Its transaction in the history.")
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang, positive.")
     currency = response_fields.currency()
     status = serializers.ChoiceField(RefundStatus.choices)

@@ -77,11 +77,10 @@ list_ = Operation(
     tag=Tag.PAYMENTS,
     scope=Scope.PAYMENTS_READ,
     summary="What happened to a payment",
-    description="Everything, newest first: what the bank, or the acquirer of a card, was asked, what it said "
-    "by which way and what became of it, also money that came twice, late or in another amount, and what was "
-    "decided about it; refunds, and what the bank was told and asked about each; every attempt to tell your "
-    "webhooks, who asked for another one, and what is kept while one of them is disabled. "
-    "Entries say who caused them, and by which request.",
+    description="All entries, newest first: inquiries to the bank or the card's acquirer, their reports and "
+    "results, also of money that came twice, late or in another amount, and the decisions about it; refunds "
+    "with their orders and inquiries; attempts, redeliveries and held deliveries of your webhooks. Each "
+    "entry names its actor and request.",
     query=PageQuery,
     response=Body(Timeline, TIMELINE),
     errors=(PaymentNotFound,),

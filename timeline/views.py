@@ -15,8 +15,6 @@ QUERY = PageQuery()
 
 
 class TimelineViewSet(MerchantViewSet):
-    """What happened to a payment, for the merchant whose it is."""
-
     @docs.list_
     def list(self, request: Request, payment_id: str) -> ApiResponse:
         query = api.read_query(QUERY, request)

@@ -1,4 +1,4 @@
-"""The operations on withdrawals, as the OpenAPI document tells them."""
+"""The operations on withdrawals in the OpenAPI document."""
 
 from typing import Any
 
@@ -50,10 +50,10 @@ create = Operation(
     scope=Scope.WITHDRAWALS_WRITE,
     summary="Withdraw money",
     description="Reserves the amount, which the balance must cover, and sends it to an account in Thailand. "
-    "The bank is told in a moment; until then the withdrawal can be canceled. Above the operator's limits, "
-    "per withdrawal and per 24 hours, it is `awaiting_approval` first. "
-    "With the sandbox bank an account that ends in 0002 fails, one in 0003 is "
-    "known only after an inquiry, and one in 0004 comes back after it had arrived.",
+    "The bank gets the order in the background; until then the withdrawal can be canceled. Above the "
+    "operator's limits, per withdrawal and per 24 hours, it is `awaiting_approval` first. With the sandbox "
+    "bank, a withdrawal to an account that ends in 0002 fails, in 0003 has a result only after an inquiry, "
+    "and in 0004 is returned after it succeeded.",
     body=Body(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
     response=Body(WithdrawalObject, WITHDRAWAL),
     errors=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
@@ -73,10 +73,10 @@ retrieve = Operation(
     tag=Tag.WITHDRAWALS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a withdrawal",
-    description="`pending` until the bank is told, then `processing` until it says what became of it. Banks "
-    "may send money back after it had arrived: then it is `failed` with `returned_by_bank`. After a bank's "
-    "reversal the balance may be negative: then nothing is sent, and `pending_reason` is `negative_balance`, "
-    "until later payments have paid the debt.",
+    description="`pending` until the bank has the order, then `processing` until the bank reports a "
+    "result. A bank may return money after the withdrawal succeeded: then it is `failed` with "
+    "`returned_by_bank`. After a bank's reversal the balance may be negative. Then withdrawals are held, and "
+    "`pending_reason` is `negative_balance`, until later payments have paid the debt.",
     response=Body(WithdrawalObject, SUCCEEDED),
     errors=(WithdrawalNotFound,),
 )
@@ -85,7 +85,7 @@ cancel = Operation(
     tag=Tag.WITHDRAWALS,
     scope=Scope.WITHDRAWALS_WRITE,
     summary="Cancel a pending withdrawal",
-    description="Possible until the bank is told. What was reserved is free again.",
+    description="Possible until the bank has the order. The reserved money is available again.",
     response=Body(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
     errors=(WithdrawalNotFound, WithdrawalNotCancelable),
     links=(Link("get_withdrawal", _BY_ID),),

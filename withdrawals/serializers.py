@@ -11,7 +11,7 @@ MAX_REFERENCE_LENGTH = 35
 
 
 class _AmountFields(serializers.Serializer[Any]):
-    """How much. A base of its own, because fields at fault are named in the order of the bases."""
+    """A separate base class, because errors name the first invalid field in the order of the bases."""
 
     amount = fields.Integer(
         min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
@@ -20,13 +20,11 @@ class _AmountFields(serializers.Serializer[Any]):
 
 
 class WithdrawalRequest(_AmountFields, Payee):
-    """How much is to be sent, and where."""
-
     reference = fields.Text(
         max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own number for it."
     )
     metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+        required=False, help_text="Any JSON object; returned in responses and webhooks."
     )
 
 
@@ -57,7 +55,7 @@ class WithdrawalObject(serializers.Serializer[Any]):
     pending_reason = serializers.ChoiceField(
         WithdrawalPendingReason.choices,
         allow_null=True,
-        help_text="`negative_balance`: a bank took money back, and nothing is sent until the debt is paid.",
+        help_text="`negative_balance`: a bank reversed money, and nothing is sent until the debt is paid.",
     )
     amount = response_fields.satang()
     currency = response_fields.currency()
@@ -69,14 +67,12 @@ class WithdrawalObject(serializers.Serializer[Any]):
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed withdrawal failed."
     )
-    bank_reference = serializers.CharField(
-        max_length=64, allow_null=True, help_text="By which the bank knows it."
-    )
+    bank_reference = serializers.CharField(max_length=64, allow_null=True, help_text="The bank's own id.")
     metadata = response_fields.metadata(allow_null=True)
     created_at = response_fields.instant()
     updated_at = response_fields.instant()
     completed_at = response_fields.instant(
-        allow_null=True, help_text="When the money arrived; it stays if the money came back."
+        allow_null=True, help_text="When the money arrived; kept if the bank returned it."
     )
 
 

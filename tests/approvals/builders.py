@@ -1,4 +1,4 @@
-"""Staff who approve outgoing money, and what waits for them."""
+"""Staff who decide approvals, and the approvals that wait."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ MALEE = "staff:malee"
 
 
 def staff(name: str, *permissions: str) -> Client:
-    """A person of staff who may see approvals, and has these permissions."""
+    """Log in a member of staff who may see approvals, with these permissions."""
     user = User.objects.create_user(name, is_staff=True)
     granted = ["view_approval", *permissions]
     user.user_permissions.set(Permission.objects.filter(codename__in=granted))
@@ -29,13 +29,12 @@ def staff(name: str, *permissions: str) -> Client:
 
 
 def approval_of(subject_id: str) -> Approval:
-    """The latest."""
     found: Approval = Approval.objects.filter(subject_id=subject_id).latest("requested_at", "id")
     return found
 
 
 def waiting() -> list[str]:
-    """The subjects that wait, the oldest first."""
+    """Return the waiting subjects, the oldest first."""
     return list(
         Approval.objects.waiting().order_by("requested_at", "id").values_list("subject_id", flat=True)
     )
@@ -75,7 +74,7 @@ def page(client: Client, subject_id: str) -> str:
 
 
 def click(client: Client, how: str, subject_id: str, note: str = "checked by phone") -> str:
-    """Click approve or reject on its page; the page that follows."""
+    """Click approve or reject on the page of the approval. Return the next page."""
     url = f"{LIST}{approval_of(subject_id).id.replace('_', '_5F')}/decide/"
     answer = client.post(url, {how: "yes", "note": note}, follow=True)
     assert answer.status_code in (200, 403), answer.status_code

@@ -1,4 +1,4 @@
-"""An order that staff end as never arrived gives money back that the bank may still pay: the limits hold."""
+"""Orders that staff end as never arrived need approval above the limits: the bank may still pay them."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ SOMSAK = "staff:somsak"
 
 @pytest.fixture
 def seller(shop: Shop, bank: SandboxBankClient, served_by: Serving) -> Seller:
-    """A shop with money, at a bank that never says what became of an order."""
+    """A shop whose bank never reports the result of an order."""
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
     return Seller(shop, bank)
 
@@ -60,7 +60,7 @@ def sent_back(seller: Seller) -> str:
 
 
 def overdue(order_id: str) -> str:
-    """The order, and the bank has been silent for long."""
+    """Make the order overdue."""
     Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
     assert state_of(order_id) == TransferState.SUBMITTED
     return order_id

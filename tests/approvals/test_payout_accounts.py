@@ -1,4 +1,4 @@
-"""Where a merchant's list of payout accounts is on, money goes to accounts on it that are old enough."""
+"""If a merchant's list is on, money goes only to accounts on it whose waiting period is over."""
 
 import io
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.refunds.builders import PAYEE, RefundShop, error_of
+from tests.security_lines import security_lines
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
@@ -302,3 +303,20 @@ def test_command_refuses_invalid_input(shop: Shop) -> None:
     ]:
         with pytest.raises(CommandError, match=says):
             command(*words)
+
+
+def test_payout_account_changes_are_logged_without_the_account(
+    shop: Shop, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True), acting_as(MALEE):
+        payout_accounts.restrict(shop.merchant, True, now=clock.now())
+        account = add_payout_account(shop)
+        payout_accounts.remove(account.id, now=clock.now())
+    [switched] = security_lines(caplog, "payout_list_switched")
+    [added] = security_lines(caplog, "payout_account_added")
+    [removed] = security_lines(caplog, "payout_account_removed")
+    assert switched["changes"] == ["+is_restricted"]
+    assert added["subject"] == removed["subject"] == account.id
+    assert {line["merchant"] for line in (switched, added, removed)} == {shop.merchant.pk}
+    assert ACCOUNT not in caplog.text
+    assert "Somchai" not in caplog.text

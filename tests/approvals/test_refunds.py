@@ -1,4 +1,4 @@
-"""A refund to an account other than the payer's keeps to the limits; one to the payer's account does not."""
+"""Refunds to another account than the payer's need approval above the limits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +17,7 @@ from tests.approvals.builders import approval_of, click, decide_approval, listed
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
+from tests.timeline.builders import entries
 from tests.transfers.builders import Bank
 from transfers.models import Transfer
 from webhooks.models import Event
@@ -38,14 +39,14 @@ def refund_shop(shop: Shop, bank: SandboxBankClient) -> RefundShop:
 
 
 def unknown_payer(refund_shop: RefundShop, **fields: Any) -> str:
-    """A payment by an account at a bank that nobody knows."""
+    """Make a payment from an account at an unknown bank."""
     code = refund_shop.shop.qr_code(**fields)
     assert refund_shop.bank.notify(code, payer_bank_code="999").status_code == 200
     return str(code["payment_id"])
 
 
 def elsewhere(refund_shop: RefundShop, amount: int = 150_000) -> dict[str, Any]:
-    """A refund to an account that never paid."""
+    """Make a refund to another account than the payer's."""
     return refund_shop.refund(refund_shop.paid(amount), destination=PAYEE)
 
 
@@ -168,15 +169,12 @@ def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Clien
 def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) -> None:
     refund = elsewhere(refund_shop)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
-    told = {entry["type"]: entry for entry in timeline(refund_shop, refund)}
-    asked, rejected = told["approval.requested"], told["approval.rejected"]
-    assert asked["actor"].startswith("key:")
-    assert asked["details"] == {
-        "refund_id": refund["refund_id"],
-        "amount": 150_000,
-        "reason": "item_limit",
-    }
-    assert (rejected["actor"], "cashier" in str(told)) == ("staff", False)
+    shown = {entry["type"]: entry for entry in timeline(refund_shop, refund)}
+    requested, rejected = shown["approval.requested"], shown["approval.rejected"]
+    assert requested["actor"].startswith("key:")
+    details = {"refund_id": refund["refund_id"], "amount": 150_000, "reason": "item_limit"}
+    assert requested["details"] == details
+    assert (rejected["actor"], "cashier" in str(shown)) == ("staff", False)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -205,8 +203,8 @@ def test_concurrent_decisions_about_a_refund_have_one_outcome(
 
     approvals = [lambda: decide("approve", "staff:malee")] * 4
     rejections = [lambda: decide("reject", "staff:somsak")] * 4
-    told = run_concurrently(*approvals, *rejections, *[cancel] * 2)
-    assert (sum(told[:8]) <= 1, sum(told[8:]) <= 1) == (True, True)
+    done = run_concurrently(*approvals, *rejections, *[cancel] * 2)
+    assert (sum(done[:8]) <= 1, sum(done[8:]) <= 1) == (True, True)
     send_due_refunds(2)
     is_sent = refund_shop.read(refund)["status"] == "completed"
     assert (len(bank.sent), refund_shop.balance()) == ((1, (0, 0)) if is_sent else (0, (150_000, 0)))
@@ -227,7 +225,4 @@ def error_code(answer: Any) -> str:
 
 
 def timeline(refund_shop: RefundShop, refund: dict[str, Any]) -> list[dict[str, Any]]:
-    answer = refund_shop.shop.get(f"/v1/payments/{refund['payment_id']}/timeline?limit=100")
-    assert answer.status_code == 200
-    found: list[dict[str, Any]] = answer.json()["timeline"]
-    return found
+    return entries(refund_shop.shop, refund["payment_id"])

@@ -1,4 +1,4 @@
-"""Money that fits no payment keeps to the limits, unless it goes back to the account that paid."""
+"""Returns and write-offs need approval above the limits, except returns to the payer's account."""
 
 from collections.abc import Callable
 
@@ -196,7 +196,7 @@ def test_returns_without_merchant_have_their_own_daily_limit(seller: Seller, set
 
 
 def too_much_taken(seller: Seller) -> BankTransaction:
-    """A reversal that nothing here explains."""
+    """Make a reversal that matches no credit."""
     return seller.reverse(seller.sale(), 150_001)
 
 

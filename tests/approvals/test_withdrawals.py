@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -20,6 +21,7 @@ from tests.approvals.builders import approval_of, click, decide_approval, listed
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.builders import Seller
+from tests.security_lines import security_lines
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import (
     PATH,
@@ -266,7 +268,7 @@ def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
     client.force_login(somsri)
     made = withdrawn(shop, amount=150_000)
     chosen = {"action": "cancel", "_selected_action": [made["withdrawal_id"]]}
-    for words in ("canceled.", "nothing changed"):
+    for words in ("canceled.", "Nothing changed"):
         answer = client.post("/admin/withdrawals/withdrawal/", chosen, follow=True)
         assert words in answer.content.decode()
     assert (fetch_withdrawal(shop, made)["status"], LogEntry.objects.count()) == ("canceled", 1)
@@ -294,12 +296,12 @@ def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, se
 
     approvals = [lambda: decide("approve", "staff:malee")] * 4
     rejections = [lambda: decide("reject", "staff:somsak")] * 4
-    event_data_of = run_concurrently(*approvals, *rejections, *[cancel] * 2)
+    outcomes_of_calls = run_concurrently(*approvals, *rejections, *[cancel] * 2)
     send_due_withdrawals(2)
     ended = Withdrawal.objects.get()
-    # What was approved may be canceled after that, before the bank is told.
-    assert sum(event_data_of[:8]) <= 1
-    assert sum(event_data_of[8:]) <= 1
+    # An approved withdrawal may be canceled until it is submitted.
+    assert sum(outcomes_of_calls[:8]) <= 1
+    assert sum(outcomes_of_calls[8:]) <= 1
     outcomes = {
         "succeeded": (1, (1_350_000, 0)),
         "failed": (0, (1_500_000, 0)),
@@ -323,3 +325,26 @@ def test_concurrent_withdrawals_do_not_exceed_the_daily_limit(shop: Shop) -> Non
     assert sum(free) == 240_000
     assert Transfer.objects.filter(state="queued").count() == 4
     assert Transfer.objects.filter(state="held").count() == 16
+
+
+@pytest.mark.parametrize(
+    ("button", "event"), [("approve", "outgoing_money_approved"), ("reject", "outgoing_money_rejected")]
+)
+def test_approval_decision_is_in_the_security_log(
+    shop: Shop,
+    malee: Client,
+    caplog: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: Any,
+    button: str,
+    event: str,
+) -> None:
+    withdrawal = withdrawn(shop, amount=150_000)
+    with django_capture_on_commit_callbacks(execute=True):
+        click(malee, button, withdrawal["withdrawal_id"])
+    [line] = security_lines(caplog, event)
+    assert (line["actor"], line["subject"], line["merchant"]) == (
+        "staff:malee",
+        withdrawal["withdrawal_id"],
+        shop.merchant.pk,
+    )
+    assert line["request_id"].startswith("req_")
