@@ -9,14 +9,14 @@ from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
 
-# Columns that the page shows in another form: by the clock, in baht, or cut to four digits.
+# The page shows these columns in another form: at the current time, in baht, or masked.
 HIDDEN_FIELDS = {
     *("status", "client_bank_account_sealed", "payer_account_sealed"),
     *("has_exceptions", "amount", "amount_received", "amount_refunded", "amount_refunding"),
 }
 
 
-# What became of money in suspense while it is still there.
+# Statuses of exceptions whose money is still in suspense.
 SUSPENSE_STATUSES = ["open", "sending_back"]
 
 
@@ -25,7 +25,7 @@ def _page_of(exception_id: str) -> str:
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By the clock, like every other reader of a status."""
+    """Filters by the status at the current time."""
 
     title = parameter_name = "status"
 
@@ -37,7 +37,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class PaymentAdmin(ReadOnlyAdmin):
-    """How to read them; `console`, which knows what happened to each, adds that and registers it."""
+    """The page of a payment. `console` registers a subclass with the timeline."""
 
     shows_personal_data = True
 
@@ -60,7 +60,7 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="in suspense")
     def suspense_baht(self, payment: Payment) -> str | None:
-        """Money that came for it and that nobody has decided about."""
+        """Money of exceptions that staff have not resolved."""
         waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES) if payment.has_exceptions else ()
         if not waiting:
             return None

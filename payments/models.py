@@ -1,4 +1,4 @@
-"""A payment, what may become of it, and its status by the clock."""
+"""Payments, their transitions, and the exceptions that merchants see."""
 
 from datetime import datetime
 
@@ -20,11 +20,11 @@ __all__ = [
 
 
 class PaymentStatus(models.TextChoices):
-    PENDING = "pending"  # born with its code, waits for the bank's word
-    SUCCEEDED = "succeeded"  # the bank has the money
-    FAILED = "failed"  # declined
-    EXPIRED = "expired"  # the clock ended it
-    REFUNDED = "refunded"  # all of it went back
+    PENDING = "pending"  # waits for money
+    SUCCEEDED = "succeeded"  # the bank or acquirer has the money
+    FAILED = "failed"  # the bank or acquirer declined it
+    EXPIRED = "expired"  # nobody paid in time
+    REFUNDED = "refunded"  # all of it went back to the payer
 
 
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
@@ -35,14 +35,14 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(merchant=merchant)
 
     def locked(self, payment_id: str) -> "Payment":
-        """The row under its lock, which every change of a payment needs. Raises PaymentNotFound."""
+        """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound."""
         try:
             return self.select_for_update(no_key=True).get(pk=payment_id)
         except self.model.DoesNotExist:
             raise PaymentNotFound(id=payment_id) from None
 
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
-        """Those that have `status` at `now`, whether or not the sweep has been there."""
+        """Return the payments with this status at `now`. Pending ones past their expiry count as expired."""
         overdue = Q(status=PaymentStatus.PENDING, expires_at__lte=now)
         if status == PaymentStatus.EXPIRED:
             return self.filter(Q(status=status) | overdue)
@@ -53,7 +53,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 
 
 class Payment(StateMachine):
-    """Money a merchant asked for. Amounts are satang; only `payments.services` changes a row."""
+    """Money that a merchant asked for. Amounts are satang. Only `payments.services` changes a row."""
 
     TRANSITIONS = {
         PaymentStatus.PENDING: {PaymentStatus.SUCCEEDED, PaymentStatus.FAILED, PaymentStatus.EXPIRED},
@@ -76,10 +76,8 @@ class Payment(StateMachine):
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
-    bank_transaction_id = models.CharField(max_length=64, null=True, help_text="Of what was paid.")  # noqa: DJ001
-    payer_differs = models.BooleanField(
-        default=False, help_text="The payer is not the client that was named."
-    )
+    bank_transaction_id = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
+    payer_differs = models.BooleanField(default=False, help_text="The payer is not the named client.")
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
@@ -87,10 +85,10 @@ class Payment(StateMachine):
         max_length=1000, null=True, help_text="Where the payer authorises the card charge (3-D Secure)."
     )
     amount_refunded = models.BigIntegerField(default=0)
-    amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds under way.")
-    amount_received = models.BigIntegerField(null=True, help_text="Where it differs from the amount.")
+    amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds in progress.")
+    amount_received = models.BigIntegerField(null=True, help_text="Only if it differs from the amount.")
     has_exceptions = models.BooleanField(
-        default=False, db_default=False, help_text="Money came for it that did not fit: see `exceptions`."
+        default=False, db_default=False, help_text="Money came that did not match: see `exceptions`."
     )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -157,19 +155,19 @@ class Payment(StateMachine):
         return str(self.id)
 
     def status_at(self, now: datetime) -> PaymentStatus:
-        """The status that is true at `now`: from `expires_at` on a pending payment is expired."""
+        """Return the status at `now`: a pending payment is expired from `expires_at` on."""
         if self.status == PaymentStatus.PENDING and self.expires_at is not None and self.expires_at <= now:
             return PaymentStatus.EXPIRED
         return PaymentStatus(self.status)
 
     @property
     def received(self) -> int:
-        """Satang that the bank paid in."""
+        """Satang that came in."""
         return self.amount if self.amount_received is None else self.amount_received
 
     @property
     def refundable_amount(self) -> int:
-        """Satang of which no refund has been made or is under way."""
+        """Satang that can still be refunded."""
         return self.received - self.amount_refunded - self.amount_refunding
 
     @property
@@ -188,9 +186,9 @@ class Payment(StateMachine):
 
 
 class PaymentException(models.Model):
-    """Money that a bank reported for a payment and that did not fit, with what became of it.
+    """Money that a bank reported for a payment and that did not match, with its resolution.
 
-    A trigger on the bank's transactions keeps it and `Payment.has_exceptions`; nobody else writes it.
+    Triggers of `BankTransaction` write it and `Payment.has_exceptions`; nothing else does.
     """
 
     id = PublicIdKey(help_text="The bank transaction.")

@@ -1,4 +1,4 @@
-"""The operations on payments, as the OpenAPI document tells them."""
+"""Payment operations in the OpenAPI document."""
 
 from typing import Any
 

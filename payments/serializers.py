@@ -18,7 +18,7 @@ class PaymentQuery(PageQuery):
         min_length=1, max_length=35, required=False, help_text="The merchant's reference."
     )
     qr_code_id = fields.Text(
-        min_length=1, max_length=64, required=False, help_text="The code it was born with."
+        min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
     start_date = fields.QueryInstant(
         required=False, help_text="Created on or after this date (UTC) or instant."
@@ -32,7 +32,7 @@ class PaymentQuery(PageQuery):
 
 
 class TokenId(fields.Text):
-    """A token for a card. What looks like the number of a card itself is refused, and repeated nowhere."""
+    """A card token. A text that looks like a card number is refused and never repeated."""
 
     default_error_messages = {"token": "Give the token that the acquirer made for the card."}
 
@@ -158,7 +158,7 @@ _CARD_DIGITS = re.compile("[0-9]{13,19}")
 
 
 def looks_like_card_number(text: str) -> bool:
-    """Whether `text` is 13 to 19 digits, however grouped, with the right check digit (Luhn)."""
+    """Whether `text` is 13 to 19 digits, perhaps with separators, with a valid check digit (Luhn)."""
     digits = text.replace("-", "").replace("_", "")
     return _CARD_DIGITS.fullmatch(digits) is not None and _luhn_sum(digits) % 10 == 0
 

@@ -49,7 +49,7 @@ class PaidPayment:
 def draft(
     payment_id: str, *, created_at: datetime, client_bank_account: str | None = None, **fields: Any
 ) -> Payment:
-    """A pending payment that is not stored yet (the caller inserts it with what belongs to it)."""
+    """Return a pending payment that the caller stores together with its QR code or charge."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
     return Payment(
         id=payment_id,

@@ -1,4 +1,4 @@
-"""A payment as plain data: its two public shapes, and what an event says of it."""
+"""The JSON of a payment: its two API objects and the data of its events."""
 
 from datetime import datetime
 from typing import Any
@@ -38,7 +38,7 @@ def card_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
 
 
 def event_data(payment: Payment) -> dict[str, Any]:
-    """`data` of the payment events; `amount_received` only where it differs from the amount."""
+    """`data` of the payment events. `amount_received` is there only if it differs from the amount."""
     received = payment.amount_received
     return {
         "payment_id": payment.id,
@@ -66,7 +66,7 @@ def _additions(payment: Payment) -> dict[str, Any]:
 
 
 def _exceptions(payment: Payment) -> list[dict[str, Any]]:
-    """Money that did not fit. Most payments have none, and cost no statement."""
+    """The payment's exceptions. The flag saves a query: most payments have none."""
     if not payment.has_exceptions:
         return []
     return [
@@ -76,7 +76,7 @@ def _exceptions(payment: Payment) -> list[dict[str, Any]]:
 
 
 def _updated_at(payment: Payment, now: datetime) -> datetime:
-    """A payment that the clock has ended changed at its expiry, whether or not the sweep has been there."""
+    """The time of the last change. Expiry counts, even if it is not stored yet."""
     if payment.status_at(now) != payment.status and payment.expires_at is not None:
         return payment.expires_at
     return payment.updated_at

@@ -19,7 +19,7 @@ QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
 
 class PaymentViewSet(MerchantViewSet):
-    """Pay by card, read payments. The path form chooses the shape: the only place where the two differ."""
+    """Pay by card and read payments. The path form chooses between the two API objects."""
 
     thai = True
 
@@ -32,7 +32,7 @@ class PaymentViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        """Answers the shape without the country under both path forms: a payment by card has a card."""
+        """Return the object without the country under both path forms: only it has card fields."""
         fields = api.read_body(REQUEST, request)
         fields.pop("currency")
         purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)

@@ -66,13 +66,11 @@ class Migration(migrations.Migration):
                 ("payer_account_sealed", models.TextField(editable=False, null=True)),
                 (
                     "bank_transaction_id",
-                    models.CharField(help_text="Of what was paid.", max_length=64, null=True),
+                    models.CharField(help_text="Of the credit.", max_length=64, null=True),
                 ),
                 (
                     "payer_differs",
-                    models.BooleanField(
-                        default=False, help_text="The payer is not the client that was named."
-                    ),
+                    models.BooleanField(default=False, help_text="The payer is not the named client."),
                 ),
                 ("card_last4", models.CharField(max_length=4, null=True)),
                 ("card_brand", models.CharField(max_length=20, null=True)),
@@ -88,18 +86,18 @@ class Migration(migrations.Migration):
                 ("amount_refunded", models.BigIntegerField(default=0)),
                 (
                     "amount_refunding",
-                    models.BigIntegerField(default=0, help_text="Satang of refunds under way."),
+                    models.BigIntegerField(default=0, help_text="Satang of refunds in progress."),
                 ),
                 (
                     "amount_received",
-                    models.BigIntegerField(help_text="Where it differs from the amount.", null=True),
+                    models.BigIntegerField(help_text="Only if it differs from the amount.", null=True),
                 ),
                 (
                     "has_exceptions",
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Money came for it that did not fit: see `exceptions`.",
+                        help_text="Money came that did not match: see `exceptions`.",
                     ),
                 ),
                 ("created_at", models.DateTimeField()),

@@ -1,7 +1,7 @@
-"""Money that only an uploaded statement reports is credited, and cannot leave until it is confirmed.
+"""Confirm money that only an uploaded statement reports. Until then it is credited but cannot leave.
 
-A bank confirms it by a callback or by its answer to an inquiry, a person by an act. The person is never the
-one who uploaded the statement; the database refuses that too.
+A callback, an answer to an inquiry or a second person confirms it. The database also refuses confirmation by
+the person who uploaded the statement.
 """
 
 import logging
@@ -30,10 +30,7 @@ BANK_SOURCES = [ReportSource.CALLBACK, ReportSource.INQUIRY]
 
 
 def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> None:
-    """Confirm it if the bank itself has reported it by now.
-
-    The caller holds the locks: payment, bank transaction.
-    """
+    """Confirm money that the bank itself has reported. The caller has locked payment and bank transaction."""
     if movement.is_confirmed:
         return
     agree = BankNotification.objects.filter(
@@ -45,8 +42,7 @@ def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> Non
 
 @transaction.atomic
 def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolution:
-    """A second person has made sure that the bank has this money. Raises ActionNotAllowed,
-    AlreadyResolved."""
+    """Confirm that the bank has this money, as a second person. Raises ActionNotAllowed, AlreadyResolved."""
     payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
     if payment_id is not None:
         Payment.objects.locked(payment_id)
@@ -64,15 +60,14 @@ def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolutio
 
 
 def uploader_of(movement: BankTransaction) -> str:
-    """Who imported the statement whose line made it."""
+    """Return the actor who imported the statement, or an empty text."""
     line = StatementLine.objects.filter(movement=movement).select_related("statement").first()
     return line.statement.actor if line else ""
 
 
 def _confirm(movement: BankTransaction, now: datetime) -> None:
-    """What is credited moves to the balance, less what the bank took back meanwhile."""
-    movement.is_confirmed = True
-    movement.save(update_fields=["is_confirmed"])
+    """Make credited money available, less what the bank has reversed."""
+    movement.set_fields(is_confirmed=True)
     log.info("bank transaction %s of %s is confirmed", movement.id, movement.bank)
     payment = movement.payment
     if not movement.is_credited or payment is None:

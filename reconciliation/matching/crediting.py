@@ -28,20 +28,19 @@ def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now:
     )
 
 
-def credit_from_suspense(movement: BankTransaction, payment: Payment, act: Resolution) -> None:
+def credit_from_suspense(movement: BankTransaction, payment: Payment, resolution: Resolution) -> None:
     """Credit held money to this payment, by a decision of staff or by the merchant's policy."""
     source = accounts.suspense_for(accounts.bank(movement.bank))
-    credit([(movement, payment)], source=source, now=act.created_at)
-    resolution_state = (
-        ResolutionState.ATTACHED if act.type == ResolutionType.ATTACHED else ResolutionState.ACCEPTED
-    )
-    movement.resolve(resolution_state, now=act.created_at, payment=payment, merchant=payment.merchant)
-    act.save(force_insert=True)
+    credit([(movement, payment)], source=source, now=resolution.created_at)
+    is_attached = resolution.type == ResolutionType.ATTACHED
+    target = ResolutionState.ATTACHED if is_attached else ResolutionState.ACCEPTED
+    movement.resolve(target, now=resolution.created_at, payment=payment, merchant=payment.merchant)
+    resolution.save(force_insert=True)
 
 
 def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
     """Credit late money without a decision of staff, as the merchant's policy says."""
-    act = Resolution(
+    resolution = Resolution(
         subject_id=movement.id,
         type=ResolutionType.ACCEPTED,
         actor=POLICY_ACTOR,
@@ -49,7 +48,7 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
         payment_id=payment.id,
         created_at=now,
     )
-    credit_from_suspense(movement, payment, act)
+    credit_from_suspense(movement, payment, resolution)
 
 
 def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:

@@ -1,8 +1,7 @@
-"""One report of money is one bank transaction, whoever tells of it: lines of statements have no transaction
-id.
+"""Several reports of one movement become one bank transaction.
 
-They are known by what they move. Whoever is about to make a bank transaction or to join one first holds a
-lock on that, until the commit, so that a callback, an answer and a line that come at once find each other.
+Statement lines have no transaction id, so they are compared by bank, kind, biller id, reference, amount and
+day. A lock on these is held until the commit, so that concurrent reports of one movement find each other.
 """
 
 import hashlib
@@ -26,13 +25,13 @@ from reconciliation.models import (
 )
 
 SECOND = timedelta(seconds=1)
-# What messages of the same money may leave out, beside the payer's account.
+# Fields that a report of the same money can leave out, besides the payer's account.
 OPTIONAL_FIELDS = ["payer_name", "slip_reference"]
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 
 
 class MovementReport(Protocol):
-    """What a notification, a bank transaction and a line of a statement say of the money."""
+    """The common fields of notifications, bank transactions and statement lines."""
 
     @property
     def kind(self) -> str: ...
@@ -47,38 +46,38 @@ class MovementReport(Protocol):
 
 
 def lock_name(bank: str, report: MovementReport) -> str:
-    """The lock of all reports that might be one. Without kind and time: a reversal looks for its credit."""
+    """Name the lock of reports that can be the same. A reversal has the same lock as its credit."""
     return f"money {bank} {report.biller_id} {report.reference1} {report.amount}"
 
 
 def lock_names(names: Iterable[str]) -> None:
-    """Hold these locks until the commit. In one order for everybody, so that nobody waits in a circle."""
+    """Take these locks until the commit. They are sorted, which prevents deadlocks."""
     rows.run(LOCK_SQL, [sorted({_lock_key(name) for name in names})])
 
 
 def is_same_movement(one: MovementReport, other: MovementReport) -> bool:
-    """Whether two reports, of which one has no transaction id, are the same report.
+    """Whether two reports are of the same movement, if one of them has no transaction id.
 
-    Sources round times and have clocks of their own, so the bank day counts. The time of a reversal does not
-    count: a bank reverses a credit only once.
+    Sources round times and their clocks differ, so only the bank day must agree. The time of a reversal does
+    not matter: a bank reverses a credit only once.
     """
-    return _identity(one) == _identity(other) and (
+    names = ("kind", "biller_id", "reference1", "amount")
+    return all(getattr(one, name) == getattr(other, name) for name in names) and (
         one.kind == BankTransactionKind.REVERSAL or is_same_bank_day(one.paid_at, other.paid_at)
     )
 
 
 def is_same_bank_day(one: datetime, other: datetime) -> bool:
-    """Whether two sources can mean one report by these times: one day in Bangkok.
+    """Whether both times are on one day in Bangkok, or at most `CLOCK_TOLERANCE` apart around midnight.
 
-    At midnight a source can round up, or its clock can be ahead, by `CLOCK_TOLERANCE` at most. The database
-    has the same rule: `reconciliation_in_one_bank_day`.
+    The database has the same rule: `reconciliation_in_one_bank_day`.
     """
     is_same_day = one.astimezone(BANGKOK).date() == other.astimezone(BANGKOK).date()
     return is_same_day or abs(one - other) <= CLOCK_TOLERANCE
 
 
 def bank_day_range(moments: Iterable[datetime]) -> tuple[datetime, datetime]:
-    """The first instant that `is_same_bank_day` accepts for any of these moments, and the first one after."""
+    """Return the range of instants that `is_same_bank_day` can accept for any of these moments."""
     found = sorted(moments)
     first = datetime.combine(found[0].astimezone(BANGKOK), time(), BANGKOK)
     last = datetime.combine(found[-1].astimezone(BANGKOK), time(), BANGKOK)
@@ -86,16 +85,15 @@ def bank_day_range(moments: Iterable[datetime]) -> tuple[datetime, datetime]:
 
 
 def closeness(one: MovementReport, other: MovementReport) -> tuple[bool, timedelta]:
-    """Sorts the reports that fit: those of the same second first, then by the time between them."""
-    return _truncate_to_second(one.paid_at) != _truncate_to_second(other.paid_at), abs(
-        one.paid_at - other.paid_at
-    )
+    """Sort key of similar reports: the same second first, then by the time between them."""
+    is_other_second = _truncate_to_second(one.paid_at) != _truncate_to_second(other.paid_at)
+    return is_other_second, abs(one.paid_at - other.paid_at)
 
 
 def reversal_cutoff(reversal: MovementReport) -> datetime:
-    """What a reversal takes back came before this instant: by the end of its second, for lines tell no more.
+    """Return the instant before which the reversed credit was paid: the end of the reversal's second.
 
-    Some banks tell a reversal with the time of its credit.
+    Statement lines have whole seconds, and some banks report a reversal with the time of its credit.
     """
     return _truncate_to_second(reversal.paid_at) + SECOND
 
@@ -103,13 +101,13 @@ def reversal_cutoff(reversal: MovementReport) -> datetime:
 def is_separated_by_reversal(
     one: MovementReport, other: MovementReport, reversals: Iterable[MovementReport]
 ) -> bool:
-    """Whether the bank reversed this money between the two times: then the later one is other money."""
+    """Whether a reversal lies between the two times. Then the later report is of other money."""
     first, last = sorted([one.paid_at, other.paid_at])
     return any(first < reversal_cutoff(reversal) <= last for reversal in reversals)
 
 
 def find_statement_movement(new_movement: BankTransaction) -> BankTransaction | None:
-    """The bank transaction that a line made of this money and no message has joined.
+    """Return the bank transaction that a statement line made and that has no bank id yet.
 
     The caller holds the lock.
     """
@@ -126,8 +124,8 @@ def find_statement_movement(new_movement: BankTransaction) -> BankTransaction | 
 
 
 def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransaction | None:
-    """The bank transaction that this bank calls so, by its first name or its second."""
-    # The empty name is left out for the planner, which else does not see that the partial index will do.
+    """Return the bank transaction with this id, either the first one or the later one."""
+    # Without the second condition the planner does not use the partial index.
     second = Q(later_bank_transaction_id=transaction_id) & ~Q(later_bank_transaction_id="")
     known = BankTransaction.objects.filter(
         Q(bank_transaction_id=transaction_id) | second, bank=bank, kind=kind
@@ -137,30 +135,26 @@ def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransactio
 
 
 def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
-    """The bank has told its id of what a line made known. The caller holds the locks of both."""
-    movement.later_bank_transaction_id = transaction_id
-    movement.save(update_fields=["later_bank_transaction_id"])
+    """Store the bank's id of a bank transaction that a statement line made. The caller holds both locks."""
+    movement.set_fields(later_bank_transaction_id=transaction_id)
 
 
 @transaction.atomic
 def add_payer_details(movement: BankTransaction, other: BankTransaction) -> None:
-    """Bring what another message says of the same money and nobody has said before; what is there stays.
+    """Add what another report of the same money says about the payer. Stored details stay.
 
-    told: the bank transaction that the message would have made.
+    other: the bank transaction that the report would have made.
     """
     if not _new_details(movement, other):
         return
     known = BankTransaction.objects.locked(movement.id)
-    details = _new_details(known, other)
-    for field, value in details.items():
-        setattr(known, field, value)
-    known.save(update_fields=list(details))
+    known.set_fields(**_new_details(known, other))
 
 
 def identify_credit_of(reversal: BankTransaction) -> None:
-    """A bank takes money back by the id of its credit: if only a line told of that, it has no id yet.
+    """Give the credit that only a statement line reported the id by which its bank reverses it.
 
-    The caller holds the locks. Where several credits fit nobody knows which, and staff decide.
+    The caller holds the locks. If several credits are possible, staff decide.
     """
     if find_by_bank_id(reversal.bank, reversal.bank_transaction_id, BankTransactionKind.CREDIT):
         return
@@ -170,7 +164,7 @@ def identify_credit_of(reversal: BankTransaction) -> None:
 
 
 def unidentified_credits(reversal: BankTransaction) -> Any:
-    """What this reversal may take back of what lines told: not named, and not taken back by another."""
+    """Return credits of statement lines that this reversal can be for: without bank id, not reversed yet."""
     taken_back = BankTransaction.objects.filter(
         bank=reversal.bank,
         kind=BankTransactionKind.REVERSAL,
@@ -187,9 +181,9 @@ def unidentified_credits(reversal: BankTransaction) -> Any:
 def _credit_candidates(
     new_movement: BankTransaction, credits: list[BankTransaction]
 ) -> list[BankTransaction]:
-    """Those that may be this credit: none that was reversed before it, or under another transaction id.
+    """Exclude credits that were reversed before the new one, or under another transaction id.
 
-    The same second proves more than a reversal, which may have joined the wrong line.
+    Credits of the same second come first: a reversal can have been attached to the wrong line.
     """
     if same := [
         credit
@@ -216,7 +210,7 @@ def _credit_candidates(
 
 
 def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction]) -> list[BankTransaction]:
-    """Those that may be this reversal: none that took back a credit which the bank calls otherwise."""
+    """Exclude reversals of credits that have another bank id."""
     credit = find_by_bank_id(reversal.bank, reversal.bank_transaction_id, BankTransactionKind.CREDIT)
     taken = [
         (debit, find_by_bank_id(debit.bank, debit.bank_transaction_id, BankTransactionKind.CREDIT))
@@ -230,7 +224,7 @@ def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction
 
 def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str, str]:
     details = {field: getattr(other, field) for field in OPTIONAL_FIELDS if not getattr(movement, field)}
-    # An account means nothing but with its bank.
+    # An account number is only valid together with its bank.
     is_same_bank = movement.payer_bank_code in ("", other.payer_bank_code)
     if other.payer_account and is_same_bank and not movement.payer_account_sealed:
         sealed = vault.seal(other.payer_account, context=movement.id)
@@ -239,7 +233,7 @@ def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str,
 
 
 def _unidentified(bank: str, kind: str, report: MovementReport) -> Any:
-    """Bank transactions that lines made of such a report and that the bank has not named, oldest first."""
+    """Return similar bank transactions of statement lines that have no bank id yet, the oldest first."""
     return BankTransaction.objects.filter(
         bank=bank,
         biller_id=report.biller_id,
@@ -251,10 +245,6 @@ def _unidentified(bank: str, kind: str, report: MovementReport) -> Any:
     ).order_by("id")
 
 
-def _identity(report: MovementReport) -> tuple[str, str, str, int]:
-    return str(report.kind), report.biller_id, report.reference1, report.amount
-
-
 def _truncate_to_second(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
@@ -264,7 +254,7 @@ def _lock_key(name: str) -> int:
 
 
 def sources_of(movements: QuerySet[BankTransaction]) -> list[ReportSource]:
-    """The ways that agree, in the order of `Source`; who contradicts the first word is none."""
+    """Return the sources whose reports agree, in the order of `ReportSource`."""
     agree = BankNotification.objects.filter(
         movement__in=movements, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
     )

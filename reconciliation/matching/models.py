@@ -84,10 +84,9 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
 
 
 class BankTransaction(StateMachine):
-    """One movement on the collection account as a bank reports it. Unique by bank, its transaction id and
-    kind.
+    """One movement on the collection account as a bank reports it. Unique by bank, transaction id and kind.
 
-    Variables and foreign keys call it a `movement`: `bank_transaction_id` is the id that the bank gave.
+    Variables and foreign keys call it `movement`, because `bank_transaction_id` is the id that the bank gave.
     """
 
     TRANSITIONS = {

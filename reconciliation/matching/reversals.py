@@ -1,4 +1,4 @@
-"""A bank takes back what it had reported: the one way in which money leaves that nobody here asked for."""
+"""Apply reversals: a bank takes back money that it had reported as a credit."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ JOIN reconciliation_banktransaction AS reversal
 
 
 def find_credit(reversal: BankTransaction) -> BankTransaction | None:
-    """The credit of the same transaction, by any name of either; of one that was merged, the other."""
+    """Return the credit with one of the reversal's ids; if it was merged, the other credit."""
     found = (
         deduplication.find_by_bank_id(reversal.bank, name, BankTransactionKind.CREDIT)
         for name in reversal.bank_transaction_ids
@@ -46,23 +46,23 @@ def find_credit(reversal: BankTransaction) -> BankTransaction | None:
 
 
 def own_reversal_orders(credit: BankTransaction) -> list[str]:
-    """Our own orders to take all of it back, which the bank answers by telling of the reversal."""
+    """Return our orders to void the credit. The bank reports their result as a reversal."""
     return transfers.matching_voids(
         credit.bank_transaction_ids, route=accounts.bank(credit.bank), amount=credit.amount
     )
 
 
 def is_not_applied(reversal: BankTransaction) -> bool:
-    """Whether nothing was taken yet, and nobody has decided that nothing will be."""
+    """Whether no money was taken yet and staff have not dismissed the reversal."""
     return reversal.match_result in NOT_APPLIED and reversal.resolution_state != ResolutionState.DISMISSED
 
 
 def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> BankTransaction | None:
-    """The reversal of a credit that came before the credit, or could not be carried out, under its lock.
+    """Lock and return the reversal that came before its credit, or could not be applied.
 
-    decided: also one about which staff have decided so.
+    also_resolved: resolution states that it may have, besides open.
     """
-    # The empty name is left out for the planner, see `joining.named`.
+    # Without the second condition the planner does not use the partial index.
     second = Q(later_bank_transaction_id__in=credit.bank_transaction_ids) & ~Q(later_bank_transaction_id="")
     waiting = BankTransaction.objects.filter(
         Q(bank_transaction_id__in=credit.bank_transaction_ids) | second,
@@ -87,10 +87,10 @@ def reversed_ids(credits: Sequence[BankTransaction]) -> set[str]:
 def apply(
     reversal: BankTransaction, credit: BankTransaction | None, payment: Payment | None, *, now: datetime
 ) -> None:
-    """Judge a reversal and move its money. The caller holds the locks: payment, credit, reversal.
+    """Match a reversal and move its money. The caller has locked payment, credit and reversal.
 
-    It waits for staff where there is nothing to take back, or not as much, or where the money is already on
-    its way to the payer: then it has left twice, and only people can ask the bank.
+    It waits for staff if there is no credit or a smaller one, or if the money is already being returned to
+    the payer: then it has left twice, and staff must ask the bank.
     """
     match_result = MatchResult.UNMATCHED
     if credit is not None and reversal.amount <= credit.amount:
@@ -108,10 +108,10 @@ def apply(
 
 
 def find_due(credit: BankTransaction, *, is_new: bool = False) -> BankTransaction | None:
-    """The reversal that waited for this credit, or for what has become of it, under its lock.
+    """Lock and return the reversal that waited for this credit, or for its resolution.
 
-    is_news: nobody knew of the credit until now, so that staff could but dismiss its reversal. The caller
-    holds the credit's lock, and has posted nothing yet: locks of accounts come last.
+    is_new: the credit was unknown until now, so its reversal can have been dismissed. The caller has locked
+    the credit and posted nothing: locks of accounts come last.
     """
     return find_unapplied(
         credit, ResolutionState.WRITTEN_OFF, *([ResolutionState.DISMISSED] if is_new else [])
@@ -121,19 +121,16 @@ def find_due(credit: BankTransaction, *, is_new: bool = False) -> BankTransactio
 def apply_if_due(
     reversal: BankTransaction | None, credit: BankTransaction, payment: Payment | None, *, now: datetime
 ) -> None:
-    """Carry out what `find_due` found. The caller holds the locks: payment, credit.
+    """Apply what `find_due` returned. The caller has locked payment and credit.
 
-    payment: None where the credit is nobody's, or still in suspense.
+    payment: None if the credit has no owner or is still in suspense.
     """
     if reversal is not None:
         apply(reversal, credit, payment, now=now)
 
 
 def reopen(reversal: BankTransaction, *, now: datetime) -> None:
-    """What staff decided about it is so no more: we have what they had not, or they were wrong.
-
-    The caller holds the reversal's lock.
-    """
+    """Undo the resolution of a reversal, whose lock the caller holds."""
     if reversal.resolution_state == ResolutionState.WRITTEN_OFF:
         write_off = Resolution.objects.filter(subject_id=reversal.id, type=ResolutionType.WRITTEN_OFF).latest(
             "id"
@@ -156,7 +153,7 @@ def _match_reversal(
 def _take_money(
     reversal: BankTransaction, credit: BankTransaction, payment: Payment | None, now: datetime
 ) -> bool:
-    """False where nothing can be taken. Of a payment only once: who tells of it again has to be asked."""
+    """Return whether the money was taken. A payment is reversed once: staff ask about a second report."""
     if credit.is_credited and payment is not None:
         if refunds.reversed_amount(payment):
             return False
@@ -172,7 +169,7 @@ def _take_money(
 def _debit_merchant(
     reversal: BankTransaction, credit: BankTransaction, payment: Payment, now: datetime
 ) -> None:
-    """Money that nobody has confirmed is still where it came in: the balance is not touched for it."""
+    """Take the money from the merchant. Unconfirmed money is in its own account, so the balance stays."""
     route = accounts.bank(reversal.bank)
     refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=reversal.amount, now=now)
     reverse = ledger.reverse if credit.is_confirmed else ledger.reverse_unconfirmed
@@ -187,10 +184,9 @@ def _debit_merchant(
 
 
 def _release_from_suspense(reversal: BankTransaction, credit: BankTransaction, now: datetime) -> bool:
-    """Out of suspense, where it still is."""
-    if credit.resolution_state == ResolutionState.SENDING_BACK and not returns.cancel_pending(
-        credit, now=now
-    ):
+    """Take held money out of suspense if it is still there."""
+    is_sending = credit.resolution_state == ResolutionState.SENDING_BACK
+    if is_sending and not returns.cancel_pending(credit, now=now):
         return False
     if credit.resolution_state not in (ResolutionState.OPEN, ResolutionState.SENDING_BACK):
         return False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
@@ -19,7 +20,6 @@ from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import duplicates, order_completion
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import confirmation, crediting, deduplication, reversals
-from reconciliation.matching.match_rules import is_late, match_result_for
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult
 from refunds import services as refunds
 
@@ -32,6 +32,8 @@ SELECT code.payment_id, code.biller_id, code.reference1
 FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
 WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
 """
+# Banks' clocks are right to a few seconds.
+CLOCK_SKEW = timedelta(seconds=90)
 M = TypeVar("M", bound=Model)
 
 
@@ -224,6 +226,36 @@ def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> 
     if was_late and duplicates.is_returned_already(movement):
         return MatchResult.DUPLICATE
     return match_result
+
+
+def match_result_for(movement: BankTransaction, payment: Payment | None) -> MatchResult:
+    """Return the result for a credit or decline and its payment, whose expiry is stored already.
+
+    The first rule that fits decides. For reversals see `reconciliation.matching.reversals`.
+    """
+    if movement.kind == BankTransactionKind.DECLINE:
+        return MatchResult.DECLINED
+    if payment is None:
+        return MatchResult.UNMATCHED
+    if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
+        return MatchResult.DUPLICATE
+    if movement.amount != payment.amount:
+        return MatchResult.AMOUNT_MISMATCH
+    if payment.expires_at is not None and is_late(movement.paid_at, movement.received_at, payment.expires_at):
+        return MatchResult.LATE
+    return MatchResult.APPLIED
+
+
+def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:
+    """Whether the money came after the code expired, by the bank's clock and by ours.
+
+    What reached us in time was paid in time, even if the bank's clock is ahead. But if the bank's time is
+    more than `CLOCK_SKEW` after our reception, the bank's time alone decides.
+    """
+    deadline = expires_at + timedelta(seconds=settings.LATE_TOLERANCE_SECONDS)
+    if paid_at <= deadline:
+        return False
+    return received_at > deadline or paid_at - received_at > CLOCK_SKEW
 
 
 def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""The door: what a bank says is stored raw before anything is judged. One commit; nothing is dropped."""
+"""Store bank notifications as they came, each with its bank transaction in one commit, before matching."""
 
 import logging
 from datetime import datetime
@@ -28,10 +28,10 @@ def receive(
     now: datetime,
     source: ReportSource = ReportSource.CALLBACK,
 ) -> BankTransaction:
-    """Keep the message and the bank transaction it makes, repeats or joins. Returns that bank transaction.
+    """Store a notification and return its bank transaction, which is new or known.
 
-    What it brings that is new of a bank transaction's payer is written after that: where it fails the message
-    is kept, and is not answered as received.
+    New details of the payer are stored in a second commit. If that fails, the notification is stored, and the
+    bank gets an error and sends it again.
     """
     new_movement = _build_movement(bank, notification, source, now)
     with transaction.atomic():
@@ -45,7 +45,7 @@ def receive(
 def store_unreadable(
     *, bank: str, body: bytes, now: datetime, source: ReportSource = ReportSource.CALLBACK
 ) -> BankNotification:
-    """Keep a message from the right sender that nobody understands; it waits for staff."""
+    """Store an authentic notification that cannot be parsed. It waits for staff."""
     return store(bank, body, NotificationResult.UNREADABLE, None, now, source)
 
 
@@ -59,7 +59,7 @@ def store(
     *,
     order_id: str | None = None,
 ) -> BankNotification:
-    """Keep a message as it came, byte for byte. order_id: of an order of ours that it speaks of."""
+    """Store a notification byte for byte. order_id: the refund, withdrawal or return that it reports on."""
     notification = build_notification(bank, body, result, movement, now, source)
     notification.order_id = order_id
     notification.save(force_insert=True)
@@ -74,7 +74,7 @@ def build_notification(
     now: datetime,
     source: ReportSource,
 ) -> BankNotification:
-    """A message that the caller stores."""
+    """Return a notification that the caller stores."""
     notification_id = ids.new("ntc_", now)
     if result in NEEDS_STAFF:
         log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)
@@ -91,8 +91,8 @@ def build_notification(
 
 
 def _find_or_create(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
-    """A new bank transaction, or the one that somebody else made while we waited for the locks."""
-    # By its name too, so that a bank's id is never both a bank transaction's own and another's second name.
+    """Store a new bank transaction, or return the one that another process stored before we got the locks."""
+    # Also lock the bank's id: no id may be the first id of one bank transaction and the later id of another.
     deduplication.lock_names(
         [
             f"name {new_movement.bank} {new_movement.bank_transaction_id}",
@@ -111,15 +111,13 @@ def _find_or_create(new_movement: BankTransaction) -> tuple[BankTransaction, Not
 
 
 def _find_known(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult] | None:
-    """The bank transaction that has this name at this bank: the same again, or a contradiction."""
-    stored = deduplication.find_by_bank_id(
-        new_movement.bank, new_movement.bank_transaction_id, new_movement.kind
-    )
+    """Return the bank transaction with this id, and whether the report repeats or contradicts it."""
+    bank_id = new_movement.bank_transaction_id
+    stored = deduplication.find_by_bank_id(new_movement.bank, bank_id, new_movement.kind)
     if stored is None:
         return None
-    return stored, NotificationResult.REPEAT if _is_same_report(
-        stored, new_movement
-    ) else NotificationResult.CONFLICT
+    is_same = _is_same_report(stored, new_movement)
+    return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
 
 
 def _build_movement(
@@ -147,14 +145,14 @@ def _build_movement(
     )
 
 
-# What two messages with one transaction id must agree on, besides the bank day. The payer is left out: banks
-# mask names differently.
+# Reports with one transaction id must agree on these fields and on the bank day. Not on the payer: banks mask
+# names differently.
 _COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
 
 
 def _is_same_report(stored: BankTransaction, new_movement: BankTransaction) -> bool:
-    """Some banks tell milliseconds when asked and whole seconds in their callback, so times can differ."""
+    """Compare two reports. Times can differ: some banks send milliseconds only in answers to inquiries."""
     if stored.source == ReportSource.STATEMENT:
         return deduplication.is_same_movement(stored, new_movement)
-    is_same_word = all(getattr(stored, name) == getattr(new_movement, name) for name in _COMPARED_FIELDS)
-    return is_same_word and deduplication.is_same_bank_day(stored.paid_at, new_movement.paid_at)
+    is_same = all(getattr(stored, name) == getattr(new_movement, name) for name in _COMPARED_FIELDS)
+    return is_same and deduplication.is_same_bank_day(stored.paid_at, new_movement.paid_at)

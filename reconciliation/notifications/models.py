@@ -1,4 +1,4 @@
-"""Messages from banks, stored raw before anything is decided. They are never deleted."""
+"""Notifications from banks, stored as they came and never deleted."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,15 +9,15 @@ from reconciliation.matching.models import BankTransaction, ReportSource
 
 
 class NotificationResult(models.TextChoices):
-    NEW = "new"  # created a bank transaction, or completes an order of ours
-    REPEAT = "repeat"  # repeats what is known
+    NEW = "new"  # made a bank transaction, or completed one of our orders
+    REPEAT = "repeat"  # repeats an earlier report
     CONFLICT = "conflict"  # contradicts an earlier report, or names an unknown order: an exception
     UNREADABLE = "unreadable"  # from the bank, but cannot be parsed: an exception
-    UNSIGNED = "unsigned"  # proves nothing: an inquiry has to confirm it
+    UNSIGNED = "unsigned"  # an inquiry must confirm it
 
 
 class BankNotification(models.Model):
-    """One message from a bank, byte for byte (encrypted, because it names payers). Append-only."""
+    """One notification, byte for byte, encrypted because it names payers. Append-only."""
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)

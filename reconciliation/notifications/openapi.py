@@ -1,4 +1,4 @@
-"""The doors for banks, as the OpenAPI document tells them."""
+"""The notification endpoints in the OpenAPI document."""
 
 from banks.base import InvalidSignature, UnknownBank
 from core.http import JSON
@@ -7,8 +7,8 @@ from merchants.errors import CallerNotAllowed
 from reconciliation.notifications.serializers import NotificationAnswer
 
 HANDLING = (
-    "What is understood is kept and acted on, what is not is parked for staff; both are answered so that the "
-    "bank stops sending."
+    "A message that can be parsed is stored and applied. Any other one is stored for staff. Both are "
+    "acknowledged, so that the bank stops sending."
 )
 
 create = Operation(
@@ -24,8 +24,8 @@ create_for_merchant = Operation(
     name="receive_linked_bank_notification",
     tag=Tag.BANKS,
     summary="A merchant's bank reports money",
-    description="Each bank speaks its own format and proves itself in its own way, on top of the secret in "
-    f"the path, which it shares with one merchant, and of the networks it calls from. {HANDLING}",
+    description="The secret in the path belongs to one merchant and its bank. The bank also calls from known "
+    f"networks and authenticates by its own method; the format is its own too. {HANDLING}",
     request_contents={JSON: {"type": "object"}},
     responses={200: {JSON: {"type": "object", "additionalProperties": {"type": "string"}}}},
     errors=(UnknownBank, InvalidSignature, CallerNotAllowed),

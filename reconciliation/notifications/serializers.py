@@ -4,6 +4,6 @@ from rest_framework import serializers
 
 
 class NotificationAnswer(serializers.Serializer[Any]):
-    """What the sandbox bank wants to hear; other banks are answered in their own words."""
+    """What the sandbox bank expects. Other banks get answers in their own format."""
 
     status = serializers.ChoiceField(["received", "parked"])

@@ -1,4 +1,4 @@
-"""Where banks create_for_merchant. The sender is proven by what that bank offers, not by a merchant's key."""
+"""The notification endpoints. A bank authenticates by its own method, not by an API key."""
 
 from datetime import datetime
 
@@ -17,9 +17,9 @@ from reconciliation.notifications import openapi as docs
 
 
 class NotificationViewSet(ApiViewSet):
-    """A bank's callback: stored in one commit, applied in the next, answered."""
+    """Store a notification in one commit, apply it in the next, and acknowledge it."""
 
-    parser_classes = []  # the raw bytes are what was signed, and what is kept
+    parser_classes = []  # the signature is of the raw bytes, and these are stored
 
     @docs.create
     def create(self, request: Request, bank: str) -> ApiResponse:
@@ -54,7 +54,7 @@ def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
 def _store_unsigned(
     bank: str, body: bytes, notification: banks.ReportedTransaction | banks.ReportedTransfer, now: datetime
 ) -> None:
-    """The bank is asked about money. What an unsigned message says of our orders is for staff."""
+    """Ask the bank about unsigned reports of money. Unsigned reports about our orders wait for staff."""
     if isinstance(notification, banks.ReportedTransfer):
         intake.store_unreadable(bank=bank, body=body, now=now)
     else:
