@@ -1,4 +1,4 @@
-"""A certificate authority for the length of a test run."""
+"""A certificate authority for tests."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Issues server certificates; `ca_file` is what a client must trust to accept them."""
+    """Issues server certificates; a client must trust `ca_file` to accept them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -26,7 +26,7 @@ class Authority:
         self.ca_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def server(self, name: str, *, days: int = 1) -> ssl.SSLContext:
-        """A server's TLS settings with a certificate for one name; negative days: it has expired."""
+        """A server's TLS settings with a certificate for one name. With negative days it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _builder(_name(name), self._name, key, days)
@@ -36,7 +36,7 @@ class Authority:
         return _settings(self._directory / f"{name}{days}.pem", key, certificate)
 
     def self_signed(self, name: str) -> ssl.SSLContext:
-        """A server's TLS settings with a certificate that nobody but itself vouches for."""
+        """A server's TLS settings with a self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _builder(_name(name), _name(name), key, days=1)

@@ -19,7 +19,7 @@ SECONDS = 60.0
 
 @pytest.fixture(autouse=True)
 def long_timeouts(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever answers by itself may take as long as a busy machine needs."""
+    """Raise the time-outs: a busy machine must not reach them by itself."""
     settings.WEBHOOK_TIMEOUT_SECONDS = SECONDS
     monkeypatch.setattr(url_check, "LOOKUP_SECONDS", SECONDS)
     monkeypatch.setattr(dispatcher, "CONNECT_SECONDS", SECONDS)
@@ -39,7 +39,7 @@ def tls(authority: Authority) -> ssl.SSLContext:
 
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every address that any code connects to; what is not loopback goes nowhere."""
+    """Record every address that code connects to. Connections outside of loopback are refused."""
     seen: list[str] = []
     connect = socket.socket.connect
 
@@ -69,6 +69,6 @@ def loopback(settings: Settings) -> None:
 
 @pytest.fixture
 def frozen() -> Iterator[None]:
-    """It is NOW."""
+    """Freeze the clock at NOW."""
     with time_machine.travel(NOW, tick=False):
         yield

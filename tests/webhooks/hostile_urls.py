@@ -1,4 +1,4 @@
-"""The hostile URLs that webhooks are tested against, and the answers they get from name servers."""
+"""The corpus of hostile URLs, with the answers of name servers to them."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ PUBLIC, PUBLIC6 = "8.8.4.4", "2606:4700::1111"
 def cases(
     *, expect: tuple[str, ...] = (), category: tuple[str, ...] = (), ids: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """The cases with one of these expectations, of one of these categories, or with these ids; never none."""
+    """Select the cases with one of these expectations, categories or ids. At least one must match."""
     chosen = [
         case
         for case in CORPUS["cases"]
@@ -28,12 +28,12 @@ def cases(
 
 
 def case_name(case: dict[str, Any]) -> str:
-    """What a test of this case is called."""
+    """The test id of a case."""
     return f"{case['id']} {case['why']}"
 
 
 def resolving(*answers: str) -> Any:
-    """A resolver that gives one answer after the other, and the last one for ever; "" is no such name."""
+    """A resolver with these answers, one after the other. The last one is repeated; "" is no such name."""
     remaining = list(answers)
 
     def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
@@ -46,14 +46,14 @@ def resolving(*answers: str) -> Any:
 
 
 def answers_of(case: dict[str, Any]) -> list[str]:
-    """What the name servers say in this case, look-up by look-up; a public address where it names none."""
+    """The answers to the look-ups of this case; by default a public address."""
     stub = case.get("stub_dns", [PUBLIC])
     rounds = [stub] if isinstance(stub, list) else stub.get("sequence", [stub.get("a", [])])
     return [" ".join(answer).replace("$PUBLIC6", PUBLIC6).replace("$PUBLIC", PUBLIC) for answer in rounds]
 
 
 def resolver_of_cases(of: list[dict[str, Any]]) -> Any:
-    """A resolver that knows the names in these cases; any other name is public."""
+    """A resolver for the names in these cases. Any other name has a public address."""
     known = {case["url"].split("/")[2]: resolving(*answers_of(case)) for case in of if "stub_dns" in case}
     public = resolving(PUBLIC)
 
@@ -67,7 +67,7 @@ def resolver_of_cases(of: list[dict[str, Any]]) -> Any:
 def set_default_resolver(
     resolver: Any, monkeypatch: pytest.MonkeyPatch, *, tls: ssl.SSLContext | None = None
 ) -> None:
-    """Let whoever names no resolver ask this one instead of the system's, and trust whom `tls` trusts."""
+    """Replace the default resolver and the default TLS settings of posts."""
     defaults = client.post.__kwdefaults__ or {}
     monkeypatch.setattr(client.post, "__kwdefaults__", defaults | {"resolver": resolver, "tls": tls})
     monkeypatch.setattr(url_check.resolve, "__defaults__", (resolver, url_check.LOOKUP_SECONDS))

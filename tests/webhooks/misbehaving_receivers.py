@@ -1,4 +1,4 @@
-"""Scripts of receivers that misbehave, each run after every request; and ports without a receiver."""
+"""Scripts of receivers that misbehave, each run after every request, and ports without a receiver."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ listening = Receiver.running
 
 
 def replies(*answers: bytes) -> Script:
-    """Answer with one after the other; the last one again and again."""
+    """Send one answer after the other. The last one is repeated."""
     remaining = list(answers)
     return lambda connection: connection.send(remaining.pop(0) if len(remaining) > 1 else remaining[0])
 

@@ -1,4 +1,4 @@
-"""A name server on loopback, and the system's own resolver asking it: real packets, real parsing."""
+"""A name server on loopback that the resolver of the system asks, with real packets."""
 
 import ctypes
 import socket
@@ -16,7 +16,7 @@ HEADER = struct.Struct("!6H")
 
 
 class NameServer:
-    """Tell it what names mean with `on` and `alias`; `lookups` counts how often each was looked up."""
+    """Set names with `on` and `alias`. `lookups` counts the look-ups of each name."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.lookups: Counter[str] = Counter()
@@ -28,7 +28,7 @@ class NameServer:
         self._unanswered: list[tuple[bytes, Any]] = []
 
     def on(self, name: str, *rounds: str) -> None:
-        """Answer look-ups with one round of addresses after the other; the last one again and again."""
+        """Answer look-ups with one list of addresses after the other. The last one is repeated."""
         for kind, version in ((A, 4), (AAAA, 6)):
             found = [[ip_address(text) for text in each.split()] for each in rounds]
             self._rounds[name, kind] = [
@@ -36,11 +36,11 @@ class NameServer:
             ]
 
     def alias(self, name: str, target: str) -> None:
-        """Answer for `name` that it is `target`, and what that means, as recursive servers do."""
+        """Answer with a CNAME and the addresses of `target`, as recursive servers do."""
         self._aliases[name] = target
 
     def getaddrinfo(self, host: str, port: int, **options: Any) -> Any:
-        """The system's `getaddrinfo`, except that this thread asks this server from now on."""
+        """The `getaddrinfo` of the system. The calling thread asks this server from now on."""
         _let_thread_ask(self._sock.getsockname()[1])
         return socket.getaddrinfo(host, port, **options)
 
@@ -71,7 +71,7 @@ class NameServer:
 
 @contextmanager
 def running_name_server() -> Iterator[NameServer]:
-    """A name server for the time of the block; who still waits at its end is told of no such name."""
+    """A name server during the block. Unanswered look-ups get "no such name" at its end."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         server = NameServer(sock)
@@ -117,7 +117,7 @@ class _Address(ctypes.Structure):
 
 
 class _State(ctypes.Structure):
-    """The beginning of glibc's `struct __res_state`, of which each thread has its own."""
+    """The beginning of `struct __res_state` of glibc. Each thread has its own."""
 
     _fields_ = (
         ("retrans", ctypes.c_int),
@@ -133,6 +133,6 @@ def _let_thread_ask(port: int) -> None:
     libc.__res_state.restype = ctypes.POINTER(_State)
     assert libc.__res_init() == 0
     state = libc.__res_state().contents
-    # However busy this machine is, nobody asks twice and is counted twice.
+    # With a long time-out no look-up is repeated and counted twice on a busy machine.
     state.retrans, state.nscount = 60, 1
     state.servers[0] = _Address(socket.AF_INET, socket.htons(port), (ctypes.c_uint8 * 4)(127, 0, 0, 1))

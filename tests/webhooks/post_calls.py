@@ -11,23 +11,23 @@ from webhooks.http.client import PostResult, Timeouts
 from webhooks.http.url_check import UrlPolicy
 
 LOOPBACK = UrlPolicy(allowed_networks=(ip_network("127.0.0.0/8"),), allow_http=True)
-# Who ends by itself may take as long as a busy machine needs.
+# For posts that end by themselves, also on a busy machine.
 LONG_TIMEOUTS = Timeouts(connect=60, total=60)
 SHORT_TIMEOUTS = Timeouts(connect=0.25, total=0.3)
-# For whoever never ends, but has to be heard before it is left.
+# For responses that never end, whose beginning must be received.
 MEDIUM_TIMEOUTS = Timeouts(connect=4, total=4)
-# What a busy machine may add to a deadline: together less than any deadline that is not set here.
+# How late a deadline may be on a busy machine. Less than all other deadlines.
 MARGIN_MS = 10_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 def post(url: str, **options: Any) -> PostResult:
-    """Post a small body, by default where loopback is allowed and every name leads there."""
+    """Post a small body. By default loopback is allowed and every name resolves to it."""
     options = {"policy": LOOPBACK, "timeouts": LONG_TIMEOUTS, "resolver": resolving("127.0.0.1")} | options
     return client.post(url, body=b'{"a":1}', headers={"webhook-id": "evt_1"}, **options)
 
 
 def post_to(script: Script, **options: Any) -> tuple[PostResult, Receiver]:
-    """One post to a receiver of its own, which runs the script."""
+    """Post to a new receiver that runs the script."""
     with listening(script) as receiver:
         return post(receiver.url(), **options), receiver

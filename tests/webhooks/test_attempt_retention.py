@@ -1,4 +1,4 @@
-"""Attempts go after some days; what was told, and to whom, stays."""
+"""Old attempts are deleted. Their deliveries and events are kept."""
 
 from datetime import datetime, timedelta
 
@@ -83,7 +83,7 @@ def test_concurrent_runs_delete_different_attempts() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_other_statements_do_not_wait_for_deletion() -> None:
-    """Its delivery can be changed and told of, and another run passes by what this one holds."""
+    """The delivery can change, get an attempt, and another run skips the locked attempts."""
     delivery = create_delivery(open_shop("Race"))
     create_attempts(delivery, NOW - 2 * KEPT)
 

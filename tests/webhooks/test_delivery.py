@@ -1,4 +1,4 @@
-"""What is due is posted, signed, and tried again by the schedule; every attempt is kept."""
+"""Due deliveries are signed, posted and retried. Every attempt is stored."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""One process tells many endpoints at once: none of them, and no fault of ours, costs the others."""
+"""One process delivers to many endpoints at once. An endpoint or an error does not delay the others."""
 
 from collections import Counter
 from datetime import datetime
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.
 
 @pytest.fixture(autouse=True)
 def no_latency_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine makes no endpoint slow."""
+    """Keep the latency of endpoints on a busy machine."""
     monkeypatch.setattr("webhooks.delivery.circuit_breaker.LATENCY_WEIGHT", 0)
 
 
@@ -35,12 +35,12 @@ def drain(dispatcher: Dispatcher) -> int:
 
 
 def make_quick(shop: Shop, url: str) -> Endpoint:
-    """An endpoint that is known to answer soon."""
+    """An endpoint with a low latency."""
     return make_endpoint(shop, url, latency_ms=10)
 
 
 def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
-    """How many deliveries are in which state after how many attempts."""
+    """Count deliveries by state and number of attempts."""
     deliveries = Delivery.objects.all() if endpoint is None else Delivery.objects.filter(endpoint=endpoint)
     return Counter(deliveries.values_list("state", "attempt_count"))
 
@@ -101,20 +101,20 @@ def test_worker_without_free_threads_wakes_others(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
-    rung: list[int] = []
-    monkeypatch.setattr("webhooks.delivery.wakeup.wake", lambda: rung.append(1))
+    wakeups: list[int] = []
+    monkeypatch.setattr("webhooks.delivery.wakeup.wake", lambda: wakeups.append(1))
     monkeypatch.setattr("webhooks.delivery.dispatcher.SECONDS_BETWEEN_WAKEUPS", 3600)
     for each in shops:
         make_quick(each, receiver.url())
     publish(shop, 2)
-    rung.clear()
+    wakeups.clear()
     drain(Dispatcher(threads=8))
-    assert rung == []
+    assert wakeups == []
     for each in shops:
         publish(each, 8)
-    rung.clear()
+    wakeups.clear()
     drain(Dispatcher(threads=4))
-    assert rung == [1]
+    assert wakeups == [1]
 
 
 def test_stopped_dispatcher_starts_nothing_and_finishes_posts_in_flight(
@@ -197,7 +197,7 @@ def test_results_during_database_outage_are_recorded_by_next_drain(shop: Shop, r
 
 
 def end_sessions_but(ours: int) -> None:
-    """End every other session in this database, from outside."""
+    """End all sessions in this database except these two."""
     with psycopg.connect(
         connection.connection.info.dsn, password=connection.settings_dict["PASSWORD"]
     ) as outside:

@@ -1,4 +1,4 @@
-"""A merchant sees how a webhook does, and why it is paused or disabled."""
+"""A webhook object shows the health of the endpoint, and why it is paused or disabled."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ HEALTHY = {
 
 
 def shown_health(shop: Shop, endpoint: Endpoint) -> dict[str, Any]:
-    """The webhook, which the list shows in the same way."""
+    """The webhook object, which is the same in the list."""
     found: dict[str, Any] = shop.get(f"/Thai/v1/webhooks/{endpoint.id}").json()
     assert shop.get("/Thai/v1/webhooks").json()["webhooks"] == [found]
     return found

@@ -20,7 +20,6 @@ from webhooks.models import Delivery, DeliveryAttempt, Endpoint, EndpointAction,
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
 PATH = "/Thai/v1/webhooks"
-REST = timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS)
 NOT_FOUND = Reply(status=404)
 
 

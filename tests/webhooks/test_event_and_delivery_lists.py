@@ -1,4 +1,4 @@
-"""A merchant reads what happened and how each webhook was told."""
+"""A merchant lists events, and the deliveries of a webhook."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""However many endpoints a merchant has, other merchants get their deliveries, look-ups and connections."""
+"""A merchant with many endpoints does not delay deliveries, look-ups and connections of others."""
 
 import threading
 from collections import Counter
@@ -95,7 +95,7 @@ def test_full_share_of_one_merchant_leaves_next_quota_to_others(shop: Shop, othe
 def test_seventy_hanging_endpoints_of_one_merchant_do_not_delay_another(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, latency_ms: int | None, other_ms: int | None
 ) -> None:
-    """The hanging ones answer only after the other merchant has its message."""
+    """The hanging endpoints answer only after the other merchant has its message."""
     monkeypatch.setattr("webhooks.delivery.circuit_breaker.LATENCY_WEIGHT", 0)
     greedy, other = open_shop("Greedy"), open_shop("Other")
     receiver.on("/hangs", Reply(hangs=True))
@@ -146,8 +146,8 @@ def test_slow_names_of_one_merchant_leave_look_ups_to_others(monkeypatch: pytest
     assert look_up("shop.test", resolver, "greedy") == [PUBLIC]
 
 
-def test_look_up_waits_for_a_free_place_of_its_merchant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many names of one merchant at once are slower, not refused."""
+def test_look_up_waits_for_a_free_slot_of_its_merchant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many names of one merchant at once wait and are not refused."""
     monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS_PER_MERCHANT", 2)
     at_a_time: list[int] = []
     running, lock = [0], threading.Lock()

@@ -33,12 +33,12 @@ from webhooks.http.client import PostResult
 ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
-# None of them ever ends by itself.
+# These never end by themselves.
 ENDLESS_HEADS: dict[str, Script] = {
     "drips a header": then_drips(b"HTTP/1.1 200 OK\r\nX-Slow: "),
     "drips a status": then_drips(b"", drop=b"H"),
     "drips headers": then_drips(b"HTTP/1.1 200 OK\r\n", drop=b"X: y\r\n", every=0.2),
-    "says nothing": then_stalls(b""),
+    "sends nothing": then_stalls(b""),
     "stalls in a header": then_stalls(b"HTTP/1.1 200 OK\r\nX-Half: "),
     "stalls after the status": then_stalls(b"HTTP/1.1 200 OK\r\n"),
 }
@@ -52,28 +52,28 @@ ENDLESS_ERROR: dict[str, Script] = {BECAUSE: then_drips(b"HTTP/1.1 500 Oops\r\n\
 
 
 @dataclass(frozen=True)
-class Endured:
-    """What came of posts to all who never end, made at the same moment; `peak` in bytes of memory."""
+class EndlessResults:
+    """The results of concurrent posts to all endless receivers; `peak` memory in bytes."""
 
     met: dict[str, tuple[PostResult, Receiver]]
     peak: int
 
 
 @pytest.fixture(scope="module")
-def endured() -> Endured:
+def endless() -> EndlessResults:
     scripts = ENDLESS_HEADS | ENDLESS_BODIES | ENDLESS_ERROR
     tracemalloc.start()
     with ThreadPoolExecutor(len(scripts)) as pool:
         met = pool.map(partial(post_to, timeouts=MEDIUM_TIMEOUTS), scripts.values())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return Endured(dict(zip(scripts, met, strict=True)), peak)
+    return EndlessResults(dict(zip(scripts, met, strict=True)), peak)
 
 
 @pytest.mark.parametrize("name", ENDLESS_HEADS)
 @pytest.mark.slow
-def test_endless_response_head_ends_at_deadline_without_success(name: str, endured: Endured) -> None:
-    answer, receiver = endured.met[name]
+def test_endless_response_head_ends_at_deadline_without_success(name: str, endless: EndlessResults) -> None:
+    answer, receiver = endless.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (None, "timeout", 1)
     assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS
 
@@ -117,7 +117,7 @@ def encoded(name: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-# Heads that are whole: what the body does cannot take back that the post was received.
+# Complete heads: the body cannot change that the post was received.
 BODIES: dict[str, Script] = {
     "S339": then_floods(ENDLESS, b"x" * 65536),
     "S345": replies(encoded("gzip", zipped(1))),
@@ -146,20 +146,20 @@ def test_response_body_does_not_fill_memory(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENDLESS_BODIES)
 @pytest.mark.slow
-def test_response_body_ends_at_deadline(name: str, endured: Endured) -> None:
-    answer, receiver = endured.met[name]
+def test_response_body_ends_at_deadline(name: str, endless: EndlessResults) -> None:
+    answer, receiver = endless.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (200, "", 1)
     assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS
     assert len(answer.excerpt) <= 4096
 
 
 @pytest.mark.slow
-def test_endless_response_does_not_fill_memory(endured: Endured) -> None:
-    assert endured.peak < 2_000_000
+def test_endless_response_does_not_fill_memory(endless: EndlessResults) -> None:
+    assert endless.peak < 2_000_000
 
 
-def test_received_part_of_slow_body_is_kept(endured: Endured) -> None:
-    answer, _ = endured.met[BECAUSE]
+def test_received_part_of_slow_body_is_kept(endless: EndlessResults) -> None:
+    answer, _ = endless.met[BECAUSE]
     assert answer.error == "http_5xx"
     assert answer.excerpt.startswith("because.")
 

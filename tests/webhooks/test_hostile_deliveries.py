@@ -1,4 +1,4 @@
-"""An event on its way to receivers that misbehave: each costs its time, and its attempt tells what it was."""
+"""Deliveries to receivers that misbehave end in bounded time, and the attempt records the error."""
 
 import gzip
 import ssl
@@ -30,7 +30,7 @@ from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "no_wakeups", "trusted_authority")]
 
-# Who never ends is left after this, and has to be heard before.
+# Endless responses end after this time. Their beginning must be received before.
 SECONDS = 4.0
 HOST = "hooks.shop.test"
 A_GIGABYTE = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
@@ -42,7 +42,7 @@ GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
 
 @dataclass(frozen=True)
 class Misbehavior:
-    """What a receiver does, with TLS if it has any, and what becomes of the delivery."""
+    """What a receiver does, and the expected attempt and state of the delivery."""
 
     script: Script
     state: str
@@ -92,13 +92,13 @@ MISBEHAVIORS = {
 
 @pytest.fixture
 def no_wakeups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody dials Redis."""
+    """Do not connect to Redis."""
     monkeypatch.setattr(wakeup, "wake", lambda: None)
 
 
 @pytest.fixture
 def trusted_authority(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The authority of these tests is a public one, and every name leads to this machine."""
+    """Trust the certificate authority of these tests, and resolve every name to loopback."""
     set_default_resolver(resolving("127.0.0.1"), monkeypatch, tls=tls)
 
 
@@ -106,7 +106,7 @@ def trusted_authority(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> N
 def standing_at(
     misbehavior: Misbehavior, shop: Shop, authority: Authority
 ) -> Iterator[tuple[Receiver, Endpoint]]:
-    """A receiver of this kind and the endpoint of the shop that leads to it."""
+    """A misbehaving receiver and its endpoint."""
     with listening(
         misbehavior.script, tls=misbehavior.tls(authority) if misbehavior.tls else None
     ) as receiver:
@@ -115,7 +115,7 @@ def standing_at(
 
 
 def check(misbehavior: Misbehavior, receiver: Receiver, endpoint: Endpoint) -> None:
-    """The attempt tells what the receiver did."""
+    """Compare the attempt with the expected one."""
     attempt = DeliveryAttempt.objects.get(delivery__endpoint=endpoint)
     assert (attempt.status, attempt.error, attempt.peer) == (
         misbehavior.status,
@@ -163,7 +163,7 @@ def test_misbehaving_receivers_do_not_delay_a_good_one(
 
 
 def peak_memory_of_drain(*, expected: int) -> int:
-    """The most bytes of memory that it takes to tell so many."""
+    """Deliver, and return the peak memory in bytes."""
     tracemalloc.start()
     assert dispatcher.drain(now=lambda: NOW) == expected
     _, peak = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""Every hostile URL, over the API and past it from the database: whoever may not be dialled never is."""
+"""No hostile URL is dialled, whether it comes over the API or is already in the database."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -21,7 +21,7 @@ from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("names", "no_redis")]
 
-# JSON with U+0000 is refused before anybody looks for a URL, and PostgreSQL keeps it out too.
+# JSON with U+0000 is refused before the URL is checked. PostgreSQL also refuses it.
 WITH_NUL = cases(ids=("S233",))
 UNRESOLVED = cases(ids=("S285", "S286"))
 REFUSED = [
@@ -46,19 +46,19 @@ def edges() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names lead where the corpus says."""
+    """Names resolve as the corpus says."""
     set_default_resolver(resolver_of_cases(CORPUS["cases"]), monkeypatch)
 
 
 @pytest.fixture
 def no_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody dials Redis, to count or to ring: whatever is dialled is a webhook's."""
+    """Do not connect to Redis, so that only webhooks are dialled."""
     settings.RATE_LIMIT = 0
     monkeypatch.setattr(wakeup, "wake", lambda: None)
 
 
 def register(shop: Shop, case: dict[str, Any]) -> str:
-    """`webhook` for success, else the code of the error."""
+    """`webhook` for success, otherwise status and error code."""
     answer = shop.post("/v1/webhooks", {"url": case["url"], "events": [PAYMENT_SUCCEEDED]})
     if answer.status_code == 200:
         return "webhook"

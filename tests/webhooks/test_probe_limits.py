@@ -1,4 +1,4 @@
-"""Nobody probes so often, or so much at once, that it harms others or serves as a port scanner."""
+"""Probes are limited in rate and number, so that they delay nobody and cannot scan ports."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +24,7 @@ BURST = 3
 
 @pytest.fixture
 def rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So slow a rate that no place comes back during a test."""
+    """Set a rate so low that no probe becomes free during a test."""
     monkeypatch.setattr(probes, "RATE_PER_MERCHANT", RateLimit(per_second=0.01, burst=BURST))
 
 
@@ -33,7 +33,7 @@ def register(shop: Shop, url: str) -> Any:
 
 
 def refused(answer: Any) -> bool:
-    """True for a 429 with its hint, False for success."""
+    """Whether the response is a 429 with Retry-After, or a success."""
     if answer.status_code == 200:
         return False
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "rate_limit_exceeded")
@@ -42,19 +42,19 @@ def refused(answer: Any) -> bool:
 
 
 @contextmanager
-def under_way(receiver: Receiver, *asks: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
-    """The asks, each in a thread of its own and held by the receiver until the block ends."""
+def under_way(receiver: Receiver, *requests: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
+    """Run the requests in threads. The receiver holds them until the block ends."""
 
-    def run(ask: Callable[[], Any]) -> Any:
+    def run(request: Callable[[], Any]) -> Any:
         try:
-            return ask()
+            return request()
         finally:
             connection.close()
 
     receiver.on("/slow", Reply(hangs=True))
-    with ThreadPoolExecutor(len(asks)) as pool:
-        answers = [pool.submit(run, ask) for ask in asks]
-        receiver.wait_for(lambda requests: len(requests) == len(asks))
+    with ThreadPoolExecutor(len(requests)) as pool:
+        answers = [pool.submit(run, request) for request in requests]
+        receiver.wait_for(lambda received: len(received) == len(requests))
         try:
             yield answers
         finally:
@@ -136,8 +136,8 @@ def test_a_merchant_has_one_probe_at_a_time(receiver: Receiver) -> None:
 def test_too_many_concurrent_probes_are_refused(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "WAIT_SECONDS", 0.05)
     late, *shops = (open_shop(f"Shop {number}") for number in range(probes.MAX_CONCURRENT_PROBES + 1))
-    asks = [lambda shop=shop: register(shop, receiver.url("/slow")) for shop in shops]
-    with under_way(receiver, *asks):
+    requests = [lambda shop=shop: register(shop, receiver.url("/slow")) for shop in shops]
+    with under_way(receiver, *requests):
         answer = register(late, receiver.url())
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "service_unavailable")
         assert int(answer.headers["Retry-After"]) > 0

@@ -1,4 +1,4 @@
-"""What happened is written down in the commit in which it happened, with whom to tell."""
+"""An event and its deliveries are stored in the commit of the change."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""What a webhook missed is sent to it again: once it is asked for, and nothing twice."""
+"""A replay sends the events that a webhook missed, each once."""
 
 from datetime import timedelta
 from typing import Any

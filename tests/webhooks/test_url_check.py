@@ -174,7 +174,7 @@ def test_no_address_of_a_blocked_range_is_public(row: dict[str, str]) -> None:
 
 
 def neighbours() -> Iterator[tuple[str, bool]]:
-    """Addresses one outside a blocked range that is not next to another one."""
+    """The addresses before and after each blocked range, and whether they are public."""
     blocked = [ip_network(row["cidr"]) for row in CORPUS["blocked_ranges"] if "NOT" not in row["cidr"]]
     unicast = ip_network("2000::/3")
     for network in blocked:

@@ -1,4 +1,4 @@
-"""Wakeups reach the workers soon, never block the caller, and a failed wakeup loses no delivery."""
+"""Wake-ups reach workers soon and never block the caller. A failed wake-up loses no delivery."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class SilenceableWakeupSender(WakeupSender):
 
 @pytest.fixture
 def broker_url() -> str:
-    """A database of its own in the broker, apart from those that the workers of the test run clear."""
+    """A database of the broker that no other test uses or clears."""
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) + 8
     url: str = urlsplit(settings.REDIS_URL)._replace(path=f"/{number}").geturl()
     return url

@@ -1,4 +1,4 @@
-"""A read that would not come back by itself is ended from outside, in time."""
+"""The watchdog ends a blocking read at its deadline."""
 
 import socket
 import ssl
@@ -56,9 +56,9 @@ def test_watchdog_ends_post_with_blocking_read(monkeypatch: pytest.MonkeyPatch) 
 
 @contextmanager
 def flooding(tls: ssl.SSLContext) -> Iterator[tuple[int, threading.Event, threading.Event]]:
-    """A port where session tickets, made beforehand, follow the handshake.
+    """A port that sends prepared session tickets after the handshake.
 
-    The events tell that they do, and that all of them were taken.
+    The events are set when it starts to send them, and when all were received.
     """
     started, taken = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Staff read everything about webhooks except secrets, and act on endpoints under their own name."""
+"""Staff see everything about webhooks except secrets. Their actions are recorded with their name."""
 
 from datetime import timedelta
 from typing import Any
@@ -101,7 +101,7 @@ PAUSED: dict[str, Any] = {
 
 
 def run_action(client: Client, endpoint: Endpoint, action: str) -> str:
-    """What the page says after the click."""
+    """Run an action and return the page."""
     asked = {"action": action, "_selected_action": [endpoint.id]}
     return client.post("/admin/webhooks/endpoint/", asked, follow=True).content.decode()
 

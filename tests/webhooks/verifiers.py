@@ -1,4 +1,4 @@
-"""Two libraries that verify Standard Webhooks, neither of them ours: one in Python, one in JavaScript."""
+"""Two independent libraries that verify Standard Webhooks, in Python and JavaScript."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ catch (error) { if (!(error instanceof WebhookVerificationError)) throw error; c
 
 
 def by_python(secret: str, body: bytes, headers: Mapping[str, str], at: datetime) -> bool:
-    """Whether PyPI's `standardwebhooks` takes the message at that time."""
+    """Whether PyPI's `standardwebhooks` accepts the message at that time."""
     with time_machine.travel(at, tick=False):
         try:
             Webhook(secret).verify(body, dict(headers))
@@ -32,7 +32,7 @@ def by_python(secret: str, body: bytes, headers: Mapping[str, str], at: datetime
 
 
 def by_node(secret: str, body: bytes, headers: Mapping[str, str], at: datetime) -> bool:
-    """Whether npm's `standardwebhooks` takes the message at that time."""
+    """Whether npm's `standardwebhooks` accepts the message at that time."""
     asked = {"secret": secret, "body": body.decode(), "headers": headers, "at": at.timestamp() * 1000}
     answer = node(
         ["-e", SCRIPT],
