@@ -83,26 +83,25 @@ def path(value: str) -> str:
 
 def public_key(value: str) -> str:
     """An RSA public key in PEM."""
-    try:
-        key = load_pem_public_key(value.encode())
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, RSAPublicKey) or key.key_size < MIN_RSA_BITS:
+    if not _is_rsa_key(lambda: load_pem_public_key(value.encode())):
         raise ValueError(f"is not an RSA public key in PEM of at least {MIN_RSA_BITS} bits")
     return value.strip() + "\n"
 
 
 def private_key(value: str) -> str:
     """An RSA private key in PEM without a passphrase, because we store it encrypted."""
-    try:
-        key = load_pem_private_key(value.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, RSAPrivateKey) or key.key_size < MIN_RSA_BITS:
-        raise ValueError(
-            f"is not an RSA private key in PEM of at least {MIN_RSA_BITS} bits without a passphrase"
-        )
+    if not _is_rsa_key(lambda: load_pem_private_key(value.encode(), password=None)):
+        reason = f"is not an RSA private key in PEM of at least {MIN_RSA_BITS} bits without a passphrase"
+        raise ValueError(reason)
     return value.strip() + "\n"
+
+
+def _is_rsa_key(load: Callable[[], object]) -> bool:
+    try:
+        key = load()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
+    return isinstance(key, RSAPublicKey | RSAPrivateKey) and key.key_size >= MIN_RSA_BITS
 
 
 def is_loopback(address: str) -> bool:

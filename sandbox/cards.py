@@ -103,6 +103,7 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
 
 def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
     is_abandoned = charge.authorization == ChargeAuthorization.PENDING and not charge.is_authorizable_at(now)
+    authorize_uri = f"{settings.BASE_URL}/sandbox/bank/cards/{charge.id}"
     return {
         "id": charge.id,
         "order_id": charge.order_id,
@@ -110,14 +111,10 @@ def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
         "amount": charge.amount,
         "currency": money.CURRENCY,
         "failure_code": "authorization_expired" if is_abandoned else charge.failure_code or None,
-        "authorize_uri": _authorize_uri(charge) if charge.is_authorizable_at(now) else None,
+        "authorize_uri": authorize_uri if charge.is_authorizable_at(now) else None,
         "card": {"brand": charge.brand, "last4": charge.last4},
         "created_at": clock.iso(charge.created_at),
     }
-
-
-def _authorize_uri(charge: SandboxCharge) -> str:
-    return f"{settings.BASE_URL}/sandbox/bank/cards/{charge.id}"
 
 
 def refund_object(refund: SandboxCardRefund) -> dict[str, Any]:
