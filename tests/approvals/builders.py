@@ -50,6 +50,15 @@ def decide_approval(
         return act(approval.id, approval_admin.handler_for(approval), note=note, now=clock.now())
 
 
+def try_to_decide(subject_id: str, how: str, actor: str) -> bool:
+    """Approve or reject. Return False if the approval can no longer be decided."""
+    try:
+        decide_approval(subject_id, how, actor=actor)
+    except services.NotDecidable:
+        return False
+    return True
+
+
 def add_payout_account(
     shop: Shop, *, age: timedelta = timedelta(hours=25), bank_code: str = "014"
 ) -> PayoutAccount:

@@ -15,7 +15,7 @@ from core import clock
 from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.order_completion import HANDLERS
 from refunds.models import Refund
-from tests.approvals.builders import approval_of, click, decide_approval, page, staff, waiting
+from tests.approvals.builders import approval_of, click, decide_approval, page, staff, try_to_decide, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, complete_order, decide
@@ -210,11 +210,7 @@ def test_concurrent_approval_and_bank_answer_have_one_outcome(
     assert Approval.objects.filter(kind="never_arrived").count() == 1
 
     def approve() -> bool:
-        try:
-            decide_approval(order_id, "approve", actor=SOMSAK)
-        except NotDecidable:
-            return False
-        return True
+        return try_to_decide(order_id, "approve", SOMSAK)
 
     def answer() -> None:
         transfers.apply_notification(ReportedTransfer(order_id, "succeeded"), HANDLERS["wd"], now=clock.now())

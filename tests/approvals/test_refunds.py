@@ -8,12 +8,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval
-from approvals.services import NotDecidable
 from banks import TransferResult
 from core import clock
 from refunds import services
 from refunds.errors import RefundNotCancelable
-from tests.approvals.builders import approval_of, click, decide_approval, listed, waiting
+from tests.approvals.builders import approval_of, click, decide_approval, listed, try_to_decide, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
@@ -184,25 +183,17 @@ def test_concurrent_decisions_about_a_refund_have_one_outcome(
 ) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     refund = elsewhere(refund_shop)
-
-    def decide(how: str, by: str) -> bool:
-        try:
-            decide_approval(refund["refund_id"], how, actor=by)
-        except NotDecidable:
-            return False
-        return True
+    refund_id = refund["refund_id"]
 
     def cancel() -> bool:
         try:
-            services.cancel(
-                merchant=refund_shop.shop.merchant, refund_id=refund["refund_id"], now=clock.now()
-            )
+            services.cancel(merchant=refund_shop.shop.merchant, refund_id=refund_id, now=clock.now())
         except RefundNotCancelable:
             return False
         return True
 
-    approvals = [lambda: decide("approve", "staff:malee")] * 4
-    rejections = [lambda: decide("reject", "staff:somsak")] * 4
+    approvals = [lambda: try_to_decide(refund_id, "approve", "staff:malee")] * 4
+    rejections = [lambda: try_to_decide(refund_id, "reject", "staff:somsak")] * 4
     done = run_concurrently(*approvals, *rejections, *[cancel] * 2)
     assert (sum(done[:8]) <= 1, sum(done[8:]) <= 1) == (True, True)
     send_due_refunds(2)

@@ -12,7 +12,7 @@ from banks import TransferResult
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Return
-from tests.approvals.builders import approval_of, click, decide_approval, listed, page, waiting
+from tests.approvals.builders import approval_of, click, decide_approval, listed, page, try_to_decide, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (
@@ -277,15 +277,11 @@ def test_concurrent_approval_and_rejection_have_one_outcome(
         movement = seller.unmatched()
         subject_id = decide("record_manual_return", movement, bank_reference="counter 7").id
 
-    def act(how: str, by: str) -> bool:
-        try:
-            decide_approval(subject_id, how, actor=by)
-        except NotDecidable:
-            return False
-        return True
-
-    approvals = [lambda: act("approve", SOMSAK)] * 4
-    assert sum(run_concurrently(*approvals, *[lambda: act("reject", "staff:anong")] * 4)) == 1
+    approvals = [lambda: try_to_decide(subject_id, "approve", SOMSAK)] * 4
+    assert (
+        sum(run_concurrently(*approvals, *[lambda: try_to_decide(subject_id, "reject", "staff:anong")] * 4))
+        == 1
+    )
     run_returns(2)
     is_approved = approval_of(subject_id).status == "approved"
     ends = {"write_off": "written_off", "return": "sent_back", "by_hand": "sent_back"}

@@ -17,7 +17,16 @@ from approvals.services import NotDecidable
 from banks import TransferResult
 from core import clock, request_context
 from merchants.services import issue_key
-from tests.approvals.builders import approval_of, click, decide_approval, listed, page, staff, waiting
+from tests.approvals.builders import (
+    approval_of,
+    click,
+    decide_approval,
+    listed,
+    page,
+    staff,
+    try_to_decide,
+    waiting,
+)
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.builders import Seller
@@ -280,13 +289,6 @@ def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, se
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
 
-    def decide(how: str, by: str) -> bool:
-        try:
-            decide_approval(made, how, actor=by)
-        except NotDecidable:
-            return False
-        return True
-
     def cancel() -> bool:
         try:
             services.cancel(withdrawal_id=made, now=clock.now())
@@ -294,8 +296,8 @@ def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, se
             return False
         return True
 
-    approvals = [lambda: decide("approve", "staff:malee")] * 4
-    rejections = [lambda: decide("reject", "staff:somsak")] * 4
+    approvals = [lambda: try_to_decide(made, "approve", "staff:malee")] * 4
+    rejections = [lambda: try_to_decide(made, "reject", "staff:somsak")] * 4
     outcomes_of_calls = run_concurrently(*approvals, *rejections, *[cancel] * 2)
     send_due_withdrawals(2)
     ended = Withdrawal.objects.get()
