@@ -28,6 +28,7 @@ class ChargeOutcome(models.TextChoices):
 
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
+IS_OPEN = Q(state__in=OPEN_STATES)
 
 
 class CardCharge(StateMachine, CausedRow):
@@ -73,12 +74,8 @@ class CardCharge(StateMachine, CausedRow):
             triggers.Transitions(),
         ]
         indexes = [
-            models.Index(
-                fields=["due_at"], condition=Q(state__in=OPEN_STATES), name="cardcharge_next_inquiry"
-            ),
-            models.Index(
-                fields=["created_at"], condition=Q(state__in=OPEN_STATES), name="cardcharge_oldest_open"
-            ),
+            models.Index(fields=["due_at"], condition=IS_OPEN, name="cardcharge_next_inquiry"),
+            models.Index(fields=["created_at"], condition=IS_OPEN, name="cardcharge_oldest_open"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [

@@ -25,7 +25,7 @@ OPEN_STATES = (TransferState.QUEUED, TransferState.SUBMITTED)
 CANCELABLE_STATES = (TransferState.HELD, TransferState.QUEUED)
 UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
 UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
-
+IS_OPEN = Q(state__in=OPEN_STATES)
 
 _DUE_ROUTES = """
 WITH RECURSIVE known (route) AS (
@@ -109,10 +109,7 @@ class Transfer(StateMachine):
     submitted_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
     completed_by = models.CharField(
-        max_length=160,
-        blank=True,
-        default="",
-        help_text="The member of staff who completed it after asking the bank.",
+        max_length=160, blank=True, default="", help_text="The member of staff who completed it, if any."
     )
 
     objects = TransferQuerySet.as_manager()
@@ -124,16 +121,8 @@ class Transfer(StateMachine):
             triggers.ReadOnly(
                 "what was ordered never changes",
                 fields=[
-                    "id",
-                    "purpose",
-                    "route",
-                    "amount",
-                    "bank_code",
-                    "account_name",
-                    "account_sealed",
-                    "charge_id",
-                    "created_at",
-                    "merchant_id",
+                    *("id", "purpose", "route", "merchant_id", "amount", "bank_code"),
+                    *("account_name", "account_sealed", "charge_id", "created_at"),
                 ],
             ),
             triggers.Transitions(),
@@ -155,15 +144,9 @@ class Transfer(StateMachine):
         permissions = [("complete_transfer", "Can end transfers on which the bank is silent")]
         indexes = [
             models.Index(
-                fields=["purpose", "route", "due_at"],
-                condition=Q(state__in=["queued", "submitted"]),
-                name="transfer_due_by_route",
+                fields=["purpose", "route", "due_at"], condition=IS_OPEN, name="transfer_due_by_route"
             ),
-            models.Index(
-                fields=["created_at"],
-                condition=Q(state__in=["queued", "submitted"]),
-                name="transfer_open_oldest",
-            ),
+            models.Index(fields=["created_at"], condition=IS_OPEN, name="transfer_open_oldest"),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
             models.Index(

@@ -221,7 +221,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="The member of staff who completed it after asking the bank.",
+                        help_text="The member of staff who completed it, if any.",
                         max_length=160,
                     ),
                 ),
@@ -230,12 +230,12 @@ class Migration(migrations.Migration):
                 "permissions": [("complete_transfer", "Can end transfers on which the bank is silent")],
                 "indexes": [
                     models.Index(
-                        condition=models.Q(("state__in", ["queued", "submitted"])),
+                        condition=models.Q(("state__in", ("queued", "submitted"))),
                         fields=["purpose", "route", "due_at"],
                         name="transfer_due_by_route",
                     ),
                     models.Index(
-                        condition=models.Q(("state__in", ["queued", "submitted"])),
+                        condition=models.Q(("state__in", ("queued", "submitted"))),
                         fields=["created_at"],
                         name="transfer_open_oldest",
                     ),
