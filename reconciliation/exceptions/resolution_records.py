@@ -29,16 +29,14 @@ def draft(
 ) -> Resolution:
     """A resolution by the current actor, not saved. The caller holds the subject's lock."""
     reopen_count = Resolution.objects.filter(subject_id=subject_id, type=ResolutionType.REOPENED).count()
-    context = request_context.current()
     return Resolution(
         subject_id=subject_id,
         type=type,
         reopen_count=reopen_count + (type == ResolutionType.REOPENED),
-        actor=context.actor,
         note=note,
         payment_id=payment_id,
-        request_id=context.request_id,
         created_at=now,
+        **request_context.columns(),
     )
 
 

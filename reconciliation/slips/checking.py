@@ -45,7 +45,6 @@ def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> Sli
     """Look up a slip and record that it was shown. Raises InvalidSlip; then nothing is recorded."""
     bank, transaction_id = parse_slip(payload)
     movement = find_transaction(bank, transaction_id)
-    cause = request_context.current()
     # Recorded before the search: if two people check a slip at once, at least one sees the other's check.
     slip_check = SlipCheck.objects.create(
         sending_bank=bank,
@@ -53,8 +52,7 @@ def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> Sli
         movement=movement,
         claimed_payment_id=claimed_payment_id,
         checked_at=now,
-        actor=cause.actor,
-        request_id=cause.request_id,
+        **request_context.columns(),
     )
     others = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id).exclude(
         pk=slip_check.pk

@@ -177,19 +177,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_check_resolution_order BEFORE INSERT ON reconciliation_resolution
-    FOR EACH ROW WHEN (NEW.type IN ('dismissed', 'kept', 'written_off', 'reopened'))
-    EXECUTE FUNCTION reconciliation_check_resolution_order();
-
-CREATE OR REPLACE TRIGGER reconciliation_check_resolution_order_failed BEFORE INSERT ON reconciliation_resolution
-    FOR EACH ROW WHEN (NEW.type = 'booked_failed')
-    EXECUTE FUNCTION reconciliation_check_resolution_order();
-
-CREATE OR REPLACE TRIGGER reconciliation_check_resolution_order_merged BEFORE INSERT ON reconciliation_resolution
-    FOR EACH ROW WHEN (NEW.type = 'merged')
-    EXECUTE FUNCTION reconciliation_check_resolution_order();
-
-CREATE OR REPLACE TRIGGER reconciliation_check_resolution_order_returned BEFORE INSERT ON reconciliation_resolution
-    FOR EACH ROW WHEN (NEW.type = 'booked_returned')
+    FOR EACH ROW WHEN (NEW.type IN ('dismissed', 'kept', 'written_off', 'merged', 'booked_returned', 'booked_failed', 'reopened'))
     EXECUTE FUNCTION reconciliation_check_resolution_order();
 
 

@@ -104,16 +104,14 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
         if file_line.biller_id and len(biller_ids) < MAX_BILLERS:
             biller_ids.add(file_line.biller_id)
     _check_bank(file, biller_ids, bank=bank)
-    context = request_context.current()
     statement = Statement.objects.create(
         id=ids.new("stm_", now),
         bank=bank,
         file_name=file.name[:MAX_FILE_NAME_LENGTH],
         file_sha256=file.sha256,
-        actor=context.actor,
-        request_id=context.request_id,
         created_at=now,
         line_count=total,
+        **request_context.columns(),
     )
     return statement, occurrences
 

@@ -57,10 +57,8 @@ def test_order_notification_is_stored_and_completes_its_order(
     transfer.refresh_from_db()
     notification = BankNotification.objects.get()
     assert (answer.status_code, answer.json()) == (200, {"status": "received"})
-    assert (transfer.state, handler.completed) == (
-        "succeeded",
-        [(transfer.id, TransferResult("succeeded", "sbo_1"))],
-    )
+    assert transfer.state == "succeeded"
+    assert handler.completed == [(transfer.id, TransferResult("succeeded", "sbo_1"))]
     assert (notification.result, notification.movement) == ("new", None)
     assert transfer.id.encode() in notification.body
     assert not BankTransaction.objects.exists()

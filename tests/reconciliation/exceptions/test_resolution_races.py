@@ -146,10 +146,7 @@ def test_two_concurrent_attachments_pay_a_payment_once(seller: Seller) -> None:
         results = run_concurrently(
             *[deciding("attach", movement, payment_id=payment_id) for movement in held]
         )
-        assert (done(results), sorted(state_of(movement)[1] for movement in held)) == (
-            1,
-            ["", "attached"],
-        )
+        assert (done(results), sorted(state_of(movement)[1] for movement in held)) == (1, ["", "attached"])
         assert event_types_of(payment_id).count("payment.succeeded") == 1
 
 

@@ -47,26 +47,17 @@ def source_accounts(payment_id: str) -> list[str]:
 def test_accepted_late_money_makes_its_payment_succeed(seller: Seller) -> None:
     movement = seller.late()
     payment_id = str(movement.payment_id)
-    assert (seller.shop.payment(payment_id)["status"], suspense(), seller.balance()) == (
-        "pending",
-        150_000,
-        (0, 0),
-    )
+    assert (seller.shop.payment(payment_id)["status"], suspense()) == ("pending", 150_000)
+    assert seller.balance() == (0, 0)
     decide("accept", movement)
     payment = seller.shop.payment(payment_id)
     assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
     assert (state_of(movement), suspense(), seller.balance()) == (("late", "accepted"), 0, (150_000, 0))
-    assert (source_accounts(payment_id), "amount_received" in succeeded_with(payment_id)) == (
-        ["suspense:sandbox"],
-        False,
-    )
+    assert source_accounts(payment_id) == ["suspense:sandbox"]
+    assert "amount_received" not in succeeded_with(payment_id)
     resolution = Resolution.objects.get()
-    assert (resolution.subject_id, resolution.type, resolution.actor, resolution.note) == (
-        movement.id,
-        ResolutionType.ACCEPTED,
-        "staff:malee",
-        NOTE,
-    )
+    assert (resolution.subject_id, resolution.type) == (movement.id, ResolutionType.ACCEPTED)
+    assert (resolution.actor, resolution.note) == ("staff:malee", NOTE)
     assert (resolution.payment_id, resolution.created_at) == (payment_id, movement.resolved_at)
 
 
@@ -79,10 +70,8 @@ def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Se
     for path in ("/Thai/v1/payments", "/v1/payments"):
         shown = seller.shop.get(f"{path}/{payment_id}").json()
         assert (shown["status"], shown["amount"], shown["amount_received"]) == ("succeeded", 150_000, satang)
-    assert (succeeded_with(payment_id)["amount"], succeeded_with(payment_id)["amount_received"]) == (
-        150_000,
-        satang,
-    )
+    assert succeeded_with(payment_id)["amount"] == 150_000
+    assert succeeded_with(payment_id)["amount_received"] == satang
     assert (seller.history("payment"), seller.balance()) == ([("succeeded", satang)], (satang, 0))
     assert seller.ask(payment_id, amount=satang + 1).json()["error"]["code"] == "refund_amount_exceeded"
     assert seller.refund(payment_id)["amount"] == satang
@@ -121,11 +110,8 @@ def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> N
     assert (seller.balance(), suspense()) == ((150_000, 0), 149_900)
     assert succeeded_with(str(late.payment_id))["status"] == "succeeded"
     resolution = Resolution.objects.get()
-    assert (resolution.actor, resolution.type, resolution.payment_id) == (
-        "policy:late_money",
-        ResolutionType.ACCEPTED,
-        late.payment_id,
-    )
+    assert (resolution.actor, resolution.type) == ("policy:late_money", ResolutionType.ACCEPTED)
+    assert resolution.payment_id == late.payment_id
     with pytest.raises(AlreadyResolved, match="policy:late_money has already resolved this: accepted"):
         decide("accept", late)
 
@@ -154,10 +140,8 @@ def test_money_can_be_attached_to_an_expired_code_or_another_merchant(
     with time_machine.travel(clock.now() + timedelta(minutes=5)):
         decide("attach", seller.unmatched(), payment_id=ended)
     decide("attach", movement := seller.unmatched(biller_id="000000000000000"), payment_id=theirs)
-    assert (seller.shop.payment(ended)["status"], other_shop.payment(theirs)["status"]) == (
-        "succeeded",
-        "succeeded",
-    )
+    assert seller.shop.payment(ended)["status"] == "succeeded"
+    assert other_shop.payment(theirs)["status"] == "succeeded"
     assert movement.merchant_id is None
     movement.refresh_from_db()
     assert movement.merchant_id == other_shop.merchant.id

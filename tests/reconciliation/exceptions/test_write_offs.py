@@ -70,12 +70,8 @@ def test_money_that_left_twice_is_written_off(seller: Seller, served_by: Serving
     assert (state_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
     assert postings_of(reversal.id) == [("written_off", 150_000)]
     resolution = Resolution.objects.get(subject_id=reversal.id)
-    assert (resolution.type, resolution.actor, resolution.note, resolution.created_at) == (
-        ResolutionType.WRITTEN_OFF,
-        "staff:malee",
-        NOTE,
-        reversal.resolved_at,
-    )
+    assert (resolution.type, resolution.actor) == (ResolutionType.WRITTEN_OFF, "staff:malee")
+    assert (resolution.note, resolution.created_at) == (NOTE, reversal.resolved_at)
     assert not ReconciliationException.objects.exists()
 
 
@@ -83,11 +79,8 @@ def test_merchant_is_not_charged_for_a_reversal_above_its_credit(seller: Seller)
     credit = seller.sale()
     reversal = seller.reverse(credit, 150_001)
     decide("write_off", reversal)
-    assert (state_of(reversal), losses(), seller.funds()) == (
-        LOST,
-        -150_001,
-        {"available": 150_000, "reserved": 0},
-    )
+    assert (state_of(reversal), losses()) == (LOST, -150_001)
+    assert seller.funds() == {"available": 150_000, "reserved": 0}
     assert seller.shop.payment(str(credit.payment_id))["status"] == "succeeded"
 
 

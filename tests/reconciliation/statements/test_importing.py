@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 
 from banks.base import UnknownBank
 from core import clock, thaiqr
@@ -17,6 +17,7 @@ from reconciliation.statements.line_storage import ALREADY_STORED
 from sandbox import services as sandbox
 from sandbox.models import SandboxEntry
 from sandbox.statements import FORMATS
+from tests import sqlstates
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.statements.statement_files import (
     BILLER,
@@ -47,11 +48,8 @@ def test_unreported_line_pays_its_code(shop: Shop) -> None:
     assert shown(bot_file(credit_line(code, clock.now()))) == [("new", "applied")]
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
     movement = BankTransaction.objects.get()
-    assert (movement.source, movement.payer_name, movement.payer_bank_code) == (
-        "statement",
-        "สมชาย ใจดี",
-        "014",
-    )
+    assert (movement.source, movement.payer_name) == ("statement", "สมชาย ใจดี")
+    assert movement.payer_bank_code == "014"
     assert movement.bank_transaction_id.startswith("statement-")
     assert movement.bank_transaction_id.endswith("-1")
     assert Event.objects.filter(type="payment.succeeded").count() == 1
@@ -270,11 +268,8 @@ def test_unreadable_line_is_one_exception(shop: Shop) -> None:
         (result,) = import_results(bot_file(broken))
         assert (result.result, result.error) == ("unreadable", "the amount cannot be '000012,500.00'")
     notification = BankNotification.objects.get()
-    assert (notification.source, notification.result, notification.body) == (
-        "statement",
-        "unreadable",
-        broken,
-    )
+    assert (notification.source, notification.result) == ("statement", "unreadable")
+    assert notification.body == broken
     assert StatementLine.objects.get().line == broken
     assert not BankTransaction.objects.exists()
 
@@ -320,8 +315,8 @@ def test_import_for_an_unknown_bank_is_refused(shop: Shop) -> None:
 )
 def test_statements_are_append_only(shop: Shop, attack: str) -> None:
     import_file(bot_file(detail()))
-    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(attack)
+    with pytest.raises(DatabaseError, match=r"a (statement|line of a statement|completed import) "):
+        sqlstates.run(attack)
 
 
 def test_a_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:

@@ -32,11 +32,13 @@ from tests.reconciliation.statements.statement_files import (
     import_file,
     minutes_ago,
 )
+from tests.sqlstates import CHECK_VIOLATION, sqlstate_of
 from tests.transfers.builders import Bank
 from tests.transfers.conftest import served_by
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_request, withdrawn
 
 __all__ = ["served_by"]
+
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 MOST = 200_000_000
 AMOUNT = 150_000
@@ -83,11 +85,8 @@ def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
 def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
     movement = uploaded(shop)
     resolution = confirm(movement)
-    assert (resolution.actor, resolution.note, resolution.type) == (
-        "staff:somsri",
-        NOTE,
-        ResolutionType.CONFIRMED,
-    )
+    assert (resolution.actor, resolution.note) == ("staff:somsri", NOTE)
+    assert resolution.type == ResolutionType.CONFIRMED
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     withdrawn(shop, amount=AMOUNT)
     with pytest.raises(resolution_records.AlreadyResolved, match="somsri"):
@@ -276,9 +275,10 @@ def test_database_refuses_to_let_unconfirmed_money_leave(
     shop: Shop, attack: Callable[[BankTransaction], None]
 ) -> None:
     movement = uploaded(shop)
-    with pytest.raises(DatabaseError), transaction.atomic():
+    with pytest.raises(DatabaseError) as refused, transaction.atomic():
         attack(movement)
         check_constraints()
+    assert sqlstate_of(refused.value) == CHECK_VIOLATION
     movement.refresh_from_db()
     assert not movement.is_confirmed
 
