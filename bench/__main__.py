@@ -1,4 +1,4 @@
-"""`python -m bench`: the service beside others, in turn, on one instance. A table for each kind of work."""
+"""`python -m bench`: measure the service and others in turn on one instance. Prints a table for each part."""
 
 import argparse
 import shutil
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench import deliveries, history, report
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
@@ -23,9 +24,9 @@ from bench.deliveries import (
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
-# The limiter counts as ever; it just never has a reason to refuse.
+# The rate limiter counts as usual, but its limit is never reached.
 RAISED_RATE_LIMIT = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000"}
-# A disk, so that a commit costs what it costs; /tmp is memory on some systems.
+# On a disk, so that commits are real; /tmp is memory on some systems.
 DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
 WARM_UP_MESSAGES = 500
@@ -98,7 +99,7 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
 
 @contextmanager
 def _peer(stack: Stack) -> Iterator[Server]:
-    """The peer with two workers on a port of its own, with the settings of the instance."""
+    """Run the peer with two workers and the settings of the instance."""
     port = ports.pick()
     process = subprocess.Popen(
         [
@@ -128,7 +129,7 @@ def _history(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
     if not {"deliver", "latency", "slow"}.intersection(options.only):
         return
-    # The endpoints end first: the instance would wait for the slow one's answers.
+    # The endpoints end before the instance, which would wait for the slow endpoint.
     with deliveries.receiver() as receiver:
         result = DeliveryBenchmark(stack, receiver)
         if "deliver" in options.only:
@@ -142,7 +143,7 @@ def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
 def _latencies(
     result: DeliveryBenchmark, options: argparse.Namespace
 ) -> Iterator[tuple[str, DeliveryLatencies]]:
-    """The slow endpoint comes last: its backlog stays."""
+    """Measure the slow endpoint last, because its backlog stays."""
     seconds = options.latency_seconds
     result.measure_latency(BESIDE_RATE, HEALTHY_ENDPOINTS // BESIDE_RATE, HEALTHY_ENDPOINTS)
     if "latency" in options.only:
@@ -166,7 +167,9 @@ def _report_latency(name: str, result: DeliveryLatencies) -> DeliveryLatencies:
     return result
 
 
-def _run_rounds(what: str, candidates: Sequence[Candidate], warm_up: P, extent: P, rounds: int) -> None:
+def _run_rounds(
+    what: str, candidates: Sequence[Candidate[P, Any]], warm_up: P, extent: P, rounds: int
+) -> None:
     for each in candidates:
         each.run_round(warm_up)
     for number in range(1, rounds + 1):
@@ -181,7 +184,7 @@ def _time() -> str:
 
 
 def _log(text: str) -> None:
-    """Progress goes to standard error, the tables alone to standard output."""
+    """Progress goes to standard error, the tables to standard output."""
     print(text, file=sys.stderr, flush=True)
 
 

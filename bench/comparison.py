@@ -1,4 +1,4 @@
-"""Who is measured, doing what, in which order."""
+"""The candidates that are measured, and rounds of requests over HTTP and by pgbench."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import psycopg
 
-from bench import cpu_time, load, pgbench
+from bench import load, pgbench
 from core import ids
 from merchants import secret_keys
 from tests.stack import Stack
@@ -27,13 +27,14 @@ BODY = json.dumps(
 ).encode()
 POLLED = 200
 CREATE, POLL = "create a QR code", "poll a payment"
-P, R = TypeVar("P"), TypeVar("R")
+P = TypeVar("P")
+R = TypeVar("R")
 OURS, PEER, BASELINE = "Thai QR Payments", "(a) FastAPI + asyncpg", "(b) pgbench, same SQL"
 
 
 @dataclass(frozen=True)
 class LoadProfile:
-    """How long and how wide each round is."""
+    """The seconds and connections of a round."""
 
     seconds: float
     connections: int
@@ -41,10 +42,9 @@ class LoadProfile:
 
 @dataclass
 class Round:
-    """One contestant's figures of one round, where they were measured.
+    """The figures of one candidate in one round.
 
-    Latencies in milliseconds; processor time of the server's processes and of the client, in microseconds a
-    request.
+    Latencies are in milliseconds, the processor times of server and client in microseconds a request.
     """
 
     rate: float
@@ -63,7 +63,7 @@ class Server:
 
 @dataclass
 class Candidate(Generic[P, R]):
-    """Plays rounds of type R, each of an extent P: a pace, or a number of messages."""
+    """Runs rounds with results of type R. Each has an extent P: a load profile, or a number of messages."""
 
     name: str
     run_round: Callable[[P], R]
@@ -75,11 +75,11 @@ class Candidate(Generic[P, R]):
 
 
 class NotMeasurable(Exception):
-    """Something else came than was asked for, which makes every figure worthless."""
+    """An unexpected answer, which makes the figures useless."""
 
 
 class RequestComparison:
-    """The two servers and the database of one instance, with what to ask them."""
+    """The two servers and the database of one instance, with the requests for them."""
 
     def __init__(self, stack: Stack, peer: Server, folder: Path) -> None:
         self.stack, self.folder = stack, folder
@@ -90,7 +90,7 @@ class RequestComparison:
         self.payment_ids: list[str] = []
 
     def prepare(self) -> None:
-        """Make payments to poll, and see that both servers answer the same. Raises Refused."""
+        """Create payments to poll, and check that both servers answer the same. Raises NotMeasurable."""
         for server in self.servers.values():
             self._ask(server, self.creations(), LoadProfile(0.5, 2))
         with psycopg.connect(self.database_url) as connection:
@@ -101,7 +101,7 @@ class RequestComparison:
         self._script(CREATE, pgbench.create_script(self.digest, merchant_id))
         self._script(POLL, pgbench.poll_script(self.digest, merchant_id, self.payment_ids[0]))
 
-    def candidates(self, operation: str) -> list[Candidate]:
+    def candidates(self, operation: str) -> list[Candidate[LoadProfile, Round]]:
         requests = self.creations if operation == CREATE else self.polls
         return [
             *(Candidate(name, self._over_http(server, requests)) for name, server in self.servers.items()),
@@ -125,13 +125,13 @@ class RequestComparison:
         self, server: Server, requests: Callable[[], Iterator[bytes]]
     ) -> Callable[[LoadProfile], Round]:
         def play(profile: LoadProfile) -> Round:
-            before = cpu_time.cpu_seconds(server.pid)
+            before = load.cpu_seconds(server.pid)
             result = self._ask(server, requests(), profile)
-            after = cpu_time.cpu_seconds(server.pid)
+            after = load.cpu_seconds(server.pid)
             each = 1e6 / len(result.latencies)
             server_us = None if before is None or after is None else each * (after - before)
-            latencies = map(result.quantile, (0.5, 0.95, 0.99))
-            return Round(result.rate, *latencies, server_us, each * result.client_seconds)
+            p50, p95, p99 = map(result.quantile, (0.5, 0.95, 0.99))
+            return Round(result.rate, p50, p95, p99, server_us, each * result.client_seconds)
 
         return play
 
@@ -155,7 +155,7 @@ class RequestComparison:
         return result
 
     def _compare(self) -> None:
-        """A payment must look the same, and a new code must have the same fields, whoever answers."""
+        """Check that both servers return the same payment, and a new code with the same fields."""
         ports = [server.port for server in self.servers.values()]
         polls = [self._get(port, f"/Thai/v1/payments/{self.payment_ids[0]}") for port in ports]
         codes = [sorted(self._get(port, "/Thai/v1/qr-codes", BODY)) for port in ports]

@@ -11,26 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench import cpu_time
+from bench import load
 from bench.comparison import OURS, Candidate, NotMeasurable
 from tests.stack import ROOT, Stack
 
-# Each endpoint has a port of its own, since connections are kept by host and port.
+# Each endpoint has its own port, because connections are kept by host and port.
 HEALTHY_ENDPOINTS, SOME_ENDPOINTS = 100, 20
 HOOK, BARE_HOOK, SLOW_HOOK = "/hook", "/bare", "/after/10"
 BARE_LOOP = "(c) bare loop, 32 threads"
 WITHOUT_SLOW, BESIDE_SLOW = "50 a second to 100", "the same beside a slow one"
 PATIENCE_SECONDS = 20.0
 POLL_SECONDS = 0.05
-# How long to look for messages that come twice after all came once.
+# Wait so long for repeated messages after all have arrived.
 DUPLICATE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class DeliveryRate:
-    """Messages a second from the go to the last bank transaction; processor time in microseconds a
-    message.
-    """
+    """Messages a second from the commit to the last arrival. Processor time in microseconds a message."""
 
     rate: float
     sender_us: float | None
@@ -40,7 +38,7 @@ class DeliveryRate:
 
 @dataclass(frozen=True)
 class DeliveryLatencies:
-    """Milliseconds from commit to bank transaction, and how late the publications were (95 of 100 within)."""
+    """Milliseconds from commit to arrival, and the 95th percentile of the delay of publications."""
 
     latencies: list[float]
     publish_delay_ms: float
@@ -51,7 +49,7 @@ class DeliveryLatencies:
 
 
 class ReceiverProcess:
-    """The endpoints' process. It tells of each message once, and what comes twice is refused."""
+    """The process of the endpoints. It returns each message once; a repeated message stops the benchmark."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -64,7 +62,7 @@ class ReceiverProcess:
         return f"http://127.0.0.1:{self.ports[number]}{path}"
 
     def wait_for(self, path: str, count: int) -> dict[str, float]:
-        """When each of the next `count` messages came, by its id. Raises Refused."""
+        """The arrival times of the next `count` messages, by id. Raises NotMeasurable."""
         arrived: dict[str, float] = {}
         patient_until = time.monotonic() + PATIENCE_SECONDS
         while len(arrived) < count:
@@ -91,7 +89,7 @@ class ReceiverProcess:
 
 @contextmanager
 def receiver() -> Iterator[ReceiverProcess]:
-    """Ports 0 to 99 are the healthy ones', the next is the slow one's, the last the one of the contest."""
+    """Run the endpoints: ports 0 to 99 are healthy, the next is slow, the last is for the delivery rate."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.receiver", str(HEALTHY_ENDPOINTS + 2)],
         cwd=ROOT,
@@ -114,12 +112,12 @@ class DeliveryBenchmark:
         others = [endpoints.url(HEALTHY_ENDPOINTS, SLOW_HOOK), endpoints.url(HEALTHY_ENDPOINTS + 1, HOOK)]
         *self.merchants, self.slow, self.merchant = self._run_driver("register", *urls, *others)
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Candidate[int, DeliveryRate]]:
         return [Candidate(OURS, self._deliver_batch), Candidate(BARE_LOOP, self._post_bare)]
 
     def measure_latency(self, rate: int, seconds: int, endpoints: int) -> DeliveryLatencies:
-        """Publish for some of the healthy endpoints at a steady rate. Raises Refused."""
-        result = self._run_driver("steadily", rate, seconds, *self.merchants[:endpoints])
+        """Publish for some of the healthy endpoints at a steady rate. Raises NotMeasurable."""
+        result = self._run_driver("publish_steadily", rate, seconds, *self.merchants[:endpoints])
         committed: dict[str, float] = result["committed"]
         arrived = self.receiver.wait_for(HOOK, len(committed))
         if arrived.keys() != committed.keys():
@@ -128,29 +126,31 @@ class DeliveryBenchmark:
         return DeliveryLatencies(latencies, 1000 * statistics.quantiles(result["late"], n=20)[-1])
 
     def fill_slow_endpoint(self, backlog: int) -> None:
-        """Publish so many for the slow endpoint, and wait until it got the first."""
-        self._run_driver("at_once", backlog, self.slow)
+        """Publish the backlog for the slow endpoint, and wait until the first message arrives."""
+        self._run_driver("publish_batch", backlog, self.slow)
         self.receiver.wait_for(SLOW_HOOK, 1)
 
     def _deliver_batch(self, count: int) -> DeliveryRate:
         worker = self.stack.pids["webhooks"]
-        before = cpu_time.cpu_seconds(worker)
-        _, drained = self._timed(count, HOOK, "at_once", count, self.merchant)
-        return replace(drained, sender_us=_microseconds_each(count, before, cpu_time.cpu_seconds(worker)))
+        before = load.cpu_seconds(worker)
+        _, drained = self._timed(count, HOOK, "publish_batch", count, self.merchant)
+        return replace(drained, sender_us=_microseconds_each(count, before, load.cpu_seconds(worker)))
 
     def _post_bare(self, count: int) -> DeliveryRate:
         url = self.receiver.url(HEALTHY_ENDPOINTS + 1, BARE_HOOK)
         result, drained = self._timed(count, BARE_HOOK, "post_again", count, self.merchant, url)
         return replace(drained, sender_us=_microseconds_each(count, 0.0, result["cpu"]), postgres_us=None)
 
-    def _timed(self, count: int, path: str, *command: object) -> tuple[dict[str, float], DeliveryRate]:
-        """What the command says, and the figures from the instant it names to the last bank transaction."""
+    def _timed(
+        self, count: int, path: str, command: str, *arguments: object
+    ) -> tuple[dict[str, float], DeliveryRate]:
+        """Run the driver; return its answer, and the figures from its instant to the last arrival."""
         pids = self.stack.pids["postgres"], self.receiver.pid
-        before = [cpu_time.cpu_seconds(pid) for pid in pids]
-        result = self._run_driver(*command)
+        before = [load.cpu_seconds(pid) for pid in pids]
+        result = self._run_driver(command, *arguments)
         last = max(self.receiver.wait_for(path, count).values())
         used = [
-            _microseconds_each(count, one, cpu_time.cpu_seconds(pid))
+            _microseconds_each(count, one, load.cpu_seconds(pid))
             for one, pid in zip(before, pids, strict=True)
         ]
         return result, DeliveryRate(count / (last - result["at"]), None, *used)
@@ -159,7 +159,7 @@ class DeliveryBenchmark:
         response = subprocess.check_output(
             [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
             cwd=ROOT,
-            # The endpoints are there, and the slow one would not answer a probe in time.
+            # The slow endpoint would not answer a probe in time.
             env={**self.stack.environ, **self.stack.env, "WEBHOOK_PROBE": "off"},
             text=True,
         )
@@ -167,5 +167,4 @@ class DeliveryBenchmark:
 
 
 def _microseconds_each(count: int, before: float | None, after: float | None) -> float | None:
-    """Microseconds a message."""
     return None if before is None or after is None else 1e6 * (after - before) / count

@@ -1,7 +1,6 @@
-"""`python -m bench.driver ...`: things happen in the instance, by its own functions. Answers in JSON.
+"""`python -m bench.driver ...`: publish events in the instance by its own functions. Prints JSON.
 
-A process of its own, with the settings of the instance. Instants are seconds since the epoch, by the clock
-that the receiver reads too.
+It is a process with the settings of the instance. Instants are seconds since the epoch.
 """
 
 import argparse
@@ -15,24 +14,32 @@ from typing import Any
 
 import django
 
-# Standard output is for the answer.
+# Standard output is for the result.
 os.environ["LOG_STREAM"] = "stderr"
 django.setup()
 
+import requests  # noqa: E402
 from django.db import transaction  # noqa: E402
 
-from bench import bare_loop  # noqa: E402
 from core import clock, ids  # noqa: E402
 from merchants import services  # noqa: E402
 from payments.models import Payment, PaymentStatus  # noqa: E402
 from payments.shapes import event_data  # noqa: E402
-from webhooks import endpoints, events  # noqa: E402
-from webhooks.models import Event, EventType  # noqa: E402
+from webhooks import (  # noqa: E402
+    endpoints,
+    events,
+    signing,
+)
+from webhooks.models import Endpoint, Event, EventType  # noqa: E402
+from webhooks.sending import USER_AGENT  # noqa: E402
 
-# Commits under way at once, so that a slow one does not keep the next from its time.
+# Concurrent commits, so that a slow commit does not delay the next one.
 THREADS = 4
+BARE_LOOP_THREADS = 32
+TIMEOUT = 15.0
+Message = tuple[bytes, dict[str, str]]
 START_DELAY_SECONDS = 0.5
-# A statement takes 65,535 parameters.
+# A statement may have at most 65,535 parameters.
 BATCH_SIZE = 1000
 
 
@@ -43,7 +50,7 @@ def main() -> None:
         (register, ()),
         (publish_batch, ("count",)),
         (publish_steadily, ("rate", "seconds")),
-        (bare_loop.post_again, ("count",)),
+        (post_again, ("count",)),
     ):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
@@ -55,20 +62,20 @@ def main() -> None:
 
 
 def register(names: list[str]) -> list[str]:
-    """A merchant with one endpoint for each URL; their ids."""
+    """Create a merchant with one endpoint for each URL; return the ids of the merchants."""
     return [_registered(url) for url in names]
 
 
 def _registered(url: str) -> str:
     now = clock.now()
     merchant, _ = services.create_merchant(name="Bench", mode="test", now=now)
-    types = [EventType.PAYMENT_SUCCEEDED, EventType.PAYMENT_FAILED]
+    types = [str(EventType.PAYMENT_SUCCEEDED), str(EventType.PAYMENT_FAILED)]
     endpoints.store(endpoints.prepare(merchant=merchant, url=url, events=types, now=now))
     return str(merchant.id)
 
 
 def publish_batch(count: int, names: list[str]) -> dict[str, float]:
-    """So many payments of one merchant succeed, told by one commit; the instant before it."""
+    """Publish the events of `count` payments of one merchant in one commit; return the instant before it."""
     result = [_new_event(names[0]) for _ in range(count)]
     with transaction.atomic():
         for start in range(0, count, BATCH_SIZE):
@@ -77,10 +84,10 @@ def publish_batch(count: int, names: list[str]) -> dict[str, float]:
 
 
 def publish_steadily(rate: int, seconds: int, names: list[str]) -> dict[str, Any]:
-    """Payments of the merchants in turn, each told by a commit of its own, at instants fixed beforehand.
+    """Publish events of the merchants in turn, each in its own commit, at fixed instants.
 
-    Gives the instant before the commit for each event, and how late the publications were: an open loop, so
-    nothing waits for a delivery.
+    Returns the instant before each commit, and the delays of the publications. It is an open loop: nothing
+    waits for a delivery.
     """
     start = time.time() + START_DELAY_SECONDS
     due = ((start + n / rate, names[n % len(names)]) for n in range(rate * seconds))
@@ -96,7 +103,7 @@ def publish_steadily(rate: int, seconds: int, names: list[str]) -> dict[str, Any
 
 
 def _publish(slots: Iterator[tuple[float, str]]) -> list[tuple[str, float, float]]:
-    """Take slot after slot, as several threads may with an iterator over a list."""
+    """Publish at the next slots. Threads may share an iterator over a list."""
     published = []
     for due, merchant_id in slots:
         time.sleep(max(0.0, due - time.time()))
@@ -123,6 +130,49 @@ def _new_event(merchant_id: str) -> events.NewEvent:
         metadata={"table": 4},
     )
     return events.NewEvent(merchant_id, EventType.PAYMENT_SUCCEEDED, payment.id, event_data(payment), now)
+
+
+def post_again(count: int, names: list[str]) -> dict[str, float]:
+    """The bare loop: 32 threads post the newest messages of a merchant with `requests`, and store nothing.
+
+    names: the merchant id and the URL. Body and headers are those of the service, signed before the start.
+    Returns the instant of the start and the processor seconds. Raises HTTPError.
+    """
+    merchant_id, url = names
+    messages = iter(_messages(count, merchant_id))
+    sessions = [_session() for _ in range(BARE_LOOP_THREADS)]
+    with ThreadPoolExecutor(BARE_LOOP_THREADS) as pool:
+        started, cpu = time.time(), time.process_time()
+        for done in [pool.submit(_post, session, url, messages) for session in sessions]:
+            done.result()
+        return {"at": started, "cpu": time.process_time() - cpu}
+
+
+def _messages(count: int, merchant_id: str) -> list[Message]:
+    secrets = Endpoint.objects.get(merchant_id=merchant_id).signing_secrets(clock.now())
+    newest = Event.objects.filter(merchant_id=merchant_id).order_by("-created_at", "-id")[:count]
+    return [_message(event, secrets) for event in newest]
+
+
+def _message(event: Any, secrets: list[str]) -> Message:
+    body = bytes(event.body)
+    signed = signing.headers(secrets=secrets, message_id=event.id, timestamp=int(time.time()), body=body)
+    # The service does not accept compressed answers.
+    usual = {"content-type": "application/json", "user-agent": USER_AGENT, "Accept-Encoding": "identity"}
+    return body, {**usual, **signed}
+
+
+def _session() -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    # Remove the default headers of requests.
+    session.headers.clear()
+    return session
+
+
+def _post(session: requests.Session, url: str, messages: Iterator[Message]) -> None:
+    for body, headers in messages:
+        session.post(url, body, headers=headers, timeout=TIMEOUT).raise_for_status()
 
 
 if __name__ == "__main__":

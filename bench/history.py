@@ -1,7 +1,4 @@
-"""What a long history does to `GET /v1/transactions`.
-
-Two merchants of one instance, one of them with a short history, are asked in turn.
-"""
+"""`GET /v1/transactions` with a short and a long history, of two merchants of one instance, in turn."""
 
 import itertools
 import json
@@ -55,7 +52,7 @@ WHERE merchant_id = %s AND type = coalesce(%s, type) AND status = coalesce(%s, s
 
 @dataclass
 class MerchantHistory:
-    """A merchant with so many rows, and the latencies of each question in milliseconds."""
+    """A merchant with its number of rows, and the latencies of each query in milliseconds."""
 
     rows: int
     merchant_id: str
@@ -63,7 +60,7 @@ class MerchantHistory:
     latencies: dict[str, list[float]] = field(default_factory=dict)
 
     def questions(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Names and queries: a page of 20 with its total, the total with hardly a page, a page far on."""
+        """Names and queries: a page of 20 with the total, the total with one row, a page at the end."""
         for name, query in self.filters():
             yield name, query
             yield f"{name}, total alone", {**query, "limit": "1"}
@@ -73,7 +70,7 @@ class MerchantHistory:
             yield f"{name}, 90 % on", {**query, "offset": str(round(FAR_SHARE * matching * self.rows))}
 
     def filters(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """The dates cut out the middle half, and cut through a minute on both sides."""
+        """The dates select the middle half, and start and end within a minute."""
         start, end = (iso(NEWEST - STEP * round(self.rows * share)) for share in (0.75, 0.25))
         dates = {"start_date": start, "end_date": end}
         yield "all", {}
@@ -92,7 +89,7 @@ class MerchantHistory:
 
 
 def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
-    """Write both histories, ask in turn with one connection; return the table. Raises Refused."""
+    """Write both histories and query them in turn; return the table. Raises NotMeasurable."""
     short, long = (_write(stack, count) for count in (SHORT_ROWS, rows))
     for history in (short, long):
         _check_totals(stack, history)
@@ -104,7 +101,7 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
 
 
 def table(short: MerchantHistory, long: MerchantHistory) -> str:
-    """Medians and 95 of 100 of all rounds; `times` compares the medians."""
+    """Medians and 95th percentiles of all rounds. `times` is the ratio of the medians."""
     title = "page and total of the history"
     sizes = (f"{short.rows:,} rows", "p50 ms", "p95 ms", f"{long.rows:,}", "p50 ms", "p95 ms", "times")
     lines = [_line("", *sizes), "-" * sum(WIDTHS), "", title]
@@ -116,7 +113,7 @@ def table(short: MerchantHistory, long: MerchantHistory) -> str:
 
 
 def _write(stack: Stack, rows: int) -> MerchantHistory:
-    """A merchant with a history, loaded under all triggers; what they note is counted at once."""
+    """Create a merchant and insert its history with all triggers; the counts are rolled up at once."""
     made = json.loads(stack.manage("create_merchant", "--name", f"{rows:,}", "--mode", "test", "--json"))
     result = {"run": ids.random_text(6), "merchant": made["merchant_id"], "newest": NEWEST, "step": STEP}
     started = time.monotonic()
@@ -126,13 +123,13 @@ def _write(stack: Stack, rows: int) -> MerchantHistory:
             connection.execute(WRITE, {**result, "last": last, "first": first})
             connection.execute("DELETE FROM transactions_countdelta")
             _tell(f"{rows - first:,} of {rows:,} rows after {time.monotonic() - started:.0f} s")
-        # As the database itself does within a minute or two.
+        # Autovacuum does this within a minute or two.
         connection.execute(f"VACUUM (ANALYZE) {', '.join(TABLES)}")
     return MerchantHistory(rows, made["merchant_id"], made["secret_key"])
 
 
 def _check_totals(stack: Stack, history: MerchantHistory) -> None:
-    """Each total must be what a plain count says. Raises Refused."""
+    """Check that each total equals a plain count. Raises NotMeasurable."""
     with psycopg.connect(stack.env["DATABASE_URL"]) as connection:
         for name, query in history.filters():
             requested = [history.merchant_id, *(query.get(each) for each in ("type", "status"))]

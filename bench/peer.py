@@ -1,8 +1,8 @@
 """The peer: the same two operations, written by hand for FastAPI and asyncpg, on the same tables.
 
-What a good engineer would write who needs only these two: one pool, prepared statements (asyncpg keeps
-them), one connection a request, one statement that writes everything. The codec, the ids and the limiter's
-script are the project's own, so that the difference is the frameworks and the way of writing.
+It has one pool, prepared statements (by asyncpg), one connection a request, and one statement that writes
+everything. The codec, the ids and the script of the rate limiter are those of the project. So the comparison
+shows the cost of the frameworks.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -61,7 +61,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _keep(connection: Any) -> None:
-    """No reset between requests, which would be one more round trip: nothing here changes a session."""
+    """No reset between requests, which would be a round trip: nothing changes the session."""
 
 
 app = FastAPI(lifespan=lifespan, openapi_url=None)
@@ -136,7 +136,7 @@ def _fingerprint(requested: QrCodeRequest) -> bytes:
 
 
 def _seal(response: bytes, merchant_id: str, key: str) -> bytes:
-    """Stored answers may name an account, so they are sealed as the service seals them."""
+    """Stored answers may contain account numbers, so they are sealed as by the service."""
     return vault.seal(response.decode(), context=f"{merchant_id} {key}", keys=KEYS).encode()
 
 

@@ -1,4 +1,4 @@
-"""The SQL of the peer, which is also what pgbench runs: as few statements as the work allows."""
+"""The SQL of the peer, which pgbench runs too: as few statements as possible."""
 
 AUTHENTICATE = """
 SELECT k.id, k.expires_at, k.revoked_at, m.id AS merchant_id, m.bank, m.biller_id, m.reference2, m.reference3
@@ -34,7 +34,7 @@ WITH stored AS (
 ), coded AS (
     INSERT INTO qrcodes_qrcode (id, merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
     VALUES ($8, $1, $7, $16::text, $17::text, $18::text, $5)
-), told AS (
+), published AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
     VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, 'key-of0peer0', left($2, 28), $5)
 )

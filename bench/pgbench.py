@@ -1,4 +1,4 @@
-"""The floor: pgbench runs the peer's SQL, with values that PostgreSQL makes itself. No web server at all."""
+"""The baseline: pgbench runs the SQL of the peer with values made by PostgreSQL, without a web server."""
 
 import os
 import re
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from bench import peer_sql
 from config.devstack.postgres_programs import find_programs
 
-# One random number a transaction; ids begin with the second, like the service's own, so that the indexes
-# grow at their ends.
+# One random number a transaction. Ids begin with the second, like those of the service, so that indexes grow
+# at their ends.
 DRAW = "\\set n random(1, 9000000000000000000)\n"
 BODY_BYTES, EVENT_BYTES, PAYLOAD_CHARACTERS = 700, 330, 140
 RATE = re.compile(r"^tps = ([0-9.]+) ", re.MULTILINE)

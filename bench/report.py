@@ -1,15 +1,18 @@
-"""The tables of a run."""
+"""The tables of the results."""
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from bench.comparison import BASELINE, OURS, PEER, Candidate
 from bench.deliveries import BARE_LOOP, BESIDE_SLOW, WITHOUT_SLOW, DeliveryLatencies
 from config.devstack.postgres_programs import find_programs, full_version
 
 Cells = Sequence[str]
+AnyCandidate = Candidate[Any, Any]
 WIDTHS = (28, 11, 8, 8, 8, 8, 8, 11, 11)
 REQUESTS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "server us", "client us")
 DELIVERY_WIDTHS = (28, 11, 8, 11, 13, 13)
@@ -18,42 +21,42 @@ LATENCY_WIDTHS = (28, 10, 8, 8, 8, 9, 7, 9)
 LATENCIES = ("", "messages", "p50 ms", "p95 ms", "p99 ms", "most ms", "times", "late ms")
 
 
-def requests(results: dict[str, Sequence[Candidate]]) -> str:
-    """Medians of the rounds; a ratio is the median of the rounds' ratios, so that a busy moment cancels."""
+def requests(results: Mapping[str, Sequence[AnyCandidate]]) -> str:
+    """Medians of the rounds. A ratio is the median of the ratios of the rounds."""
     rows: list[Cells] = []
     for operation, candidates in results.items():
         by_name = {each.name: each for each in candidates}
         rows += [("",), (operation,)]
-        rows += [_request(each, by_name.get(PEER), by_name.get(BASELINE)) for each in candidates]
+        rows += [_request(each, by_name[PEER], by_name[BASELINE]) for each in candidates]
     return _table(REQUESTS, rows, WIDTHS)
 
 
-def _request(each: Candidate, peer: Candidate, floor: Candidate) -> Cells:
+def _request(each: AnyCandidate, peer: AnyCandidate, floor: AnyCandidate) -> Cells:
     return (
         f"  {each.name}",
         _number(each.median("rate"), 0),
-        *(_number(each.median(name), 2) for name in ("middle", "p95", "p99")),
+        *(_number(each.median(name), 2) for name in ("p50", "p95", "p99")),
         "" if each is floor else _number(ratio(each, peer), 2),
         _number(ratio(each, floor), 2),
         *(_number(each.median(name), 0) for name in ("server_us", "client_us")),
     )
 
 
-def deliveries(candidates: Sequence[Candidate], count: int) -> str:
-    """Medians and ratios as in `requests`, of rounds of `count` messages."""
+def deliveries(candidates: Sequence[AnyCandidate], count: int) -> str:
+    """Medians and ratios, as in `requests`, of rounds with `count` messages."""
     baseline = next(each for each in candidates if each.name == BARE_LOOP)
     rows = [_delivery(each, baseline) for each in candidates]
     title = f"deliver {count:,} messages to one endpoint"
     return _table(DELIVERIES, [("",), (title,), *rows], DELIVERY_WIDTHS)
 
 
-def _delivery(each: Candidate, baseline: Candidate) -> Cells:
+def _delivery(each: AnyCandidate, baseline: AnyCandidate) -> Cells:
     figures = (_number(each.median(name), 0) for name in ("sender_us", "postgres_us", "receiver_us"))
     return f"  {each.name}", _number(each.median("rate"), 0), _number(ratio(each, baseline), 2), *figures
 
 
 def latencies(results: dict[str, DeliveryLatencies]) -> str:
-    """`times` is the p95 beside the slow endpoint over that without it."""
+    """`times` is the ratio of the p95 with and without the slow endpoint."""
     rows = [_latency(name, result, results.get(WITHOUT_SLOW)) for name, result in results.items()]
     return _table(LATENCIES, [("",), ("from commit to receipt",), *rows], LATENCY_WIDTHS)
 
@@ -68,12 +71,10 @@ def _latency(name: str, result: DeliveryLatencies, alone: DeliveryLatencies | No
     )
 
 
-def ratio(one: Candidate, other: Candidate) -> float:
-    """How much of the other's rate one reaches, round by round."""
+def ratio(one: AnyCandidate, other: AnyCandidate) -> float:
+    """The median ratio of the rates of two candidates."""
     pairs = zip(one.rounds, other.rounds, strict=True)
-    ordered = sorted(mine.rate / theirs.rate for mine, theirs in pairs)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return float(median(mine.rate / theirs.rate for mine, theirs in pairs))
 
 
 def _table(headings: Cells, rows: Iterable[Cells], widths: Sequence[int]) -> str:
@@ -91,7 +92,7 @@ def _line(cells: Cells, widths: Sequence[int]) -> str:
 
 
 def machine() -> str:
-    """What it ran on, for whoever compares two tables."""
+    """The machine and the versions."""
     programs = f"Python {platform.python_version()}, PostgreSQL {full_version(find_programs())}"
     return f"{os.cpu_count()} processors ({_processor()}), {platform.system()}, {programs}"
 
