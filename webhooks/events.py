@@ -125,8 +125,7 @@ def _event_and_deliveries(new_event: NewEvent, subscriptions: Subscriptions) -> 
 
 
 def _delivery(event: Event, endpoint_id: str) -> Delivery:
-    # Pending also for a disabled endpoint, which somebody may enable at this moment. Otherwise a worker holds
-    # it.
+    # Pending also for a disabled endpoint, which may become active now. Otherwise a worker holds it.
     return Delivery(
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,

@@ -81,7 +81,7 @@ def test_stalled_tls_handshake_ends_with_connect_timeout(tls: ssl.SSLContext) ->
 
 
 def resets(line: ReceiverConnection) -> None:
-    # Only after the client has begun, or Python forgets to close its end.
+    # Only after the client has started the handshake, or Python does not close its end.
     line.sock.recv(1)
     line.reset()
 

@@ -56,17 +56,14 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
 
 # Steps of the statement:
 # - `known`: the waiting endpoints and their room, the number of posts that they may have in flight. A paused
-#   endpoint has room for manual deliveries only. It has room for one after its pause, before its first post
-# and
-#   while it is unverified. An unverified endpoint also waits 15 s after each attempt.
+#   endpoint has room for one manual delivery only. After its pause, before its first post, and while it is
+#   unverified, it has room for one delivery. An unverified endpoint also waits 15 s after each attempt.
 # - `busy`: how many posts each merchant has in flight in this process.
-# - `merchants`: the room of each merchant over all its endpoints. Merchants with the fewest posts come first.
-# - `slow`, `normal`, `extra`: candidates of each quota. `extra` holds the posts above the share of every
-# endpoint.
+# - `merchants`: the room of each merchant over all its endpoints. Those with the fewest posts come first.
+# - `slow`, `normal`, `extra`: candidates of each quota. `extra` has the posts above the share of an endpoint.
 # - `numbered`: numbers the candidates of a merchant over all quotas, so that they stay within its room.
 # - `taken`: locks them by id, one by one. The subquery, and the comparison that no index knows, keep the
-# planner
-#   from reading all pending deliveries when its statistics are old.
+#   planner from reading all pending deliveries when its statistics are old.
 # The result has a row also if nothing was taken, because it tells where the window ended.
 CLAIM = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, known AS (
