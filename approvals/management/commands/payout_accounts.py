@@ -40,7 +40,10 @@ class Command(SealingCommand):
                 return f"Removed: {accounts.remove(options['account_id'], now=now)}"
             except PayoutAccountNotFound:
                 raise CommandError("No such account is on a list.") from None
-        merchant = _merchant(options["merchant_id"])
+        try:
+            merchant = services.find_merchant(options["merchant_id"])
+        except MerchantNotFound as error:
+            raise CommandError(error.text) from None
         if action in ("on", "off"):
             accounts.restrict(merchant, action == "on", now=now)
             return f"The list of {merchant.id} is {action}."
@@ -75,10 +78,3 @@ def _listed(merchant: Merchant) -> str:
     lines = [f"{row.id}  {row}  {row.account_name}  usable from {iso(row.usable_at)}" for row in rows]
     state = "on" if accounts.is_restricted(merchant.pk) else "off"
     return "\n".join([f"The list is {state}.", *lines])
-
-
-def _merchant(merchant_id: str) -> Merchant:
-    try:
-        return services.find_merchant(merchant_id)
-    except MerchantNotFound as error:
-        raise CommandError(error.text) from None
