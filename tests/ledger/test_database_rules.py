@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever asks: plain SQL, judged by SQLSTATE."""
+"""Database rules of the ledger: plain SQL, judged by SQLSTATE."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -46,7 +46,7 @@ def journal(subject_id: str, amount: int, *lines: tuple[str, int], type: str = "
 
 
 def later(*lines: tuple[str, int]) -> str:
-    """The SQL of lines that come to a journal that was whole."""
+    """The SQL of lines that are added to a complete journal."""
     values = ", ".join(f"('{code}', {satang})" for code, satang in lines)
     return f"""INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
         SELECT id, code, satang, created_at
@@ -60,12 +60,12 @@ def account(code: str, kind: str, merchant: str = "NULL") -> str:
 
 
 def opened(code: str) -> str:
-    """The SQL that opens an account of no merchant, before what follows."""
+    """The SQL that opens an account without a merchant, before another statement."""
     return account(code, code.partition(":")[0]) + ";"
 
 
-def settle(code: str, change: int) -> str:
-    """The SQL that changes what an account holds."""
+def change_balance(code: str, change: int) -> str:
+    """The SQL that changes a balance."""
     return f"UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + {change} WHERE id = '{code}'"
 
 
@@ -97,8 +97,11 @@ ATTACKS = {
         journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)),
         UNIQUE_VIOLATION,
     ),
-    "a second journal of a fact": (journal("paid", 5, (AVAILABLE, 5), (BANK, -5)), UNIQUE_VIOLATION),
-    "a fact that is none": (
+    "a second journal of the type": (
+        journal("paid", 5, (AVAILABLE, 5), (BANK, -5)),
+        UNIQUE_VIOLATION,
+    ),
+    "an unknown journal type": (
         journal("new", 5, (AVAILABLE, 5), (BANK, -5), type="gift"),
         CHECK_VIOLATION,
     ),
@@ -114,7 +117,7 @@ ATTACKS = {
     ),
     "another amount": ("UPDATE ledger_entry SET amount = amount + 1", NOT_ALLOWED),
     "another account": (f"UPDATE ledger_entry SET account_id = '{BANK}'", NOT_ALLOWED),
-    "another fact": ("UPDATE ledger_journal SET type = 'reversal'", NOT_ALLOWED),
+    "another journal type": ("UPDATE ledger_journal SET type = 'reversal'", NOT_ALLOWED),
     "a line less": ("DELETE FROM ledger_entry", NOT_ALLOWED),
     "a journal less": ("DELETE FROM ledger_journal", NOT_ALLOWED),
     "an account less": ("DELETE FROM ledger_account", NOT_ALLOWED),
@@ -122,10 +125,10 @@ ATTACKS = {
         f"UPDATE ledger_account SET id = 'bank:x' WHERE id = '{BANK}'",
         NOT_ALLOWED,
     ),
-    "other money waiting": ("UPDATE ledger_pendingentry SET amount = amount + 1", NOT_ALLOWED),
-    "more spent than there is": (settle(AVAILABLE, -71), CHECK_VIOLATION),
-    "more paid out than was reserved": (settle(RESERVED, -31), CHECK_VIOLATION),
-    "more sent back than was held": (settle("suspense:sandbox", -1), CHECK_VIOLATION),
+    "another amount of a pending entry": ("UPDATE ledger_pendingentry SET amount = amount + 1", NOT_ALLOWED),
+    "more spent than there is": (change_balance(AVAILABLE, -71), CHECK_VIOLATION),
+    "more paid out than was reserved": (change_balance(RESERVED, -31), CHECK_VIOLATION),
+    "more sent back than was held": (change_balance("suspense:sandbox", -1), CHECK_VIOLATION),
     "sandbox money in the suspense of live money": (
         opened("suspense") + journal("new", 5, ("suspense", 5), (BANK, -5)),
         CHECK_VIOLATION,
@@ -138,32 +141,32 @@ ATTACKS = {
         opened("suspense") + journal("new", 5, (AVAILABLE, 5), ("suspense", -5)),
         CHECK_VIOLATION,
     ),
-    "a debt below nothing": (settle(OWED, 1), CHECK_VIOLATION),
-    "spending that waits to be folded": (
+    "a debt below nothing": (change_balance(OWED, 1), CHECK_VIOLATION),
+    "a pending debit": (
         f"""INSERT INTO ledger_pendingentry (entry_id, account_id, amount)
         SELECT id, account_id, -5 FROM ledger_entry WHERE account_id = '{AVAILABLE}' LIMIT 1""",
         CHECK_VIOLATION,
     ),
-    "other money to wait": (
+    "a pending entry of another amount": (
         wait("account_id, amount + 1", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
         CHECK_VIOLATION,
     ),
-    "money of another to wait": (
+    "a pending entry of another account": (
         wait("'suspense', 5", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
         CHECK_VIOLATION,
     ),
-    "money that waits once more": (
+    "a pending entry that was rolled up": (
         "DELETE FROM ledger_pendingentry;" + wait("account_id, amount"),
         CHECK_VIOLATION,
     ),
-    "an account of nobody": (account("available:x", "available"), CHECK_VIOLATION),
+    "an account without a merchant": (account("available:x", "available"), CHECK_VIOLATION),
     "a bank of a merchant": (account("bank:x", "bank", "'{0}'"), CHECK_VIOLATION),
     "another's account": (account("available:mch_x", "available", "'{0}'"), CHECK_VIOLATION),
 } | {f"an empty {table}": (f"TRUNCATE {table} CASCADE", NOT_ALLOWED) for table in HISTORIES}
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_the_database_refuses(merchant_id: str, name: str) -> None:
+def test_database_refuses(merchant_id: str, name: str) -> None:
     attack, expected = ATTACKS[name]
     with connection.cursor() as cursor:
         before = count_rows()

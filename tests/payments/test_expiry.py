@@ -1,4 +1,4 @@
-"""A code expires by the clock; the sweep only writes it down and tells."""
+"""A code expires at its time. The task stores that and publishes the event."""
 
 from datetime import datetime, timedelta
 
@@ -48,7 +48,7 @@ def test_expiry_task_stores_expiry_once_and_publishes_it(shop: Shop, noon: datet
     assert shop.get("/Thai/v1/transactions").json()["total"] == 0
 
 
-def test_the_event_of_expiry_can_be_turned_off(shop: Shop, noon: datetime, settings: Settings) -> None:
+def test_expiry_event_can_be_turned_off(shop: Shop, noon: datetime, settings: Settings) -> None:
     settings.EXPIRY_EVENTS = False
     with time_machine.travel(noon, tick=False) as clock:
         shop.qr_code(expiry_minutes=1)
@@ -58,7 +58,7 @@ def test_the_event_of_expiry_can_be_turned_off(shop: Shop, noon: datetime, setti
     assert Payment.objects.get().status == "expired"
 
 
-def test_a_merchant_ends_a_pending_code(shop: Shop, noon: datetime) -> None:
+def test_merchant_expires_a_pending_code(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code()
         clock.move_to(noon + timedelta(seconds=30))
@@ -68,7 +68,7 @@ def test_a_merchant_ends_a_pending_code(shop: Shop, noon: datetime) -> None:
         assert (again.status_code, again.json()["error"]["code"]) == (400, "qr_code_not_expirable")
 
 
-def test_the_code_of_another_shop_cannot_be_ended(shop: Shop, other_shop: Shop) -> None:
+def test_code_of_another_merchant_cannot_be_expired(shop: Shop, other_shop: Shop) -> None:
     code = shop.qr_code()
     refused = other_shop.post(f"/Thai/v1/qr-codes/{code['qr_code_id']}/expire")
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "qr_code_not_found")

@@ -1,4 +1,4 @@
-"""Read payments: two shapes, one list, its filters."""
+"""Read payments: two API objects, the list and its filters."""
 
 from datetime import datetime, timedelta
 

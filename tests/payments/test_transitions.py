@@ -1,4 +1,4 @@
-"""The state machine, in the code and in the database."""
+"""Transitions of payments, in Python and in the database."""
 
 from datetime import timedelta
 from itertools import product
@@ -13,7 +13,7 @@ from tests.factories import PaymentFactory
 
 PAIRS = list(product(PaymentStatus, PaymentStatus))
 COMPLETED = {PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED}
-ROAD = {
+PATHS = {
     PaymentStatus.PENDING: [],
     PaymentStatus.SUCCEEDED: [PaymentStatus.SUCCEEDED],
     PaymentStatus.FAILED: [PaymentStatus.FAILED],
@@ -24,7 +24,7 @@ ROAD = {
 
 def payment_in(status: PaymentStatus) -> Payment:
     payment: Payment = PaymentFactory()
-    for step in ROAD[status]:
+    for step in PATHS[status]:
         back = payment.amount if step == PaymentStatus.REFUNDED else 0
         payment.transition(
             step, completed_at=clock.now() if step in COMPLETED else None, amount_refunded=back
@@ -89,14 +89,14 @@ def test_a_payment_is_never_deleted() -> None:
 
 
 @pytest.mark.django_db
-def test_a_payment_is_not_born_expired_or_refunded() -> None:
+def test_new_payment_cannot_be_expired_or_refunded() -> None:
     for status in (PaymentStatus.EXPIRED, PaymentStatus.REFUNDED):
         completed_at = clock.now() if status in COMPLETED else None
         with pytest.raises(DatabaseError, match="cannot begin"), transaction.atomic():
             PaymentFactory(status=status, completed_at=completed_at)
 
 
-def test_status_by_the_clock_turns_at_the_very_instant() -> None:
+def test_pending_payment_is_expired_from_expires_at_on() -> None:
     now = clock.now()
     payment = Payment(status=PaymentStatus.PENDING, expires_at=now)
     assert payment.status_at(now - timedelta(milliseconds=1)) == PaymentStatus.PENDING

@@ -1,7 +1,7 @@
 """A shop with exceptions, what its bank reports, what staff decide, and pages of the console."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,8 +17,10 @@ from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
 from reconciliation.exceptions import contradictions, order_completion, resolutions, return_completion
+from reconciliation.matching import services as matching
 from reconciliation.matching.confirmation import confirm_manually
-from reconciliation.models import BankTransaction, Return
+from reconciliation.models import BankTransaction, ReportSource, Return
+from reconciliation.notifications import intake
 from tests.context import acting_as
 from tests.refunds.builders import RefundShop
 from tests.transfers.builders import pass_time
@@ -127,6 +129,18 @@ def parse(notification: dict[str, Any]) -> banks.ReportedTransaction:
     parsed = banks.get("sandbox").parse_notification(orjson.dumps(notification))
     assert isinstance(parsed, banks.ReportedTransaction)
     return parsed
+
+
+def apply_inquiry_answer(notification: dict[str, Any], **changes: Any) -> BankTransaction:
+    """Store and apply what the bank answers to an inquiry."""
+    movement = intake.receive(
+        bank="sandbox",
+        body=b"{}",
+        notification=replace(parse(notification), **changes),
+        now=clock.now(),
+        source=ReportSource.INQUIRY,
+    )
+    return matching.apply(movement_id=movement.id, now=clock.now())
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""What cannot be applied at once is stored, answered, and applied by the sweep: nothing of it halfway."""
+"""A bank transaction that cannot be applied at once is stored whole and applied by the sweep."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ LATER = timedelta(seconds=5)
 
 @pytest.fixture
 def seller() -> Iterator[Seller]:
-    """Whoever waits for a lock here gives up soon."""
+    """A shop whose requests wait at most 100 ms for a lock."""
     rows.run("SET lock_timeout = '100ms'", [])
     yield Seller(open_shop("Busy"), SandboxBankClient(new_client()))
     connection.close()
@@ -36,25 +36,25 @@ def seller() -> Iterator[Seller]:
 
 @contextmanager
 def held(table: str, row_id: str) -> Iterator[None]:
-    """Somebody else has this row and does not let go of it."""
-    has_it, may_go = Event(), Event()
+    """Another transaction holds the lock of this row."""
+    is_locked, may_end = Event(), Event()
 
     def hold() -> None:
         try:
             with transaction.atomic():
                 rows.run(f"SELECT FROM {table} WHERE id = %s FOR NO KEY UPDATE", [row_id])
-                has_it.set()
-                may_go.wait(timeout=60)
+                is_locked.set()
+                may_end.wait(timeout=60)
         finally:
             connection.close()
 
     holder = Thread(target=hold)
     holder.start()
-    assert has_it.wait(timeout=60)
+    assert is_locked.wait(timeout=60)
     try:
         yield
     finally:
-        may_go.set()
+        may_end.set()
         holder.join()
 
 
@@ -69,14 +69,14 @@ def test_transaction_of_a_locked_payment_is_applied_by_the_next_run(seller: Sell
     assert (state_of(movement)[0], seller.balance()) == ("applied", (150_000, 0))
 
 
-@pytest.mark.parametrize("what", ["balance", "payment", "credit"])
-def test_failed_reversal_posts_nothing(seller: Seller, what: str) -> None:
+@pytest.mark.parametrize("locked", ["balance", "payment", "credit"])
+def test_failed_reversal_posts_nothing(seller: Seller, locked: str) -> None:
     credit = seller.sale()
     row = {
         "balance": (Account._meta.db_table, accounts.available(seller.shop.merchant.id)),
         "payment": (Payment._meta.db_table, str(credit.payment_id)),
         "credit": (BankTransaction._meta.db_table, credit.id),
-    }[what]
+    }[locked]
     with held(*row):
         reversal = seller.reverse(credit)
     assert (state_of(reversal), Payment.objects.get().status) == (("", ""), "succeeded")
@@ -107,7 +107,7 @@ def test_credit_and_reversal_left_by_a_crash_cancel_out(seller: Seller) -> None:
 
 
 def test_failure_that_no_run_would_repair_is_not_acknowledged(seller: Seller) -> None:
-    """A message names the credit that a reversal has waited for, while its payment is busy."""
+    """A notification names the credit that a reversal waits for, while the payment is locked."""
     code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, minutes_ago(1)), credit_line(code, paid_at)))
     second = BankTransaction.objects.get(match_result="duplicate")

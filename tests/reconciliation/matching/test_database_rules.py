@@ -1,4 +1,4 @@
-"""What the database refuses about odd money, whoever asks: plain SQL, judged by SQLSTATE."""
+"""Database rules of bank transactions, returns and resolutions: plain SQL, judged by SQLSTATE."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -40,46 +40,45 @@ def decided(resolution_state: str) -> str:
 
 
 def change(movement: BankTransaction, assignment: str) -> str | None:
-    """How the database takes a change of a bank transaction."""
+    """Return the SQLSTATE of a refused change of a bank transaction, or None."""
     return sqlstate(f"UPDATE reconciliation_banktransaction SET {assignment} WHERE id = %s", movement.id)
 
 
-# --- what may become of a bank transaction
-# --------------------------------------------------------------------------
+# --- transitions of bank transactions ---------------------------------------------------------------------
 
-OUTCOMES = {
+RESULTS_BY_KIND = {
     BankTransactionKind.CREDIT: {MatchResult.APPLIED, *HELD_RESULTS},
     BankTransactionKind.DECLINE: {MatchResult.DECLINED},
     BankTransactionKind.REVERSAL: {MatchResult.REVERSED, MatchResult.ORDERED, MatchResult.UNMATCHED},
 }
-OF_REVERSALS = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF)
-ROADS: dict[ResolutionState, list[ResolutionState]] = {
+REVERSAL_STATES = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF)
+PATHS: dict[ResolutionState, list[ResolutionState]] = {
     ResolutionState.OPEN: [],
     ResolutionState.SENT_BACK: [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK],
 }
 
 
 def movement_in(seller: Seller, resolution_state: ResolutionState) -> BankTransaction:
-    """A bank transaction of which that was decided. Not by the acts, so nothing else says so."""
+    """A bank transaction in this resolution state, without the other rows that an action writes."""
     if resolution_state == ResolutionState.MERGED:
         movement = probably_same(seller)
     else:
         movement = (
-            seller.reverse(seller.sale(), 150_001) if resolution_state in OF_REVERSALS else seller.late()
+            seller.reverse(seller.sale(), 150_001) if resolution_state in REVERSAL_STATES else seller.late()
         )
-    for step in ROADS.get(resolution_state, [resolution_state]):
+    for step in PATHS.get(resolution_state, [resolution_state]):
         movement.resolve(step, now=clock.now())
     return movement
 
 
 def probably_same(seller: Seller) -> BankTransaction:
-    """A callback whose money a line of the day before has reported."""
+    """A callback that is probably the same money as a statement line of the day before."""
     code, now = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, now - timedelta(days=1))))
     return seller.report(code, paid_at=now)
 
 
-# Money is merged only where it is probably the same, and that may not become anything else.
+# Only probable duplicates can be merged, and they have no other transition.
 PAIRS = [
     pair
     for pair in product(ResolutionState, ResolutionState)
@@ -92,7 +91,7 @@ def test_python_and_database_allow_the_same_resolution_transitions(
     seller: Seller, start: ResolutionState, target: ResolutionState
 ) -> None:
     movement = movement_in(seller, start)
-    is_kind_right = (movement.kind == "reversal") == (target in OF_REVERSALS) or not target
+    is_kind_right = (movement.kind == "reversal") == (target in REVERSAL_STATES) or not target
     is_allowed = target in BankTransaction.TRANSITIONS.get(start, set()) and is_kind_right
     refusal = change(movement, decided(target) if target else OPEN)
     assert refusal == (None if is_allowed else CHECK_VIOLATION)
@@ -154,13 +153,13 @@ def test_match_result_must_fit_the_kind(
     code = seller.shop.qr_code()
     notification = parse(seller.bank.notification(code, type=kind.value))
     movement = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
-    judged = f"match_result = '{match_result}', matched_at = now()"
-    is_right = match_result in OUTCOMES[kind]
+    matched = f"match_result = '{match_result}', matched_at = now()"
+    is_right = match_result in RESULTS_BY_KIND[kind]
     needs_payment = match_result == MatchResult.APPLIED
-    assert change(movement, judged) == (None if is_right and not needs_payment else CHECK_VIOLATION)
+    assert change(movement, matched) == (None if is_right and not needs_payment else CHECK_VIOLATION)
     if is_right and needs_payment:
         whose = f"payment_id = '{code['payment_id']}', merchant_id = '{seller.shop.merchant.id}'"
-        assert change(movement, f"{judged}, {whose}") is None
+        assert change(movement, f"{matched}, {whose}") is None
 
 
 @pytest.mark.parametrize("resolution_state", ["accepted", "sent_back", "taken_back", "dismissed"])
@@ -169,9 +168,9 @@ def test_applied_bank_transaction_cannot_be_resolved(seller: Seller, resolution_
 
 
 def test_payment_is_credited_by_one_bank_transaction_only(seller: Seller) -> None:
-    paid, odd = seller.sale(), seller.unmatched()
+    paid, held = seller.sale(), seller.unmatched()
     attach = f"payment_id = '{paid.payment_id}', merchant_id = '{paid.merchant_id}', " + decided("attached")
-    assert change(odd, attach) == UNIQUE_VIOLATION
+    assert change(held, attach) == UNIQUE_VIOLATION
     assert change(seller.report(seller.shop.qr_code(), satang=1), decided("accepted")) is None
 
 
@@ -201,16 +200,16 @@ def test_applied_reversal_cannot_change(seller: Seller, match_result: str) -> No
     assert change(seller.reverse(seller.sale()), f"match_result = '{match_result}'") == CHECK_VIOLATION
 
 
-@pytest.mark.parametrize("deed", ["dismiss", "write_off"])
-def test_resolved_reversal_cannot_be_applied(seller: Seller, deed: str) -> None:
+@pytest.mark.parametrize("action", ["dismiss", "write_off"])
+def test_resolved_reversal_cannot_be_applied(seller: Seller, action: str) -> None:
     reversal = seller.reverse(seller.sale(), 150_001)
-    decide(deed, reversal)
+    decide(action, reversal)
     assert change(reversal, f"match_result = 'reversed', {OPEN}") == CHECK_VIOLATION
 
 
 # --- returns -----------------------------------------------------------------------------------------------
 
-INSERT = """INSERT INTO reconciliation_return
+INSERT_RETURN = """INSERT INTO reconciliation_return
     (id, movement_id, amount, route, status, is_manual, bank_reference, failure_code, created_at)
     VALUES ('rtn_000000000000000000000000000', %s, %s, 'bank:sandbox', 'pending', false, '', '', now())"""
 
@@ -221,16 +220,16 @@ def test_only_held_money_is_returned_and_only_in_full(seller: Seller) -> None:
     accepted = seller.late()
     decide("accept", accepted)
     for movement in (seller.sale(), accepted, reversal):
-        assert sqlstate(INSERT, movement.id, movement.amount) == CHECK_VIOLATION
+        assert sqlstate(INSERT_RETURN, movement.id, movement.amount) == CHECK_VIOLATION
     for amount in (1, late.amount + 1, 0, -1):
-        assert sqlstate(INSERT, late.id, amount) == CHECK_VIOLATION
-    assert sqlstate(INSERT, late.id, late.amount) is None
+        assert sqlstate(INSERT_RETURN, late.id, amount) == CHECK_VIOLATION
+    assert sqlstate(INSERT_RETURN, late.id, late.amount) is None
 
 
 def test_one_return_at_a_time_per_bank_transaction(seller: Seller) -> None:
     movement = seller.late()
-    assert sqlstate(INSERT, movement.id, movement.amount) is None
-    again = INSERT.replace("rtn_0", "rtn_1")
+    assert sqlstate(INSERT_RETURN, movement.id, movement.amount) is None
+    again = INSERT_RETURN.replace("rtn_0", "rtn_1")
     assert sqlstate(again, movement.id, movement.amount) == UNIQUE_VIOLATION
 
 
@@ -287,26 +286,29 @@ def test_returned_at_of_a_return_is_set_once(seller: Seller, served_by: Serving)
         assert sqlstate(f"UPDATE reconciliation_return SET returned_at = {other}") == CHECK_VIOLATION
 
 
-# --- acts and what else is kept ----------------------------------------------------------------------------
+# --- resolutions and append-only tables ----------------------------------------------------------
 
-ACT = """INSERT INTO reconciliation_resolution (subject_id, type, actor, note, request_id, created_at)
+INSERT_RESOLUTION = """
+INSERT INTO reconciliation_resolution (subject_id, type, actor, note, request_id, created_at)
     VALUES ('{subject_id}', '{type}', '{actor}', '{note}', '', now())"""
 
 
-def acted(**changes: str) -> str:
-    return ACT.format(**{"subject_id": "ntc_x", "type": "dismissed", "actor": "malee", "note": "x"} | changes)
+def insert_resolution(**changes: str) -> str:
+    return INSERT_RESOLUTION.format(
+        **{"subject_id": "ntc_x", "type": "dismissed", "actor": "malee", "note": "x"} | changes
+    )
 
 
 def test_resolution_needs_actor_and_note_and_is_unique(db: None) -> None:
     for change_of in ({"actor": ""}, {"note": ""}, {"type": "forgotten"}):
-        assert sqlstate(acted(**change_of)) == CHECK_VIOLATION
+        assert sqlstate(insert_resolution(**change_of)) == CHECK_VIOLATION
     for resolution in ("dismissed", "kept", "written_off"):
-        assert sqlstate(acted(type=resolution, subject_id=resolution)) is None
-        assert sqlstate(acted(type=resolution, subject_id=resolution)) == UNIQUE_VIOLATION
+        assert sqlstate(insert_resolution(type=resolution, subject_id=resolution)) is None
+        assert sqlstate(insert_resolution(type=resolution, subject_id=resolution)) == UNIQUE_VIOLATION
 
 
-def everything(seller: Seller, served_by: Serving) -> None:
-    """A row in each table that is kept."""
+def store_all_kinds(seller: Seller, served_by: Serving) -> None:
+    """Store a row in each append-only table."""
     served_by(sends=[DONE])
     decide("send_back", seller.late())
     import_file(bot_file(credit_line(seller.shop.qr_code(), clock.now())))
@@ -316,7 +318,7 @@ def everything(seller: Seller, served_by: Serving) -> None:
     send_due_refunds()
 
 
-KEPT = [
+REFUSED_UPDATES = [
     ("reconciliation_banktransaction", "amount = amount + 1"),
     ("reconciliation_banknotification", "result = 'repeat'"),
     ("reconciliation_resolution", "actor = 'somsak'"),
@@ -343,8 +345,8 @@ KEPT = [
 def test_stored_rows_are_never_updated_deleted_or_truncated(
     seller: Seller, served_by: Serving, subtests: pytest.Subtests
 ) -> None:
-    everything(seller, served_by)
-    for table, assignment in KEPT:
+    store_all_kinds(seller, served_by)
+    for table, assignment in REFUSED_UPDATES:
         with subtests.test(table, assignment=assignment):
             assert sqlstate(f"UPDATE {table} SET {assignment}") in (NOT_ALLOWED, CHECK_VIOLATION)
             assert sqlstate(f"DELETE FROM {table}") == NOT_ALLOWED
@@ -353,14 +355,14 @@ def test_stored_rows_are_never_updated_deleted_or_truncated(
 
 def test_refund_is_created_completed_only_for_a_reversal(seller: Seller) -> None:
     seller.reverse(seller.sale(), 50_000)
-    born = """INSERT INTO refunds_refund (
+    insert = """INSERT INTO refunds_refund (
             id, merchant_id, payment_id, transaction_id, amount, currency, status, route,
             created_at, updated_at, completed_at, reversal_id, actor, request_id, cancel_actor,
             cancel_request_id)
         SELECT 'ref_x', merchant_id, payment_id, transaction_id, amount, currency, {}, route, created_at,
             updated_at, completed_at, {}, '', '', '', '' FROM refunds_refund"""
-    assert sqlstate(born.format("status", "NULL")) == CHECK_VIOLATION
-    assert sqlstate(born.format("'pending'", "'rcp_x'")) == CHECK_VIOLATION
+    assert sqlstate(insert.format("status", "NULL")) == CHECK_VIOLATION
+    assert sqlstate(insert.format("'pending'", "'rcp_x'")) == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize("purpose", ["return", "refund", "withdrawal"])
@@ -374,6 +376,6 @@ def test_void_needs_the_id_of_a_received_payment(seller: Seller, served_by: Serv
             bank_reference, failure_code, created_at, completed_by FROM transfers_transfer"""
     by_id = copy.format("''", "''", "'TX1'")
     assert sqlstate(by_id, purpose) == (CHECK_VIOLATION if purpose == "withdrawal" else None)
-    for neither_nor in (copy.format("''", "''", "''"), copy.format("bank_code", "account_sealed", "'TX1'")):
-        assert sqlstate(neither_nor.replace("rtn_x", "rtn_y"), purpose) == CHECK_VIOLATION
+    for invalid in (copy.format("''", "''", "''"), copy.format("bank_code", "account_sealed", "'TX1'")):
+        assert sqlstate(invalid.replace("rtn_x", "rtn_y"), purpose) == CHECK_VIOLATION
     assert Return.objects.count() == 1

@@ -1,4 +1,4 @@
-"""Callback, inquiry and statement line of one movement are one bank transaction, whatever their times are."""
+"""Callback, inquiry answer and statement line of one movement become one bank transaction."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
@@ -33,10 +33,10 @@ from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, succe
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
     Seller,
+    apply_inquiry_answer,
     decide,
     exception_url,
     get_page,
-    parse,
     staff_client,
     state_of,
     suspense,
@@ -65,18 +65,6 @@ TIMES = {
 }
 
 
-def ask(notification: dict[str, Any]) -> None:
-    """The bank tells it in answer to an inquiry."""
-    movement = intake.receive(
-        bank="sandbox",
-        body=b"{}",
-        notification=parse(notification),
-        now=clock.now(),
-        source=ReportSource.INQUIRY,
-    )
-    matching.apply_report(movement, now=clock.now())
-
-
 def notification_of(seller: Seller, code: dict[str, Any], paid_at: datetime, name: str) -> dict[str, Any]:
     return seller.bank.notification(code, paid_at=paid_at, transaction_id=name)
 
@@ -91,7 +79,7 @@ def test_callback_inquiry_and_statement_become_one_bank_transaction(
     by_callback, by_inquiry, by_line = times
     report: dict[str, Callable[[], object]] = {
         "callback": lambda: seller.bank.post(notification_of(seller, code, by_callback, "BANKID1")),
-        "inquiry": lambda: ask(notification_of(seller, code, by_inquiry, "BANKID1")),
+        "inquiry": lambda: apply_inquiry_answer(notification_of(seller, code, by_inquiry, "BANKID1")),
         "line": lambda: import_file(bot_file(credit_line(code, by_line))),
     }
     for source in order:
@@ -113,7 +101,7 @@ def test_same_bank_transaction_id_on_two_bank_days_is_a_conflict(seller: Seller,
 
 
 def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) -> None:
-    """Its callback tells whole seconds."""
+    """Callbacks of SCB have whole seconds."""
     with FakeScb.running() as bank:
         bank.on_inquiry(
             "2026-11-21", success([transaction(transactionDateandTime="2026-11-21T11:30:58.660+07:00")])
@@ -136,7 +124,7 @@ def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) 
     ]
 
 
-# --- what proves that there are two ------------------------------------------------------------------------
+# --- proofs that there are two ------------------------------------------------------------------------
 
 
 def test_two_bank_ids_are_two_transactions_until_statement_shows_one(seller: Seller) -> None:
@@ -182,7 +170,7 @@ def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
     import_file(bot_file(credit_line(code, NOON - DAY)))
     held = seller.report(code, paid_at=NOON)
     assert_is_blocked(seller, held, "Probable duplicate")
-    ask(notification_of(seller, code, NOON - DAY, "BANKID2"))
+    apply_inquiry_answer(notification_of(seller, code, NOON - DAY, "BANKID2"))
     assert BankTransaction.objects.count() == 2
     assert_can_be_sent_back(held)
 
@@ -205,18 +193,18 @@ def test_other_amount_or_reference_is_no_probable_duplicate(seller: Seller) -> N
 
 
 def assert_is_blocked(seller: Seller, held: BankTransaction, reason: str) -> None:
-    """In the console, in the services and in the database; nothing changes."""
+    """Console, services and database refuse to resolve it."""
     before = state_of(held)
     assert resolutions.allowed_types(held) <= {ResolutionType.CONFIRMED, ResolutionType.MERGED}
     assert reason in summaries.by_id([held.id])[held.id].explanation
     payment_id = seller.shop.qr_code()["payment_id"]
-    for deed, more in (
+    for action, values in (
         ("send_back", {}),
         ("record_manual_return", {"bank_reference": "counter 7"}),
         ("attach", {"payment_id": payment_id}),
     ):
         with pytest.raises(ActionNotAllowed, match=r"^Probable duplicate of rcp_"):
-            decide(deed, held, **more)
+            decide(action, held, **values)
     resolve = (
         "UPDATE reconciliation_banktransaction SET resolution_state = %s, resolved_at = now(), "
         "payment_id = %s WHERE id = %s"

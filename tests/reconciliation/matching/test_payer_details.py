@@ -1,6 +1,5 @@
-"""A message of money that was known already brings what nobody had said of it, and changes nothing else."""
+"""A later report of known money adds missing payer details and changes nothing else."""
 
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,12 +9,10 @@ import pytest
 from core import clock
 from payments.models import Payment
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
-from reconciliation.matching import services as matching
-from reconciliation.models import BankTransaction, ReportSource
-from reconciliation.notifications import intake
+from reconciliation.models import BankTransaction
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
-from tests.reconciliation.builders import Seller, decide, parse, state_of
+from tests.reconciliation.builders import Seller, apply_inquiry_answer, decide, state_of
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     confirm_all_transactions,
@@ -27,6 +24,7 @@ from transfers.models import Transfer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 ACCOUNT = "1234567890"
+NO_PAYER = {"payer_name": "", "payer_bank_code": "", "payer_account": ""}
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def code(seller: Seller) -> dict[str, Any]:
 
 @pytest.fixture
 def paid_at() -> datetime:
-    """Whole seconds, as statements tell them."""
+    """Now in whole seconds, as in statements."""
     return clock.now().replace(microsecond=0)
 
 
@@ -44,15 +42,6 @@ def by_line(code: dict[str, Any], paid_at: datetime, **changes: Any) -> BankTran
     import_file(bot_file(credit_line(code, paid_at, **changes)))
     made: BankTransaction = BankTransaction.objects.get()
     return made
-
-
-def by_inquiry(notification: dict[str, Any], **changes: Any) -> BankTransaction:
-    """The bank answers what it tells of its own accord too, but not who paid."""
-    told = replace(parse(notification), **changes)
-    movement = intake.receive(
-        bank="sandbox", body=b"{}", notification=told, now=clock.now(), source=ReportSource.INQUIRY
-    )
-    return matching.apply(movement_id=movement.id, now=clock.now())
 
 
 def payer_of(of: BankTransaction | Payment) -> tuple[str | None, str | None, str | None]:
@@ -89,9 +78,7 @@ def test_return_of_statement_money_goes_to_payer_of_later_notification(
 
 def test_notification_adds_payer_to_payment_found_by_inquiry(seller: Seller, code: dict[str, Any]) -> None:
     notification = seller.bank.notification(code) | {"slip_reference": "2026112100000000001"}
-    movement = by_inquiry(
-        notification, payer_name="", payer_bank_code="", payer_account="", slip_reference=""
-    )
+    movement = apply_inquiry_answer(notification, **NO_PAYER, slip_reference="")
     payment = Payment.objects.get()
     assert payer_of(movement) == ("", "", "") and payer_of(payment) == (None, None, None)
     seller.bank.post(notification)
@@ -103,8 +90,10 @@ def test_payer_details_are_never_overwritten(seller: Seller, code: dict[str, Any
     movement, payment = by_line(code, paid_at, name="MS MALEE"), Payment.objects.get()
     seller.bank.notify(code, paid_at=paid_at)
     assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
-    told = seller.bank.notification(code, paid_at=paid_at, transaction_id=movement.later_bank_transaction_id)
-    seller.bank.post(told | {"payer_name": "SOMEBODY", "payer_account": "9999999999"})
+    notification = seller.bank.notification(
+        code, paid_at=paid_at, transaction_id=movement.later_bank_transaction_id
+    )
+    seller.bank.post(notification | {"payer_name": "SOMEBODY", "payer_account": "9999999999"})
     assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
 
 
@@ -121,7 +110,7 @@ def test_payer_account_is_not_added_to_another_payer_bank(
 
 def test_contradicting_notification_adds_no_payer_details(seller: Seller, code: dict[str, Any]) -> None:
     notification = seller.bank.notification(code)
-    movement = by_inquiry(notification, payer_name="", payer_bank_code="", payer_account="")
+    movement = apply_inquiry_answer(notification, **NO_PAYER)
     seller.bank.post(notification | {"amount": "1.00"})
     assert payer_of(movement) == ("", "", "")
 
@@ -138,9 +127,9 @@ def test_database_allows_only_missing_payer_details_to_be_added(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement = by_line(code, paid_at, name="", payer_bank="")
-    learnable = ["payer_name", "payer_bank_code", "payer_account_sealed", "slip_reference"]
+    missing = ["payer_name", "payer_bank_code", "payer_account_sealed", "slip_reference"]
     update = "UPDATE reconciliation_banktransaction SET {} = %s WHERE id = %s"
-    for column in learnable:
+    for column in missing:
         assert sqlstate(update.format(column), "014", movement.id) is None
         for other in ("015", ""):
             assert sqlstate(update.format(column), other, movement.id) == NOT_ALLOWED
@@ -152,7 +141,7 @@ def test_concurrent_payer_details_are_stored_from_one_report_only() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(10):
         notification = seller.bank.notification(seller.shop.qr_code())
-        movement = by_inquiry(notification, payer_name="", payer_bank_code="", payer_account="")
+        movement = apply_inquiry_answer(notification, **NO_PAYER)
         one = {"payer_name": "ONE", "payer_bank_code": "014", "payer_account": "1111111111"}
         two = {"payer_name": "TWO", "payer_bank_code": "004", "payer_account": "2222222222"}
         run_concurrently(

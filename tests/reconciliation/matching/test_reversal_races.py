@@ -1,4 +1,4 @@
-"""Reversals beside other money movements of the same merchant: real threads, each with its own connection."""
+"""Concurrent reversals, refunds and withdrawals of one merchant, in threads."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_reversals_refunds_and_withdrawals_never_deadlock(seller: Seller) -> Non
 
 
 def _stored(notification: dict[str, Any]) -> str:
-    """Store what the bank tells, as the first commit of its request does; the reversal is not applied yet."""
+    """Store a notification without applying it, as the first commit of its request does."""
     return str(
         intake.receive(bank="sandbox", body=b"{}", notification=parse(notification), now=clock.now()).id
     )
@@ -91,7 +91,7 @@ def test_no_withdrawal_is_submitted_after_reversal_of_its_money(
         )
         owes = ledger.balance(shop.merchant.id).debt
         was_sent = made["withdrawal_id"] in bank.sent
-        # Both are possible. But whatever is not submitted now never is: the reversal is committed.
+        # Both results are possible. But an order that is not submitted by now never is.
         ours = Transfer.objects.filter(pk=made["withdrawal_id"], state="queued")
         assert ours.update(due_at=clock.now(), lease_until=None) == (not was_sent)
         send_due_withdrawals()

@@ -1,4 +1,4 @@
-"""A bank that takes its own payments back: what we ordered is not taken twice when it tells of it."""
+"""Voids at a bank that reports them as reversals: ordered money is not taken twice."""
 
 import json
 from collections.abc import Iterator
@@ -42,12 +42,12 @@ def live(db: None, bank: FakeBbl) -> ConnectedShop:
 
 
 def paid(live: ConnectedShop, bank: FakeBbl) -> tuple[dict[str, Any], bytes]:
-    """A code that was paid at the bank, which knows of it, and the push that said so."""
+    """A code that was paid at the bank, and its notification."""
     code = live.shop.qr_code()
-    told = pushed(code)
-    live.push(told)
-    bank.on(INQUIRY, response(**json.loads(told)))
-    return code, told
+    notification = pushed(code)
+    live.push(notification)
+    bank.on(INQUIRY, response(**json.loads(notification)))
+    return code, notification
 
 
 def refund(live: ConnectedShop, code: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -57,11 +57,11 @@ def refund(live: ConnectedShop, code: dict[str, Any], **fields: Any) -> dict[str
     return made
 
 
-def cancelled(told: bytes) -> bytes:
-    return json.dumps(json.loads(told) | {"txnType": "D"}).encode()
+def void_notification(notification: bytes) -> bytes:
+    return json.dumps(json.loads(notification) | {"txnType": "D"}).encode()
 
 
-def assert_it_went_back_once(live: ConnectedShop, code: dict[str, Any]) -> None:
+def assert_refunded_once(live: ConnectedShop, code: dict[str, Any]) -> None:
     assert live.shop.get("/v1/balance").json() == {"available": 0, "reserved": 0, "currency": "THB"}
     payment = Payment.objects.get(pk=code["payment_id"])
     assert (payment.status, payment.amount_refunded) == ("refunded", payment.amount)
@@ -71,23 +71,23 @@ def assert_it_went_back_once(live: ConnectedShop, code: dict[str, Any]) -> None:
 
 
 def test_void_reported_by_the_bank_is_matched_with_our_refund(live: ConnectedShop, bank: FakeBbl) -> None:
-    code, told = paid(live, bank)
+    code, notification = paid(live, bank)
     bank.on(VOID, response())
     made = refund(live, code)
     run_due()
     assert live.shop.get(f"/v1/refunds/{made['refund_id']}").json()["status"] == "completed"
-    live.push(cancelled(told))
-    assert_it_went_back_once(live, code)
+    live.push(void_notification(notification))
+    assert_refunded_once(live, code)
     assert len(bank.to(VOID)) == 1
 
 
 def test_void_notification_may_arrive_before_the_response(live: ConnectedShop, bank: FakeBbl) -> None:
-    code, told = paid(live, bank)
+    code, notification = paid(live, bank)
     bank.on(VOID, Reply(status=500))
     refund(live, code)
     run_due()
-    live.push(cancelled(told))
-    bank.on(INQUIRY, response(**json.loads(told), txnStatus="D"))
+    live.push(void_notification(notification))
+    bank.on(INQUIRY, response(**json.loads(notification), txnStatus="D"))
     pass_time()
     run_due()
     payment = Payment.objects.get(pk=code["payment_id"])
@@ -97,8 +97,8 @@ def test_void_notification_may_arrive_before_the_response(live: ConnectedShop, b
 
 
 def test_void_by_the_bank_itself_is_applied_as_reversal(live: ConnectedShop, bank: FakeBbl) -> None:
-    code, told = paid(live, bank)
-    live.push(cancelled(told))
+    code, notification = paid(live, bank)
+    live.push(void_notification(notification))
     assert BankTransaction.objects.get(kind="reversal").match_result == "reversed"
     assert live.status(code) == "refunded"
 
@@ -114,12 +114,12 @@ def test_void_after_the_bank_day_fails(live: ConnectedShop, bank: FakeBbl, after
 
 
 def test_partial_refund_is_refused_by_a_void_only_bank(live: ConnectedShop, bank: FakeBbl) -> None:
-    code, told = paid(live, bank)
+    code, notification = paid(live, bank)
     part = {"payment_id": code["payment_id"], "amount": code["amount"] - 1}
     error = live.shop.post("/v1/refunds", part).json()["error"]
     assert (error["code"], error["param"]) == ("partial_refund_not_supported", "amount")
     assert live.shop.get("/v1/refunds").json()["total"] == 0
-    live.push(cancelled(told))
+    live.push(void_notification(notification))
     assert live.status(code) == "refunded"
 
 

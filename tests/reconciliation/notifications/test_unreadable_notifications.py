@@ -1,4 +1,4 @@
-"""Bad words at the sandbox bank's door: what it signed is kept, whatever it says; what it did not is not."""
+"""Malformed and forged notifications of the sandbox bank: only signed ones are stored."""
 
 import json
 from datetime import datetime, timedelta
@@ -20,26 +20,26 @@ from tests.hostile_inputs import LEAK
 from tests.reconciliation.builders import EXCEPTIONS_URL, exception_url, get_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-DOOR = "/banks/sandbox/notices"
+URL = "/banks/sandbox/notices"
 DEEP = 20_000
 
 
-def knock(
+def post(
     bank: SandboxBankClient, body: bytes, signature: str | None = None, type: str = "application/json"
 ) -> Any:
-    """The bytes as they are: the client would write text in the charset of its type."""
+    """Post raw bytes. The test client would encode text in the charset of the content type."""
     signed = bank.sign(body) if signature is None else signature
-    return bank.http.generic("POST", DOOR, body, type, headers={"Sandbox-Bank-Signature": signed})
+    return bank.http.generic("POST", URL, body, type, headers={"Sandbox-Bank-Signature": signed})
 
 
-def kept(body: bytes) -> list[str]:
-    """The verdicts on all messages; each was kept byte for byte."""
+def stored_results(body: bytes) -> list[str]:
+    """Check that all notifications are stored byte for byte, and return their results."""
     notifications = list(BankNotification.objects.order_by("received_at", "id"))
     assert all(notification.body == body for notification in notifications)
     return [notification.result for notification in notifications]
 
 
-def good(shop: Shop, bank: SandboxBankClient, **changes: Any) -> dict[str, Any]:
+def valid_notification(shop: Shop, bank: SandboxBankClient, **changes: Any) -> dict[str, Any]:
     return bank.notification(shop.qr_code()) | changes
 
 
@@ -47,36 +47,36 @@ FIELDS = [
     "transaction_id", "type", "biller_id", "reference1", "reference2", "reference3", "amount", "currency",
     "paid_at", "payer_name", "payer_bank_code", "payer_account", "slip_reference",
 ]  # fmt: skip
-WRONG: list[Any] = [None, 0, 1.5, True, [], {}, ["credit"], "\x00", "x" * 1_000]
+WRONG_VALUES: list[Any] = [None, 0, 1.5, True, [], {}, ["credit"], "\x00", "x" * 1_000]
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_notification_field_of_wrong_type_is_stored_as_unreadable(
     shop: Shop, bank: SandboxBankClient, name: str
 ) -> None:
-    told = good(shop, bank)
-    for number, value in enumerate(WRONG, start=1):
-        answer = knock(bank, json.dumps(told | {name: value}).encode())
+    notification = valid_notification(shop, bank)
+    for number, value in enumerate(WRONG_VALUES, start=1):
+        answer = post(bank, json.dumps(notification | {name: value}).encode())
         assert (answer.status_code, answer.json()) == (200, {"status": "parked"}), value
-        assert (
-            BankNotification.objects.filter(result="unreadable").count()
-            == BankNotification.objects.count()
-            == number
-        )
+        results = BankNotification.objects.values_list("result", flat=True)
+        assert list(results) == ["unreadable"] * number
     assert not BankTransaction.objects.exists()
-    knock(bank, json.dumps(told).encode())
-    assert BankTransaction.objects.get().match_result == "applied", "and what follows is heard"
+    post(bank, json.dumps(notification).encode())
+    assert BankTransaction.objects.get().match_result == "applied", "a later notification is applied"
 
 
-def broken(told: dict[str, Any]) -> list[bytes]:
-    whole = json.dumps(told).encode()
+def malformed_bodies(notification: dict[str, Any]) -> list[bytes]:
+    whole = json.dumps(notification).encode()
     return [
+        b"[]",
+        b'{"transaction_id": "1"}',
+        b"\xff\x00\xfe",
         b"\x00" * 100,
         whole + b"\x00",
         whole[:-1],
         whole + whole,
         b"\xef\xbb\xbf" + whole,
-        json.dumps(told).encode("utf-16"),
+        json.dumps(notification).encode("utf-16"),
         whole.replace(b"{", b"[", 1),
         whole[:-1] + b', "amount": "0.01"}',
         whole[:-1] + b', "amount": NaN}',
@@ -91,20 +91,20 @@ def broken(told: dict[str, Any]) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("which", range(len(broken({}))))
+@pytest.mark.parametrize("which", range(len(malformed_bodies({}))))
 def test_malformed_notification_is_stored_byte_for_byte(
     shop: Shop, bank: SandboxBankClient, which: int
 ) -> None:
-    body = broken(good(shop, bank))[which]
-    answer = knock(bank, body)
+    body = malformed_bodies(valid_notification(shop, bank))[which]
+    answer = post(bank, body)
     assert (answer.status_code, answer.json()) == (200, {"status": "parked"})
-    assert kept(body) == ["unreadable"]
+    assert stored_results(body) == ["unreadable"]
     assert not BankTransaction.objects.exists()
 
 
 def test_too_large_notification_is_refused(shop: Shop, bank: SandboxBankClient) -> None:
     for size in (MAX_BODY + 1, 10 * MAX_BODY):
-        answer = knock(bank, json.dumps(good(shop, bank)).encode().ljust(size))
+        answer = post(bank, json.dumps(valid_notification(shop, bank)).encode().ljust(size))
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
     assert not BankNotification.objects.exists()
 
@@ -126,18 +126,18 @@ def test_too_large_notification_is_refused(shop: Shop, bank: SandboxBankClient) 
 def test_signed_notification_is_parsed_with_any_content_type(
     shop: Shop, bank: SandboxBankClient, type: str
 ) -> None:
-    body = json.dumps(good(shop, bank)).encode()
-    assert knock(bank, body, type=type).json() == {"status": "received"}
-    assert kept(body) == ["new"]
+    body = json.dumps(valid_notification(shop, bank)).encode()
+    assert post(bank, body, type=type).json() == {"status": "received"}
+    assert stored_results(body) == ["new"]
     assert BankTransaction.objects.get().match_result == "applied"
 
 
 @pytest.mark.parametrize("type", ["", "application/json"])
 def test_empty_notification_is_stored_only_if_signed(bank: SandboxBankClient, type: str) -> None:
-    assert knock(bank, b"", "", type).status_code == 401
+    assert post(bank, b"", "", type).status_code == 401
     assert not BankNotification.objects.exists()
-    assert knock(bank, b"", type=type).json() == {"status": "parked"}
-    assert kept(b"") == ["unreadable"]
+    assert post(bank, b"", type=type).json() == {"status": "parked"}
+    assert stored_results(b"") == ["unreadable"]
 
 
 @pytest.mark.parametrize(("minutes", "answers"), [(4, 200), (10, 401), (24 * 60, 401), (-10, 401)])
@@ -145,29 +145,34 @@ def test_old_signature_is_refused(
     shop: Shop, bank: SandboxBankClient, noon: datetime, minutes: int, answers: int
 ) -> None:
     with time_machine.travel(noon, tick=False) as clock:
-        body = json.dumps(good(shop, bank)).encode()
+        body = json.dumps(valid_notification(shop, bank)).encode()
         signature = bank.sign(body)
-        knock(bank, body, signature)
+        post(bank, body, signature)
         clock.shift(timedelta(minutes=minutes))
-        assert knock(bank, body, signature).status_code == answers
-    assert kept(body) == (["new", "repeat"] if answers == 200 else ["new"])
+        assert post(bank, body, signature).status_code == answers
+    assert stored_results(body) == (["new", "repeat"] if answers == 200 else ["new"])
     assert BankTransaction.objects.count() == 1
 
 
 def test_signature_of_another_message_is_refused(
     shop: Shop, bank: SandboxBankClient, monkeypatch: Any
 ) -> None:
-    told = good(shop, bank)
-    body, richer = (json.dumps(told | {"amount": amount}).encode() for amount in ("1500.00", "9999.00"))
+    notification = valid_notification(shop, bank)
+    body, other_body = (
+        json.dumps(notification | {"amount": amount}).encode() for amount in ("1500.00", "9999.00")
+    )
     signature = bank.sign(body)
     at, seal = signature.split(",")
     later = f"t={int(at[2:]) + 1}"
     monkeypatch.setattr(settings, "SANDBOX_BANK_SECRET", "somebody else's")
-    strange = bank.sign(richer)
+    by_other_secret = bank.sign(other_body)
     monkeypatch.undo()
     forged = [
+        "",
+        "garbage",
+        "t=99999999999,v1=" + "f" * 64,
         signature,
-        strange,
+        by_other_secret,
         seal,
         at,
         f"{later},{seal}",
@@ -176,10 +181,10 @@ def test_signature_of_another_message_is_refused(
         f" {signature}",
     ]
     for forgery in [*forged, f"{signature}, {signature}", "t=1,v1=" + "0" * 9_000, "\u0e51" * 64]:
-        answer = knock(bank, richer, forgery)
+        answer = post(bank, other_body, forgery)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_signature"), forgery
     assert not BankNotification.objects.exists()
-    assert knock(bank, body, signature).json() == {"status": "received"}
+    assert post(bank, body, signature).json() == {"status": "received"}
 
 
 @pytest.mark.parametrize("paid_at", ["0001-01-02T00:00:00+07:00", "9999-12-31T23:59:59.999+07:00"])
@@ -188,8 +193,13 @@ def test_signature_of_another_message_is_refused(
 def test_exception_page_opens_for_extreme_times_and_names(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, paid_at: str, reference: str
 ) -> None:
-    odd = {"paid_at": paid_at, "payer_name": reference, "reference2": reference, "amount": "9999999999.99"}
-    knock(bank, json.dumps(good(shop, bank, **odd)).encode())
+    extreme = {
+        "paid_at": paid_at,
+        "payer_name": reference,
+        "reference2": reference,
+        "amount": "9999999999.99",
+    }
+    post(bank, json.dumps(valid_notification(shop, bank, **extreme)).encode())
     movement = BankTransaction.objects.get()
     assert (movement.match_result, movement.amount) == ("amount_mismatch", 999_999_999_999)
     for path in (EXCEPTIONS_URL, exception_url(movement.id)):
@@ -210,13 +220,15 @@ JSON = st.recursive(
 )
 @given(
     body=st.binary(max_size=300)
-    | JSON.map(lambda told: json.dumps(told).encode())
-    | st.dictionaries(st.sampled_from(FIELDS), JSON).map(lambda told: json.dumps(told).encode())
+    | JSON.map(lambda fields: json.dumps(fields).encode())
+    | st.dictionaries(st.sampled_from(FIELDS), JSON).map(
+        lambda notification: json.dumps(notification).encode()
+    )
 )
 @pytest.mark.slow
 def test_any_signed_notification_is_stored_once_and_answered(bank: SandboxBankClient, body: bytes) -> None:
     before = BankNotification.objects.count()
-    answer = knock(bank, body)
+    answer = post(bank, body)
     assert answer.status_code == 200
     assert not LEAK.search(answer.content.decode())
     assert BankNotification.objects.count() == before + 1
