@@ -64,9 +64,7 @@ class Account(models.Model):
         triggers = [
             triggers.keep_rows("an account is never deleted"),
             triggers.ReadOnly(
-                "an account never changes its merchant",
-                fields=["id", "type", "merchant"],
-                is_forbidden=True,
+                "an account never changes its merchant", fields=["id", "type", "merchant"], is_forbidden=True
             ),
         ]
         constraints = [

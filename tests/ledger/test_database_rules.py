@@ -93,18 +93,9 @@ ATTACKS = {
         CHECK_VIOLATION,
     ),
     "a line of nothing": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), (RESERVED, 0)), CHECK_VIOLATION),
-    "two lines of one account": (
-        journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)),
-        UNIQUE_VIOLATION,
-    ),
-    "a second journal of the type": (
-        journal("paid", 5, (AVAILABLE, 5), (BANK, -5)),
-        UNIQUE_VIOLATION,
-    ),
-    "an unknown journal type": (
-        journal("new", 5, (AVAILABLE, 5), (BANK, -5), type="gift"),
-        CHECK_VIOLATION,
-    ),
+    "two lines of one account": (journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)), UNIQUE_VIOLATION),
+    "a second journal of the type": (journal("paid", 5, (AVAILABLE, 5), (BANK, -5)), UNIQUE_VIOLATION),
+    "an unknown journal type": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), type="gift"), CHECK_VIOLATION),
     "a line of an account that is not open": (
         journal("new", 5, (AVAILABLE, 5), ("bank:nowhere", -5)),
         FOREIGN_KEY_VIOLATION,
@@ -121,10 +112,7 @@ ATTACKS = {
     "a line less": ("DELETE FROM ledger_entry", NOT_ALLOWED),
     "a journal less": ("DELETE FROM ledger_journal", NOT_ALLOWED),
     "an account less": ("DELETE FROM ledger_account", NOT_ALLOWED),
-    "an account of another": (
-        f"UPDATE ledger_account SET id = 'bank:x' WHERE id = '{BANK}'",
-        NOT_ALLOWED,
-    ),
+    "an account of another": (f"UPDATE ledger_account SET id = 'bank:x' WHERE id = '{BANK}'", NOT_ALLOWED),
     "another amount of a pending entry": ("UPDATE ledger_pendingentry SET amount = amount + 1", NOT_ALLOWED),
     "more spent than there is": (change_balance(AVAILABLE, -71), CHECK_VIOLATION),
     "more paid out than was reserved": (change_balance(RESERVED, -31), CHECK_VIOLATION),
@@ -184,10 +172,7 @@ def test_deleted_pending_entry_is_added_to_the_balance(merchant_id: str) -> None
     assert ledger.balance(merchant_id) == ledger.Balance(75, 30, 0)
     assert dict(
         Account.objects.filter(type__in=["available", "bank"]).values_list("id", "rolled_up_balance")
-    ) == {
-        AVAILABLE.format(merchant_id): 75,
-        BANK: -115,
-    }
+    ) == {AVAILABLE.format(merchant_id): 75, BANK: -115}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -15,9 +15,7 @@ from core.clock import BANGKOK
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
-from reconciliation.matching import (
-    deduplication,
-)
+from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankNotification,

@@ -207,9 +207,7 @@ def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_reversed_payment_keeps_refund_without_destination_closed(
-    seller: Seller,
-) -> None:
+def test_reversed_payment_keeps_refund_without_destination_closed(seller: Seller) -> None:
     code = seller.shop.qr_code()
     assert seller.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
     credit, waiting = seller.movement(code["payment_id"]), seller.refund(code["payment_id"])
