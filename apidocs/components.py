@@ -18,15 +18,15 @@ PARAMETERS: Json = {
     "RequestId": {
         "name": "X-Request-Id",
         "in": "header",
-        "description": "Names this request in our logs, if it has up to 64 letters, digits, dots, dashes and "
-        "underscores; else we name it. Comes back in the answer.",
+        "description": "The id of this request in our logs: up to 64 letters, digits, dots, dashes and "
+        "underscores. Without a valid one we create it. The response contains it.",
         "schema": {"type": "string"},
     },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "Makes a repeat of this request safe for 24 hours: it gets the first answer again. "
-        "An order number will do.",
+        "description": "Makes it safe to repeat this request for 24 hours: repeats get the first answer "
+        "again. Use an order number, for example.",
         "schema": {
             "type": "string",
             "minLength": 1,

@@ -1,4 +1,4 @@
-"""Every way in which an operation can refuse, from the catalogue of errors."""
+"""The error responses of operations, from the catalogue of errors."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,10 +28,10 @@ KEY_ERRORS: list[ErrorType] = [AuthenticationFailed, InsufficientScope, RateLimi
 BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
 JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]
 IDEMPOTENCY_ERRORS: list[ErrorType] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
-# Codes that no operation answers: that of methods that are not described, and those of commands.
+# Codes of no operation: methods without a description, and commands.
 CODES_OF_NO_OPERATION = {"method_not_allowed", "invalid_host"}
 CODES_OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
-# What the placeholders of messages may stand for.
+# Example values for the placeholders of messages.
 SAMPLE_VALUES = {
     "status": "expired",
     "left": "500.00 THB",
@@ -76,7 +76,7 @@ HEADERS: Json = {
 
 
 def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> list[ErrorType]:
-    """What an operation can refuse with: of its own, of its fields, and of its kind."""
+    """The errors of an operation: its own, those of its fields, and those of its kind."""
     found = [*ALWAYS_POSSIBLE, *operation.errors]
     if operation.body is not None:
         found += [CATALOGUE[f"invalid_{name}"] for name in operation.body.serializer().fields]
@@ -91,7 +91,7 @@ def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> li
 
 
 def responses(name: str, errors: Iterable[ErrorType], registry: ComponentRegistry) -> dict[str, Json]:
-    """References to one response for each status; operations that refuse alike share them."""
+    """References to one response for each status; operations with the same errors share it."""
     return {
         str(status): _shared_response(name, status, same_status, registry)
         for status, same_status in by_status(errors).items()

@@ -1,4 +1,4 @@
-"""The OpenAPI description, generated from the table of URLs and what stands beside each view."""
+"""Generates the OpenAPI document from the URL table and the operations beside the views."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 
 Json = dict[str, Any]
-METHODS = ("post", "get", "patch", "delete")  # the framework keeps them in a set: their order is chance
-# The form with the country is the document's main one; the others answer alike under names of their own.
+METHODS = ("post", "get", "patch", "delete")  # the framework has them in a set without order
+# Paths with the country are the main ones; the other forms have suffixed operation ids.
 SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
 
 
 def _security(operation: Operation) -> list[Json]:
-    """A key with its scope; the token of monitoring, which not every deployment sets; or nothing."""
+    """A key with its scope, the optional monitoring token, or nothing."""
     if operation.scope:
         return [{"secretKey": [operation.scope.value]}]
     return [{}, {"monitoringToken": []}] if AuthenticationFailed in operation.errors else []
@@ -140,7 +140,7 @@ class OperationSchema(AutoSchema):
 
 
 class ApiSchemaGenerator(SchemaGenerator):
-    """Adds what is no viewset (pictures, health, documents) and the messages that we send."""
+    """Adds plain views (images, health, documents) and the webhooks."""
 
     def parse(self, input_request: Any, public: bool) -> Json:
         paths: Json = super().parse(input_request, public)  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ class ApiSchemaGenerator(SchemaGenerator):
         return schema | {"tags": tags, "webhooks": self.messages}
 
     def _schema_for(self, handler: Any) -> OperationSchema:
-        """The writer of one operation, for what is not a method of a viewset."""
+        """The schema writer of an operation that is not a method of a viewset."""
         schema = OperationSchema()
         view: Any = SimpleNamespace(action="handler", handler=handler, request=None, format_kwarg=None)
         schema.view = view
@@ -177,7 +177,7 @@ def _media_types(contents: Mapping[str, Any]) -> Json:
 
 
 def _merge_contents(own: Json, errors: Json) -> Json:
-    """Both bodies of a status; where both are of one media type, one or the other."""
+    """Both bodies of a status; for one media type, either schema."""
     both = own | errors
     for media_type in own.keys() & errors.keys():
         schemas = [own[media_type]["schema"], errors[media_type]["schema"]]

@@ -1,4 +1,4 @@
-"""Health and documents, as the OpenAPI document tells them."""
+"""OpenAPI descriptions of health, metrics and documents."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from core.http import JSON
 from core.openapi import Operation, Tag
 from merchants.errors import AuthenticationFailed
 
-_GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` where the operator has set such a token."
+_GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` if the operator has set such a token."
 _STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
 _CHECK = {
     "type": "object",
@@ -46,14 +46,14 @@ _READINESS = {
 healthz = Operation(
     name="healthz",
     tag=Tag.SERVICE,
-    summary="Does this process answer?",
-    description="Asks nobody else.",
+    summary="Check that this process answers",
+    description="Checks nothing else.",
     responses={200: {JSON: _closed(status={"type": "string", "const": "ok"})}},
 )
 readyz = Operation(
     name="readyz",
     tag=Tag.SERVICE,
-    summary="Does the service do its work?",
+    summary="Check that the service works",
     description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries. "
     f"`warnings` names what does not stop the service: clocks that differ. {_GUARDED}",
     errors=(AuthenticationFailed,),

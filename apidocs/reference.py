@@ -46,7 +46,7 @@ def error_table() -> str:
 
 
 def reference_files() -> dict[Path, str]:
-    """What the committed files have to hold, by path."""
+    """The content of the committed files, by path."""
     return {
         FOLDER / "openapi.json": orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n",
         FOLDER / "errors.md": error_table(),

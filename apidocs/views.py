@@ -1,4 +1,4 @@
-"""The description of the API, and a page to read and try it that asks nothing of the internet."""
+"""The OpenAPI document, and a page to read and try the API. The page needs no internet."""
 
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from core import http
 from core.api import get_or_head_only
 from core.http import ApiResponse
 
-# Swagger UI writes styles into its elements and shows pictures that it carries within itself.
+# Swagger UI has inline styles and images as data URLs.
 DOCS_PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

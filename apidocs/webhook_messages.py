@@ -1,4 +1,4 @@
-"""The `webhooks` section: what merchants are sent, one entry for each type of event."""
+"""The `webhooks` section of the OpenAPI document, one entry for each type of event."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from withdrawals.serializers import WithdrawalObject
 Json = dict[str, Any]
 PAYMENT_DATA: Json = {name: QR_PAYMENT[name] for name in map(str, PaymentEventData().fields)}
 PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
-    (EventType.PAYMENT_PENDING, "A code was generated and waits for its money", {"status": "pending"}),
+    (EventType.PAYMENT_PENDING, "A code was generated and is not paid yet", {"status": "pending"}),
     (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),
     (
         EventType.PAYMENT_FAILED,
@@ -30,7 +30,7 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
 ]
 WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
     (EventType.WITHDRAWAL_PENDING, "A withdrawal was made and its amount is reserved", WITHDRAWAL),
-    (EventType.WITHDRAWAL_PROCESSED, "The bank is told", WITHDRAWAL | {"status": "processing"}),
+    (EventType.WITHDRAWAL_PROCESSED, "The bank has the order", WITHDRAWAL | {"status": "processing"}),
     (EventType.WITHDRAWAL_SUCCEEDED, "The money arrived", SUCCEEDED),
     (
         EventType.WITHDRAWAL_FAILED,
@@ -48,7 +48,7 @@ REFUND_EVENTS: list[tuple[EventType, str, Json]] = [
 ]
 PING_DATA = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
 RESPONSES = {
-    "2XX": {"description": "Taken. Answer within 15 seconds; the body is ignored."},
+    "2XX": {"description": "Received. Answer within 15 seconds; the body is ignored."},
     "410": {"description": "Stop: the webhook is disabled."},
     "default": {"description": "Sent again: up to ten attempts over 75 hours. Redirects are not followed."},
 }
@@ -68,7 +68,7 @@ SIGNATURE_HEADERS = (
 def describe(schema: AutoSchema) -> Json:
     """Path items by type of event."""
     return {
-        PING: _message(schema, PING, "Asks whether an endpoint is there", PingData, PING_DATA),
+        PING: _message(schema, PING, "Checks that an endpoint answers", PingData, PING_DATA),
         **{
             str(error_type): _message(schema, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
             for error_type, summary, changes in PAYMENT_EVENTS

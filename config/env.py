@@ -1,4 +1,4 @@
-"""Read the environment; what makes no sense is noted for `config.checks` instead of ending in a traceback."""
+"""Reads the environment. Invalid variables are listed for `config.checks` and raise no exception."""
 
 import logging
 from collections.abc import Callable

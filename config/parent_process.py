@@ -1,4 +1,4 @@
-"""A process that must not outlive the one that started it."""
+"""Ends a process when its parent ends."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 def exit_with_parent(parent: int, signal_number: signal.Signals) -> None:
     """Have the kernel send us `signal_number` when process `parent` ends, however it ends.
 
-    Linux only; elsewhere a lost parent is noticed by whoever starts next.
+    Linux only. On other systems the next start finds the leftover process.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -1,4 +1,4 @@
-"""All settings in reading order. Every value comes from the environment; `config.checks` judges them."""
+"""All settings. Values come from the environment; `config.checks` checks them."""
 
 import tomllib
 from pathlib import Path
@@ -35,7 +35,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 
 # --- what may be given --------------------------------------------------------------------------------
-SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older ones, with which sessions go on
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older keys; their sessions stay valid
 DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
@@ -78,11 +78,11 @@ LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------
-# PostgreSQL ends what a hung or frozen process of ours would hold on to; a waiting duplicate gives up
-# after lock_timeout and is told to retry.
+# PostgreSQL ends statements and transactions of frozen processes. A duplicate request that waits for a lock
+# gets an error after lock_timeout and can retry.
 GIVEN_OPTIONS: dict[str, Any] = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
-# A direct connection gets them at its start, which costs nothing. A pooler takes nothing at the start, so
-# there the role has them (`manage.py set_role_limits`). `core.postgres.sessions` checks that they hold.
+# A direct connection sets them at its start. A pooler accepts none, so there they belong to the role
+# (`manage.py set_role_limits`). `core.postgres.sessions` checks them.
 SESSION_PARAMETERS = {
     "lock_timeout": "5s",
     "statement_timeout": "30s",
@@ -99,12 +99,12 @@ DATABASES["default"] |= {
     "OPTIONS": {
         **GIVEN_OPTIONS,
         "connect_timeout": 5,
-        # No server says that its machine vanished: silence is noticed after 30 seconds, not after hours.
+        # A vanished server is noticed after 30 seconds instead of hours.
         "keepalives_idle": 15,
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
-        # Prepared statements save the planning on hot paths. They need a session that stays.
+        # Prepared statements save planning on hot paths. They need a session of their own.
         **(
             {
                 "server_side_binding": True,
@@ -178,7 +178,7 @@ TEMPLATES = [
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic: the files are found once at start
 USE_TZ = True
-TIME_ZONE = "Asia/Bangkok"  # what staff read; the API always speaks UTC
+TIME_ZONE = "Asia/Bangkok"  # for staff; the API always uses UTC
 LANGUAGE_CODE = "en"
 APPEND_SLASH = False
 _VALIDATION = "django.contrib.auth.password_validation"
@@ -193,7 +193,7 @@ AUTHENTICATION_BACKENDS = ["console.login.ThrottledBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
-# With this prefix a browser takes a cookie only over TLS, from this host, for all of it.
+# Browsers accept cookies with this prefix only over TLS, from this host, for all paths.
 COOKIE_PREFIX = "__Host-" if SESSION_COOKIE_SECURE else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}csrftoken"
@@ -224,7 +224,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- background work ----------------------------------------------------------------------------------
-# Redis only rings bells: nothing here may wait for it, and no task carries data that matters.
+# Redis only carries wake-ups: nothing may wait for it, and no task contains data.
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 5,
@@ -239,7 +239,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# What waits for strangers, acquirers or banks delays nothing else.
+# Tasks that wait for merchants' servers, acquirers or banks have queues of their own.
 QUEUES = ("default", "webhooks", "cards", "transfers", "inquiries")
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 

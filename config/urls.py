@@ -1,4 +1,4 @@
-"""The whole API as one table, in the order of the interface. Every row answers under both path forms."""
+"""The URLs of the API as one table, in the order of the interface. Each row has both path forms."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ urlpatterns = [
         path(f"{form}qr-codes/<str:qr_code_id>/image", qr_codes.image)
         for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
     ),
-    # Doors of others: banks, the simulated bank, staff, machines.
+    # For banks, the sandbox bank, staff and monitoring.
     path("banks/<str:bank>/notices", NotificationViewSet.as_view({"post": "create"})),
     path(
         "banks/<str:bank>/notices/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})
@@ -93,7 +93,7 @@ urlpatterns = [
     path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),
     path("pay/cards/<str:payment_id>", card_responses.return_page),
     path("admin", RedirectView.as_view(url="/admin/")),
-    # Django's "view on site" asks the database for whatever stands here; nothing of ours has such a page.
+    # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),

@@ -9,7 +9,7 @@ from django.db import close_old_connections, reset_queries
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
-# Looking after connections once a request is enough, and queries are logged in DEBUG only.
+# Django checks connections at the start of a request too, and logs queries only with DEBUG.
 signals.request_finished.disconnect(close_old_connections)
 if not settings.DEBUG:
     signals.request_started.disconnect(reset_queries)

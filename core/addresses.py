@@ -1,4 +1,4 @@
-"""The address of a client, as far as it can be believed, and the network that it belongs to."""
+"""The address of a client, behind trusted proxies, and the network of an address."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 
 def address_of(request: HttpRequest) -> str:
-    """The other end of the connection; behind `PROXY_HOPS` proxies of ours, the client of the outermost one.
+    """The address of the client, also behind `PROXY_HOPS` proxies of ours.
 
     Each proxy appends the address of its client to `X-Forwarded-For`. A client may have written the entries
     before these. Returns "" if the header has fewer entries, or if the entry is no IP address.
@@ -32,7 +32,7 @@ def is_among(address: str, networks: Iterable[str]) -> bool:
 
 
 def normalized_networks(networks: Iterable[str]) -> list[str]:
-    """The networks as CIDRs; an address is a network of one. Raises ValueError that says what is wrong."""
+    """The networks as CIDRs; an address is a network of one. Raises ValueError with the reason."""
     return [str(ip_network(network.strip())) for network in networks]
 
 

@@ -1,4 +1,4 @@
-"""What every admin page inherits. The theme is chosen here and nowhere else."""
+"""The base class of all admin pages."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -15,23 +15,23 @@ from django.http import HttpRequest, HttpResponse
 from core import admin_lists, security_log
 from core.security_log import SecurityEvent
 
-# What a person may write into the address of a list, and PostgreSQL or Python may fail at.
+# Lookups in the address of a list at which PostgreSQL or Python may fail.
 REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[Any]):
-    """Shows and asks; rows change through services, never through a form."""
+    """Pages that only read; services change rows."""
 
     shows_personal_data = False
     """Whether a page shows names or messages of customers. Then the security log records each view of one."""
     show_full_result_count = False
-    # A count for each value of each filter would read the whole table.
+    # Counts for each value of a filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     paginator = admin_lists.BoundedPaginator
     sortable_by: ClassVar[Any] = ()
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
-    """Names in the address of filters that an index answers with few rows."""
+    """Names of filters that find few rows by an index."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return admin_lists.BoundedChangeList
@@ -44,7 +44,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return shown
 
     def limit_note(self, changes: Any) -> str:
-        """What the list leaves out, in a sentence; empty if it shows everything."""
+        """A sentence about rows that the list does not show, or empty."""
         if getattr(changes, "is_limited", False):
             newest = f"the newest {admin_lists.FILTERED_ROWS:,} rows"
             return f"Filters look at {newest} only; a search finds older ones."
@@ -55,7 +55,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         )
 
     def get_list_filter(self, request: HttpRequest) -> Any:
-        """Django would read the whole table for the values of a column without choices."""
+        """Replace filters of columns without choices, for whose values Django would read the whole table."""
         return [
             (value, admin_lists.NewestValuesFilter)
             if isinstance(value, str) and self._has_open_values(value)
@@ -71,9 +71,9 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return not (field.is_relation or getattr(field, "choices", None) or isinstance(field, BooleanField))
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        """Rows that have exactly this text in one of the fields, each asked for by itself and by its index.
+        """Rows with exactly this text in one of the fields. Each field is a query by its index.
 
-        A field without `=` is searched for a part of it: for tables that do not grow with payments.
+        Fields without `=` match parts of text: only for tables that do not grow with payments.
         """
         text = search_term.strip()
         if not text:
@@ -96,7 +96,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return shown
 
     def record_view(self, object_id: str) -> None:
-        """Tell the security log that somebody saw personal data of this object."""
+        """Record in the security log that somebody saw personal data of this object."""
         subject = f"{self.opts.model_name}:{object_id}"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
@@ -114,7 +114,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return not is_refused and super().lookup_allowed(lookup, value, request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Raises IncorrectLookupParameters also for what PostgreSQL takes in no column of its kind."""
+        """Raises IncorrectLookupParameters also for values that PostgreSQL refuses for the column."""
         if "%00" in request.GET.urlencode():
             raise IncorrectLookupParameters
         try:
@@ -123,5 +123,5 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
             raise IncorrectLookupParameters from refusal
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """None also for what PostgreSQL takes in no text."""
+        """None also for an id with U+0000, which PostgreSQL refuses."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)

@@ -1,7 +1,7 @@
-"""Lists of the console that answer at once, however many rows a table has.
+"""Lists of the console that read a bounded number of rows of any table.
 
-A list shows the newest rows first, by the primary key: ids sort by time. A filter looks at the newest rows
-only, unless an index answers it. A search compares whole values, each by an index. Counting ends early.
+A list shows the newest rows first, by the primary key: ids sort by time. A filter without an index reads the
+newest rows only. A search compares whole values by an index. A count ends at 10,000 rows.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ MAX_FOUND = 1_000
 
 
 class BoundedPaginator(Paginator[Any]):
-    """The pages of the first COUNTED rows: an exact number would read the whole table."""
+    """Pages of the first MAX_COUNTED rows: an exact number would read the whole table."""
 
     object_list: Any
 
@@ -45,16 +45,16 @@ class NewestValuesFilter(AllValuesFieldListFilter):
 
 
 class BoundedChangeList(ChangeList):
-    """Reads a bounded number of rows, whatever the address of the list says."""
+    """Reads a bounded number of rows for any filter in the address."""
 
     model_admin: Any
     root_queryset: Any
     sortable_by: Any
     is_limited = False
-    """Whether there are older rows that the filters did not look at."""
+    """Whether there are older rows that the filters did not read."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        # A search and an indexed filter find few rows by themselves.
+        # A search or an indexed filter reads few rows in any case.
         names = self.get_filters_params().keys()
         if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
             self.root_queryset = self._newest(self.root_queryset)
@@ -62,7 +62,7 @@ class BoundedChangeList(ChangeList):
         return found
 
     def get_ordering_field(self, field_name: Any) -> Any:
-        """None for a column that the list does not offer: an address may name any."""
+        """None for a column that the list does not offer: an address may name any column."""
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
     def _newest(self, rows: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The only place that turns refusals into HTTP: parser, negotiation, exception handler, base viewset."""
+"""The parser, content negotiation, exception handler and base viewset of the API.
+
+No other module turns errors into HTTP responses.
+"""
 
 import logging
 import re
@@ -34,7 +37,7 @@ _OTHER_CHARSET = re.compile(r';\s*charset\s*=\s*(?!"?utf-8"?\s*(?:;|$))')
 
 
 class StrictJsonParser(BaseParser):
-    """`application/json` through the gate of `core.strict_json`."""
+    """Parses `application/json` with `core.strict_json`."""
 
     media_type = http.JSON
 
@@ -45,7 +48,7 @@ class StrictJsonParser(BaseParser):
 
 
 class JsonNegotiation(BaseContentNegotiation):
-    """The API speaks JSON whatever `Accept` says; only the QR image looks at that header itself."""
+    """The API ignores `Accept` and answers in JSON. Only the QR image reads the header."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         value = request.content_type.lower()
@@ -59,7 +62,7 @@ class JsonNegotiation(BaseContentNegotiation):
 
 
 class ApiViewSet(viewsets.ViewSet):
-    """What every resource shares. Handlers return an `Answer` or a Django response."""
+    """The base of all resources. Handlers return an `ApiResponse` or a Django response."""
 
     parser_classes = [StrictJsonParser]
     renderer_classes = [JSONRenderer]
@@ -75,7 +78,7 @@ class ApiViewSet(viewsets.ViewSet):
 
     @property
     def default_response_headers(self) -> dict[str, str]:
-        """None: answers do not vary, and `Allow` belongs to the refusal of a method."""
+        """No headers: responses do not vary, and only 405 has `Allow`."""
         return {}
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -87,12 +90,12 @@ class ApiViewSet(viewsets.ViewSet):
 
     @property
     def allowed_methods(self) -> list[str]:
-        """What `Allow` lists; DRF would add OPTIONS."""
+        """The methods in `Allow`, without OPTIONS, which DRF would add."""
         return [method for method in super().allowed_methods if method != "OPTIONS"]
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
-    """DRF's exception handler: every exception becomes the envelope, and a fault is logged whole."""
+    """Turn every exception into the error envelope. Faults are logged with their traceback."""
     return error_response(error, context["request"])
 
 
@@ -158,8 +161,8 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
         raise errors.InvalidParameters(f"{location}: {reason}", param=name) from None
 
 
-# Fields whose error has one message for every cause, because the interface states it word for word; but for
-# those in `says_why` of a serializer whose rules are others.
+# Fields whose error has one fixed message, as the interface description has it. A serializer with other rules
+# names the field in `says_why`, and then the message has the reason.
 FIXED_MESSAGES = {"amount", "url"}
 
 
@@ -168,7 +171,7 @@ def _plain(query: Any) -> dict[str, str]:
 
 
 def _first_error(error: exceptions.ValidationError) -> tuple[str, str, str]:
-    """The field, where in it the fault is (`destination.bank_account`), and what is wrong."""
+    """The field, the path of the fault in it (`destination.bank_account`), and the reason."""
     detail = error.detail
     if not isinstance(detail, Mapping):
         raise errors.InvalidRequest() from None
@@ -185,7 +188,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """What Django refuses by itself. Strangers cause it at will, so a line a second is enough."""
+    """The response to a request that Django refuses. Anybody can cause it, so it logs a line a second."""
     suppressed = _bad_request_log_limit.admit(type(exception).__name__)
     if suppressed is not None:
         reason = redact(str(exception))[:MAX_REASON_LENGTH]
@@ -196,7 +199,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Called while the exception is handled: Django passes it to nobody."""
+    """The response to an unhandled exception, which Django does not pass on."""
     error = sys.exception()
     return error_response(error if isinstance(error, Exception) else errors.InternalError(), request)
 
@@ -206,7 +209,7 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 def get_or_head_only(view: View) -> View:
-    """Answers GET and HEAD; anything else is 405 in the error envelope, never a question for a form token."""
+    """Answer GET and HEAD; other methods get 405 in the error envelope, without a CSRF check."""
 
     @csrf_exempt
     @wraps(view)

@@ -1,9 +1,9 @@
-"""The one clock: read at the edge, passed in from there. Leases and locks use the database's."""
+"""The clock. Views, tasks and commands read it and pass the time on; leases use the database's clock."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 BANGKOK = timezone(timedelta(hours=7))
-"""Of Thai banks' days and times, all year round."""
+"""The time zone of Thai banks; it has no daylight saving time."""
 
 
 def now() -> datetime:
@@ -12,7 +12,7 @@ def now() -> datetime:
 
 
 def to_millisecond(at: datetime) -> datetime:
-    """`at` without what is finer than a millisecond."""
+    """`at` without microseconds."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 

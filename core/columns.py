@@ -17,7 +17,7 @@ class PublicId(models.CharField[Any, Any]):
         super().__init__(**kwargs)
 
     def db_type(self, connection: Any) -> str:
-        # Spelled out, or Django adds a second index for LIKE to each key, which nobody asks here.
+        # With `varchar` Django would add a second index for LIKE, which no query uses.
         return f"character varying({self.max_length})"
 
 
@@ -40,7 +40,7 @@ class CausedRow(models.Model):
 
 
 class RawJson(models.Field[Any, Any]):
-    """JSON kept as it came: PostgreSQL's `json`, because `jsonb` sorts keys and rewrites numbers."""
+    """JSON stored as received, in PostgreSQL's `json`: `jsonb` sorts keys and rewrites numbers."""
 
     def db_type(self, connection: Any) -> str:
         return "json"

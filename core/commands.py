@@ -8,10 +8,10 @@ from django.db import DEFAULT_DB_ALIAS
 
 
 class SealingCommand(BaseCommand):
-    """Refuse to run where a server refuses to start, such as with keys that do not open the database."""
+    """Refuse to run if a server would not start, such as with keys that do not open stored data."""
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
-        """Without a database named Django leaves out the checks that ask it."""
+        """Name the database, because Django skips its checks otherwise."""
         return super().get_check_kwargs(options) | {"databases": [DEFAULT_DB_ALIAS]}
 
 
@@ -20,7 +20,7 @@ CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, and clear it
 
 
 class ProgressBar:
-    """A line that is drawn over itself. Where the output is no terminal, nothing is written or counted."""
+    """A line on a terminal that shows progress. Writes and counts nothing if the output is no terminal."""
 
     def __init__(self, output: OutputWrapper, label: str, total: Callable[[], int]) -> None:
         self._output, self._label = output, label

@@ -1,4 +1,4 @@
-"""Instants by which something must have happened."""
+"""Deadlines, and a thread that closes sockets whose deadline has passed."""
 
 import contextlib
 import heapq
@@ -34,12 +34,12 @@ class Deadline:
         return seconds
 
 
-# Reads keep deadlines themselves; this is for those that do not come back.
+# Reads check deadlines themselves. The watchdog is for reads that do not return.
 WATCHDOG_GRACE_SECONDS = 0.1
 
 
 class Watchdog:
-    """One thread for all sockets; it sleeps until the earliest deadline of those it watched."""
+    """One thread for all sockets. It sleeps until the earliest deadline."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -50,7 +50,7 @@ class Watchdog:
 
     @contextmanager
     def watch(self, sock: socket.socket, deadline: Deadline) -> Iterator[None]:
-        """Shut the socket down, soon after the deadline, unless the block has ended by then."""
+        """Shut the socket down soon after the deadline unless the block has ended."""
         number = self._watch(sock, Deadline(deadline.expires_at + WATCHDOG_GRACE_SECONDS))
         try:
             yield
@@ -65,7 +65,7 @@ class Watchdog:
             heapq.heappush(self._by_deadline, (deadline, number))
             if self._by_deadline[0][1] == number:
                 self._changed.notify()
-            # A fork has this object, but not its thread.
+            # A forked process has this object without its thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                 self._thread.start()
@@ -90,5 +90,5 @@ class Watchdog:
 def _shut_down(sock: socket.socket | None) -> None:
     if sock is not None:
         with contextlib.suppress(OSError):
-            # Not SSLSocket's, which would let its reader go on without TLS.
+            # The method of SSLSocket would let the reader continue without TLS.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)

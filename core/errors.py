@@ -1,4 +1,4 @@
-"""Error families and the catalogue of codes. Apps declare their own beside whoever raises them."""
+"""Families of errors and the catalogue of codes. Each app declares its errors in `errors.py`."""
 
 from typing import ClassVar
 
@@ -36,7 +36,7 @@ class ApiError(Exception):
 
 
 class Invalid(ApiError):
-    """The request itself is wrong; the same request will never pass."""
+    """The request is wrong; repeating it does not help."""
 
 
 class AuthenticationError(ApiError):
@@ -77,7 +77,7 @@ class Fault(ApiError):
 
 
 class Busy(Fault):
-    """Too much of one kind is under way, or a third party is down: expected, and the caller may try again."""
+    """Too many requests of one kind, or a third party is down. The caller may try again."""
 
     status = 503
 

@@ -1,4 +1,4 @@
-"""Strict fields for request bodies and queries: nothing is coerced, `"100"` and `true` are no integers."""
+"""Strict fields for request bodies and queries. They convert nothing: `"100"` and `true` are no integers."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
@@ -30,7 +30,7 @@ class Integer(serializers.IntegerField):
 
 
 class Text(serializers.CharField):
-    """A JSON string, kept as it came. Characters that reorder the text around them on a page are refused."""
+    """A JSON string, unchanged. Characters that reorder the text around them are refused."""
 
     default_error_messages = {"bidi": "Must not hold bidirectional control characters."}
 
@@ -47,7 +47,7 @@ class Text(serializers.CharField):
 
 
 class Choice(serializers.ChoiceField):
-    """One of the given strings. A refusal names them, and does not repeat what was sent."""
+    """One of the given strings. The error names them and does not repeat the input."""
 
     default_error_messages = {"invalid_choice": "Must be one of {choices}."}
 
@@ -111,7 +111,7 @@ def _instant(text: str) -> datetime:
     if match is None:
         raise ValueError(text)
     whole, fraction, offset = match.groups()
-    # A plus sign that was not escaped arrives as a space; nobody means a space there.
+    # A plus sign that was not escaped arrives as a space.
     at = datetime.fromisoformat(whole + offset.replace(" ", "+"))
     return (at + timedelta(microseconds=int((fraction or "0").ljust(6, "0")[:6]))).astimezone(UTC)
 

@@ -1,4 +1,4 @@
-"""Answers as bytes: what a handler returns, before and after it is HTTP."""
+"""Responses of the API as bytes, and the envelope of errors."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ MAX_BODY = 65_536  # bytes of a request
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """A finished answer; `body` is exactly what goes over the wire and what a replay repeats."""
+    """A complete response. `body` is what is sent, stored with an idempotency key, and replayed."""
 
     status: int
     body: bytes
@@ -32,7 +32,7 @@ def to_django(response: ApiResponse) -> HttpResponse:
 
 def error_response(error: ApiError, request_id: str = "") -> ApiResponse:
     """The one error envelope; 5xx bodies carry the request id so that support can find the log line."""
-    # Some messages repeat what was sent, which may be a key that was pasted into the wrong place.
+    # Some messages repeat input, which may contain a key that was pasted into the wrong field.
     detail: dict[str, object] = {"code": error.code, "message": redact(error.text), "type": error.type}
     if error.param is not None:
         detail["param"] = error.param

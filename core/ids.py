@@ -14,23 +14,23 @@ _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 
 
 def new(prefix: str, at: datetime) -> str:
-    """An id such as `pay_...` for something created at `at`; ids of a later second sort later."""
+    """A new id such as `pay_...`. Ids of a later second sort later."""
     return prefix + _base62(_seconds(at) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
 
 
 def first(prefix: str, at: datetime) -> str:
-    """What no id of the second of `at`, or of a later one, sorts before; all of earlier ones do."""
+    """The smallest id of the second of `at`: ids of earlier seconds sort before it."""
     return prefix + _base62(_seconds(at) << _RANDOM_BITS)
 
 
 def looks_right(value: object, prefix: str) -> bool:
-    """Whether `value` could be an id of this prefix, so that nothing else reaches the database."""
+    """Whether `value` has the form of an id with this prefix. Other values need no query."""
     return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None
 
 
 def random_text(length: int, alphabet: str = ALPHABET) -> str:
     """`length` unguessable characters of `alphabet`."""
-    # One draw for the whole text: asking the system for each character costs ten times as much.
+    # One random number for the whole text; one for each character would cost ten times as much.
     number, characters = secrets.randbelow(len(alphabet) ** length), []
     for _ in range(length):
         number, rest = divmod(number, len(alphabet))
@@ -43,7 +43,7 @@ def _seconds(at: datetime) -> int:
 
 
 def _base62(number: int) -> str:
-    # Two digits a step: halves the work of the one loop on the hot path.
+    # Two digits in each step halve the time of this hot path.
     pairs = []
     for _ in range(14):
         number, rest = divmod(number, 3844)

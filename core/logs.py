@@ -1,4 +1,4 @@
-"""One JSON object a line; secrets and personal data are struck out before they are written."""
+"""Logs as one JSON object a line, without secrets and personal data."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 
 
 def redact(text: str) -> str:
-    """`text` without keys, webhook secrets, passwords in URLs, and with account numbers cut to 4 digits."""
+    """`text` without keys, webhook secrets and passwords in URLs, and with 4 digits of account numbers."""
     redacted = _SECRETS.sub(
         lambda m: next(group for group in m.groups() if group is not None) + "[redacted]", text
     )
@@ -45,9 +45,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class BufferedAccessHandler(logging.StreamHandler[TextIO]):
-    """Writes access lines a tenth of a second's worth at a time, everything else at once.
+    """Collects access lines for 0.1 s and writes them together. Writes all other lines at once.
 
-    A write for each would wake whoever reads them each time, which costs more than the line.
+    A write for each access line would wake the reader each time, which costs more than the line.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -61,7 +61,7 @@ class BufferedAccessHandler(logging.StreamHandler[TextIO]):
             return super().emit(record)
         self._lines.append(self.format(record) + self.terminator)
         self._has_lines.set()
-        # A fork of the server has this object, but not its thread.
+        # A forked process has this object without its thread.
         if self._writer is None or not self._writer.is_alive():
             self._writer = threading.Thread(target=self._run, name="access log", daemon=True)
             self._writer.start()
@@ -77,12 +77,12 @@ class BufferedAccessHandler(logging.StreamHandler[TextIO]):
         while self._has_lines.wait():
             time.sleep(BUFFER_SECONDS)
             self._has_lines.clear()
-            with suppress(OSError, ValueError):  # nobody reads any more
+            with suppress(OSError, ValueError):  # the reader is gone
                 self.flush()
 
 
 class LogRateLimit:
-    """Lets `per_second` lines of one name pass in each second, and counts the others."""
+    """Allows `per_second` lines of one name in each second, and counts the others."""
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second
@@ -90,10 +90,10 @@ class LogRateLimit:
         self._lock = threading.Lock()
 
     def admit(self, name: str) -> int | None:
-        """How many lines of this name were left out since the last one that passed; None leaves it out."""
+        """How many lines of this name were suppressed since the last one. None: suppress this one too."""
         second = int(time.time())
         with self._lock:
-            # Strangers choose the names: forget them all before they fill the memory.
+            # Clients choose the names: forget all of them before they fill the memory.
             if name not in self._names and len(self._names) >= MAX_NAMES:
                 self._names.clear()
             began, passed, suppressed = self._names.get(name, (second, 0, 0))
@@ -106,7 +106,7 @@ class LogRateLimit:
 
 
 class DatabaseDownFilter(logging.Filter):
-    """While the database is away everything fails alike: one line a second, not a traceback for each."""
+    """Logs one line a second, and no tracebacks, while the database cannot be reached."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""What wraps every request: a request id, safe headers, one JSON access line."""
+"""Middleware of every request: request id, security headers, one JSON access line."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 COMPRESSED = "Send the body as it is, without Content-Encoding."
 _DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
-# Django's admin and our pages carry no scripts of their own; some have styles in their elements.
+# Admin pages have no inline scripts; some elements have inline styles.
 CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -34,7 +34,7 @@ access_log = logging.getLogger("access")
 
 
 class AccessMiddleware:
-    """Outermost: names the request, bounds its body, hardens the answer and logs one line."""
+    """The outermost middleware: sets the request id, limits the body, adds headers and logs one line."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -64,7 +64,7 @@ def _request_id(request: HttpRequest) -> str:
 
 
 def _body_error(request: HttpRequest) -> HttpResponse | None:
-    """The refusal of a body that is too large or compressed: nothing here reads such a body."""
+    """The error for a body that is too large or compressed, or None."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if request.META.get("qr.body_too_large") or (
         length.isdigit() and len(length) < 19 and int(length) > uploads.limit_of(request.META)
@@ -80,7 +80,7 @@ def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
     headers = response.headers
     headers["X-Request-Id"] = request_id_of(request)
     headers["X-Content-Type-Options"] = "nosniff"
-    # Not `no-referrer`: browsers would send the origin of a form as `null`, and Django would refuse the form.
+    # With `no-referrer` browsers send the origin of a form as `null`, and Django refuses the form.
     headers.setdefault("Referrer-Policy", "same-origin")
     if settings.SESSION_COOKIE_SECURE:
         headers["Strict-Transport-Security"] = f"max-age={YEAR_SECONDS}"
@@ -92,7 +92,7 @@ def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
-    """Route, not path: a path may hold what does not belong in a log."""
+    """The access line. It has the route and not the path, which may contain personal data."""
     match = request.resolver_match
     return orjson.dumps(
         {
@@ -110,7 +110,7 @@ def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -
 
 
 class _BrowserOnly:
-    """Mixed into Django's browser middleware: API requests pass it by, which saves them 40 microseconds."""
+    """Mixin for Django's browser middleware. API requests skip it, which saves them 40 µs."""
 
     def __call__(self, request: HttpRequest) -> Any:
         if request.path_info.startswith(_BROWSER_PATHS):
@@ -120,7 +120,7 @@ class _BrowserOnly:
 
 class BrowserSessions(_BrowserOnly, SessionMiddleware):
     def process_request(self, request: HttpRequest) -> None:
-        # The database cannot even be asked for a name with U+0000 in it.
+        # PostgreSQL refuses a query for a key with U+0000.
         if not _SESSION.fullmatch(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
             request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
         super().process_request(request)
@@ -129,7 +129,7 @@ class BrowserSessions(_BrowserOnly, SessionMiddleware):
 class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
-        # The admin looks who it is in any case; the other pages for browsers do without the database.
+        # Admin pages load the user in any case; other browser pages need no query.
         if request.path_info.startswith("/admin") and request.user.is_authenticated:
             request_context.set_actor(f"staff:{request.user.get_username()}")
 
@@ -143,7 +143,7 @@ class BrowserFraming(_BrowserOnly, XFrameOptionsMiddleware):
 
 
 class BrowserCsrf(_BrowserOnly, CsrfViewMiddleware):
-    """Forms only: the API has no cookies, so nothing there can be forged."""
+    """Checks forms only: the API has no cookies, so its requests cannot be forged."""
 
     def process_view(self, request: HttpRequest, *args: Any) -> Any:
         if request.path_info.startswith(_BROWSER_PATHS):

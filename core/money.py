@@ -1,4 +1,4 @@
-"""Money: integer satang in, text out. The only file that knows that a baht is a hundred satang."""
+"""Amounts as integer satang, and as text in baht (100 satang)."""
 
 import re
 
@@ -30,7 +30,7 @@ def satang(text: str) -> int:
 
 
 def display(satang: int) -> str:
-    """For people: 150000 satang is "1,500.00 THB"."""
+    """An amount as people read it: 150000 satang is "1,500.00 THB"."""
     whole, rest = divmod(abs(satang), 100)
     return f"{_sign(satang)}{whole:,}.{rest:02d} {CURRENCY}"
 

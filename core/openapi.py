@@ -1,4 +1,4 @@
-"""What an operation of the API does, said once beside its view. `apidocs.generator` writes it as OpenAPI."""
+"""Descriptions of API operations, declared beside their views. `apidocs.generator` makes OpenAPI of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,21 +29,21 @@ class Tag(StrEnum):
 
 
 TAGS = {
-    Tag.QR_CODES: "Ask for money: a code that every Thai banking app can scan.",
-    Tag.PAYMENTS: "Has it been paid? Poll here, or be told by a webhook.",
-    Tag.REFUNDS: "Send money back, all of it or a part.",
-    Tag.WEBHOOKS: "Be told of every change by a signed message.",
-    Tag.TRANSACTIONS: "The history of what was paid, what failed and what went back.",
-    Tag.WITHDRAWALS: "Take money out, to an account at any bank in Thailand.",
-    Tag.SANDBOX: "Pay with test keys, well or badly.",
-    Tag.BANKS: "Where the service and banks speak to each other. Not for merchants.",
-    Tag.SERVICE: "Is it up, how is it doing, what can it do?",
+    Tag.QR_CODES: "Create QR codes that every Thai banking app can scan.",
+    Tag.PAYMENTS: "Read payments, and charge cards. Poll here, or register a webhook.",
+    Tag.REFUNDS: "Send all or a part of a payment back.",
+    Tag.WEBHOOKS: "Receive a signed message for each change.",
+    Tag.TRANSACTIONS: "The history of payments, failed attempts and refunds.",
+    Tag.WITHDRAWALS: "Send money from the balance to an account at any bank in Thailand.",
+    Tag.SANDBOX: "Simulate payments with test keys.",
+    Tag.BANKS: "Endpoints that banks call. Not for merchants.",
+    Tag.SERVICE: "Health, metrics and documents.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """An object that is sent, and one of its kind."""
+    """The serializer of a body, and an example."""
 
     serializer: SerializerType
     example: dict[str, Any]
@@ -51,9 +51,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An operation that can follow: its parameters and body by runtime expression on this answer.
+    """An operation that can follow: its parameters and body as runtime expressions on this response.
 
-    It is linked in the same path form, unless it has only one.
+    The link has the same path form, unless the operation has only one.
     """
 
     operation: str
@@ -66,11 +66,12 @@ class Link:
 class Operation:
     """One row of the URL table. Used as a decorator it changes nothing about the view.
 
-    name: the operationId; other path forms get a suffix. answer: of the 200; none means 204.
-    plain_answer: where the form without the country differs. refusals: those of this operation alone;
-    what every operation of its kind can answer, and `invalid_<field>`, is added. accepts, contents: bodies
-    that no serializer describes, by media type; those of answers by status first. scope: what the key of a
-    merchant needs; every operation of the merchant API has one.
+    name: the operationId; other path forms get a suffix.
+    response: the body of the 200; None means 204.
+    response_without_country: the body at `/v1/...`, if it differs.
+    errors: those of this operation; common errors and `invalid_<field>` are added.
+    request_contents, responses: bodies without a serializer, by (status and) media type.
+    scope: what a merchant's key needs; every operation of the merchant API has one.
     """
 
     name: str

@@ -22,9 +22,7 @@ class PageQuery(serializers.Serializer[Any]):
     limit = fields.QueryInteger(
         min_value=1, max_value=MAX_LIMIT, default=DEFAULT_LIMIT, help_text="Results per page."
     )
-    offset = fields.QueryInteger(
-        min_value=0, max_value=MAX_OFFSET, default=0, help_text="Results to pass over."
-    )
+    offset = fields.QueryInteger(min_value=0, max_value=MAX_OFFSET, default=0, help_text="Results to skip.")
 
 
 def page(
@@ -38,12 +36,12 @@ def page(
 
 
 def page_response(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> ApiResponse:
-    """A page whose rows are there already."""
+    """The response for rows that were read already."""
     return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], "offset": query["offset"]})
 
 
 def created_between(rows: Q, query: dict[str, Any]) -> Q:
-    """Those created within `start_date` and `end_date`, where given."""
+    """The rows created within `start_date` and `end_date`, if given."""
     if "start_date" in query:
         rows = rows.filter(created_at__gte=query["start_date"])
     if "end_date" in query:

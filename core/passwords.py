@@ -1,7 +1,7 @@
-"""Password hashing that takes one thread of a process at most, and little of its processor time.
+"""Password hashing in one thread of a process, with low priority.
 
-A hash needs half a second of processor time by design. Without a limit a few clients that guess passwords
-would hold every web thread, and payments would wait for them.
+A hash needs half a second of processor time by design. Without a limit, a few clients that guess passwords
+would hold all web threads, and payments would wait.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-# The scheduler gives such a thread about a tenth of what it gives a thread that serves a payment.
+# The scheduler gives such a thread about a tenth of the time of a thread that serves a payment.
 NICENESS = 10
 
 

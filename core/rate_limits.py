@@ -1,4 +1,4 @@
-"""How often something may happen: GCRA, counted by one atomic script in Redis. Without Redis all pass."""
+"""Rate limits: GCRA in one atomic script in Redis. Without Redis nothing is limited."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from redis.exceptions import NoScriptError
 from core import redis
 
 # Generic cell rate algorithm: one number per name, the theoretical arrival time of the next one.
-# Redis's own clock, so that all processes agree. Answers allowed, remaining and milliseconds to wait.
+# It uses the clock of Redis, so that all processes agree. Returns allowed, remaining and both waits in ms.
 SCRIPT = """
 local interval = 1000000 / tonumber(ARGV[1])
 local burst = tonumber(ARGV[2])
@@ -38,7 +38,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitResult:
-    """What a rate leaves: how many at once, and milliseconds until one more fits and until all fit."""
+    """Requests that remain, and milliseconds until one more and until all are allowed."""
 
     allowed: bool
     remaining: int
@@ -47,17 +47,17 @@ class RateLimitResult:
 
     @property
     def retry_after(self) -> int:
-        """Whole seconds until one more fits, at least one."""
+        """Whole seconds until one more is allowed, at least one."""
         return _seconds(self.wait_ms)
 
     @property
     def reset_after(self) -> int:
-        """Whole seconds until all fit, at least one."""
+        """Whole seconds until all are allowed, at least one."""
         return _seconds(self.reset_ms)
 
 
 def consume(name: str, rate: RateLimit) -> RateLimitResult | None:
-    """Count one of this name; None when Redis cannot say."""
+    """Count one event of this name. None if Redis does not answer."""
     found = redis.try_call(lambda client: _count(client, f"rate:{name}", rate))
     return None if found is None else RateLimitResult(bool(found[0]), *found[1:])
 

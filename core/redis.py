@@ -1,7 +1,7 @@
-"""Redis as a convenience that may be gone: short time-outs, and a pause after a failure.
+"""Calls to Redis, which may be down: short time-outs, and a pause of one second after a failure.
 
-Redis counts requests and rings bells; nothing that matters lives there. A Redis that hangs must not hang the
-API, so after a failure it is left alone for a moment instead of being asked by every request.
+Redis holds rate limits and wake-ups only; its data may be lost. Without the pause a silent Redis would delay
+every request.
 """
 
 import threading
@@ -21,7 +21,7 @@ PAUSE_SECONDS = 1.0  # seconds without calls after a failure
 
 
 class RedisBreaker:
-    """Calls through, or answers None while the other side is considered down."""
+    """A circuit breaker: runs calls, or returns None while Redis is considered down."""
 
     def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         self._pause = pause
@@ -40,7 +40,7 @@ class RedisBreaker:
         return result
 
     def _is_next_to_try(self) -> bool:
-        """After a pause one caller tries, and the others need not wait with it for an answer."""
+        """Whether this caller tries again after the pause. The others do not wait for its result."""
         with self._lock:
             is_over = self._closed_until is None or time.monotonic() >= self._closed_until
             if is_over:
@@ -49,7 +49,7 @@ class RedisBreaker:
 
 
 class _ThreadClient(threading.local):
-    """What one thread keeps: a connection of its own saves the pool's lock and bookkeeping at each call."""
+    """The client of one thread. Its own connection saves the lock of a pool in each call."""
 
     url = ""
     client: Redis
@@ -72,7 +72,7 @@ def _connect(url: str) -> Redis:
         single_connection_client=True,
         socket_timeout=CALL_TIMEOUT_SECONDS,
         socket_connect_timeout=CALL_TIMEOUT_SECONDS,
-        # A connection that Redis closed is made anew; one that does not answer is not asked twice.
+        # Connect again if Redis closed the connection. Do not repeat a call after a time-out.
         retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
     )
 
@@ -81,5 +81,5 @@ _breaker = RedisBreaker()
 
 
 def try_call(action: Callable[[Redis], T]) -> T | None:
-    """The result of `action(client)`, or None when Redis cannot say."""
+    """The result of `action(client)`, or None if Redis does not answer."""
     return _breaker.call(lambda: action(client()), RedisError, OSError)

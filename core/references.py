@@ -1,7 +1,7 @@
-"""Check characters in a reference, by which a bank knows a biller's references without asking for each.
+"""References in QR codes, with check characters by which a bank recognises the references of a biller.
 
-Thai banks agree with a biller on check digits in reference 1. The sandbox bank and the service agree on a
-keyed check, so that nobody else can make up a reference that passes.
+Thai banks agree with a biller on check digits in reference 1. The sandbox bank and the service use a keyed
+check, so that nobody else can invent a valid reference.
 """
 
 import hmac
@@ -16,7 +16,7 @@ CHECK_LENGTH = 5
 
 
 def new() -> str:
-    """A random reference. 36**20 leaves no chance of meeting the same one twice."""
+    """A random reference: one of 36**20, so collisions are practically impossible."""
     return ids.random_text(LENGTH, ALPHABET)
 
 

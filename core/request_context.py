@@ -1,4 +1,4 @@
-"""Who causes what happens now, and by which request. Said at the edge, read by whoever writes it down."""
+"""Who causes a change, and by which request. Middleware and tasks set it; services record it."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Empty: nobody said.
+    """The context of a request or task; empty outside of them.
 
     actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
     request_id: as `X-Request-Id` says; of a task its id.
@@ -31,7 +31,7 @@ def columns() -> dict[str, str]:
 
 
 def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
-    """Something new begins, such as a request or a task: nothing of what was before holds."""
+    """Start a request or a task: replace the whole context."""
     _current.set(RequestContext(actor, request_id, address))
 
 
@@ -41,5 +41,5 @@ def display_name(actor: str) -> str:
 
 
 def set_actor(actor: str) -> None:
-    """Who it is has been proven now."""
+    """Set the actor after authentication."""
     _current.set(replace(_current.get(), actor=actor))

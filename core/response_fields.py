@@ -1,4 +1,4 @@
-"""Fields of answers, described so precisely that the OpenAPI document can close every object."""
+"""Fields of responses with exact schemas, so that OpenAPI objects need no additional properties."""
 
 from typing import Any
 
@@ -48,11 +48,11 @@ def satang(
 
 
 def metadata(**kwargs: Any) -> serializers.DictField:
-    return serializers.DictField(help_text="What the merchant gave, as it came.", **kwargs)
+    return serializers.DictField(help_text="The metadata of the request, unchanged.", **kwargs)
 
 
 class Page(serializers.Serializer[Any]):
-    """What every list says beside its rows."""
+    """The fields of every list beside its rows."""
 
     total = serializers.IntegerField(min_value=0, help_text="All that match.")
     limit = serializers.IntegerField(min_value=1, max_value=paging.MAX_LIMIT)

@@ -1,6 +1,6 @@
-"""The security log: who logged in, which key came from where, what was refused, who saw what.
+"""The security log: logins, use of keys, refused requests, views of personal data.
 
-One JSON object a line, as of every other log, with `"log": "security"`. docs/operations.md lists the fields.
+Its lines are JSON objects with `"log": "security"`. docs/operations.md lists the fields.
 """
 
 import logging
@@ -82,7 +82,7 @@ def record(
 
 
 def record_on_commit(event: SecurityEvent, **fields: Any) -> None:
-    """`record`, once the transaction has committed: what was rolled back did not happen."""
+    """Call `record` after the transaction has committed; after a rollback, do nothing."""
     transaction.on_commit(partial(record, event, **fields), robust=True)
 
 

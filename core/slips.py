@@ -1,6 +1,6 @@
-"""What else Thai banks print for a scanner: the mini-QR on a payer's slip, and the barcode on a bill.
+"""The mini-QR on a payer's slip, and the barcode on a bill. Neither is a payment code.
 
-Neither is payable by itself. Sources: Bank of Thailand's slip verification QR and its bill payment barcode;
+Sources: Bank of Thailand's slip verification QR and its bill payment barcode;
 TrueMoney's own form of the slip as promptparse writes it.
 """
 
@@ -20,7 +20,7 @@ _BARCODE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """Which bank sent the money, and that bank's own id of the transfer."""
+    """The sending bank, and its id of the transfer."""
 
     sending_bank: str
     transaction_id: str
@@ -28,7 +28,7 @@ class Slip:
 
 @dataclass(frozen=True, slots=True)
 class WalletSlip:
-    """A transfer out of a TrueMoney wallet: what it was ("P2P"), the wallet's id of it, and its day."""
+    """A transfer from a TrueMoney wallet: its type (such as "P2P"), its id and its day."""
 
     event_type: str
     transaction_id: str
@@ -37,7 +37,7 @@ class WalletSlip:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a counter's scanner reads off a bill; amount in satang, None where it is open."""
+    """The content of a bill's barcode; amount in satang, or None if the payer chooses it."""
 
     biller_id: str
     reference1: str
@@ -66,7 +66,7 @@ def slip_payload(slip: Slip | WalletSlip) -> str:
 
 
 def _with_whole_checksum(payload: str) -> str:
-    """Some issuers write the checksum as a number, in lower case or without its leading zeros."""
+    """Complete the checksum: some issuers write it in lower case or without leading zeros."""
     match = _WITH_CHECKSUM.fullmatch(payload)
     return match[1] + match[2].upper().zfill(4) if match else payload
 

@@ -1,7 +1,7 @@
-"""The gate in front of every body: JSON that each parser on earth reads the same way, or a refusal.
+"""A strict JSON parser for request bodies: it accepts only what all parsers read in the same way.
 
-Refused are duplicate keys, NaN and infinities, integers beyond 64 bit, U+0000 and lone surrogates,
-nesting over 32 and anything that is not an object (RFC 8259 leaves these to the parser's taste).
+It refuses duplicate keys, NaN and infinities, integers beyond 64 bit, U+0000 and lone surrogates, nesting
+over 32 levels, and everything that is not an object. RFC 8259 lets parsers differ in these.
 """
 
 import json
@@ -16,7 +16,7 @@ _LONGEST_INT = 20
 
 
 def loads(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`, or InvalidRequest with the reason."""
+    """The object in `raw`. Raises InvalidRequest with the reason."""
     _check_depth(raw)
     try:
         value = _DECODER.decode(raw.decode("utf-8"))
@@ -28,7 +28,7 @@ def loads(raw: bytes) -> dict[str, Any]:
         ) from None
     if not isinstance(value, dict):
         raise InvalidRequest("The request body must be a JSON object.")
-    if b"\\u" in raw:  # only an escape can smuggle in U+0000 or half a surrogate pair
+    if b"\\u" in raw:  # only an escape can contain U+0000 or half a surrogate pair
         _check_text(value)
     return value
 

@@ -1,4 +1,4 @@
-"""The text form under every Thai payment code: fields of tag, length and value, closed by a checksum.
+"""The text form of all Thai payment codes: fields of tag, length and value, and a checksum.
 
 Source: EMVCo QR Code Specification for Payment Systems, Merchant-Presented Mode, sections 4.1 and 4.7.
 """
@@ -13,7 +13,7 @@ _HEAD = re.compile("[0-9]{4}")
 
 
 class BadPayload(ValueError):
-    """The text is not a payment code, or cannot become one; the message names the first fault."""
+    """The text is not a valid payment code. The message names the first fault."""
 
 
 def crc16(data: str) -> str:
@@ -22,7 +22,7 @@ def crc16(data: str) -> str:
 
 
 def field(tag: str, value: str) -> str:
-    """One field as text. Raises BadPayload for a value that its two-digit length cannot tell."""
+    """One field as text. Raises BadPayload for a value of 0 or more than 99 characters."""
     size = len(value)
     if not 0 < size < 100:
         raise BadPayload(f"tag {tag} is empty or longer than 99 characters")
@@ -30,7 +30,7 @@ def field(tag: str, value: str) -> str:
 
 
 def fields(text: str) -> Iterator[Field]:
-    """Split text into its fields. Raises BadPayload at the first that is malformed or comes again."""
+    """Split text into its fields. Raises BadPayload at a malformed or repeated field."""
     at, seen = 0, set()
     while at < len(text):
         tag, value = _field_at(text, at)
@@ -52,13 +52,13 @@ def _field_at(text: str, at: int) -> Field:
 
 
 def add_checksum(body: str, tag: str) -> str:
-    """Close a body with its checksum, which covers the checksum's own tag and length too."""
+    """Append the checksum, which also covers its own tag and length."""
     text = f"{body}{tag}04"
     return text + crc16(text)
 
 
 def strip_checksum(payload: str, tag: str) -> str:
-    """The body of a payload that ends in its right checksum under `tag`. Raises BadPayload."""
+    """The payload without its checksum under `tag`. Raises BadPayload if the checksum is wrong."""
     if not payload.isprintable():
         raise BadPayload("unprintable characters")
     if payload[-8:-4] != f"{tag}04":

@@ -18,22 +18,22 @@ from merchants.models import Merchant
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of one request. A plain hash would tell an account number in a body that is known otherwise."""
+    """A keyed hash of a request. A plain hash would reveal an account number in an otherwise known body."""
 
     request: bytes = field(repr=False)
 
     @classmethod
     def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
-        """Method, operation (all path forms are one) and body by value."""
+        """The fingerprint of method, operation (the same for all path forms) and body by value."""
         return cls(orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS))
 
     @property
     def digest(self) -> bytes:
-        """As it is stored from now on."""
+        """The hash by the newest key, as it is stored."""
         return self._hmac(settings.IDEMPOTENCY_KEYS[0])
 
     def matches(self, stored: bytes) -> bool:
-        """Whether any key, the newest first, makes this request what was stored."""
+        """Whether the hash by any key equals the stored one."""
         return any(hmac.compare_digest(self._hmac(key), stored) for key in settings.IDEMPOTENCY_KEYS)
 
     def _hmac(self, key: str) -> bytes:
@@ -61,7 +61,7 @@ class KeyedRequest:
         return f"{self.merchant.id} {self.key}"
 
     def seal(self, body: bytes) -> bytes:
-        """An answer may name the customer's account: what is kept of it cannot be read from a dump."""
+        """Encrypt a response, because it may contain the customer's account."""
         return vault.seal(body.decode(), context=self._context).encode()
 
     def unseal(self, body: bytes | memoryview) -> bytes:
@@ -80,7 +80,7 @@ class KeyedRequest:
 
 
 def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
-    """The row of this key, None without one that still counts. Raises IdempotencyKeyReused."""
+    """The row of this key, or None if there is none or it has expired. Raises IdempotencyKeyReused."""
     found = rows.fetch(IdempotencyKey, merchant_id=keyed_request.merchant.id, key=keyed_request.key)
     if found is None or found.expires_at <= keyed_request.now:
         return None
@@ -90,12 +90,12 @@ def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
 
 
 def replay(found: IdempotencyKey, keyed_request: KeyedRequest) -> ApiResponse:
-    """The stored answer."""
+    """The stored response."""
     return ApiResponse(found.status, keyed_request.unseal(found.body_sealed), dict(REPLAYED_HEADER))
 
 
 def claim(keyed_request: KeyedRequest, subject_id: str = "") -> bool:
-    """Insert the key, or take over an expired one; False when it is another request's.
+    """Insert the key, or take over an expired one. False if it belongs to another request.
 
     Waits while another transaction holds it.
     """
@@ -126,18 +126,18 @@ def claim(keyed_request: KeyedRequest, subject_id: str = "") -> bool:
 
 
 def lock(keyed_request: KeyedRequest, subject_id: str) -> bool:
-    """Lock the row; False if it expired meanwhile and is another request's now."""
+    """Lock the row. False if it expired and belongs to another request now."""
     held = IdempotencyKey.objects.select_for_update(no_key=True).filter(subject_id=subject_id)
     return held.filter(merchant=keyed_request.merchant, key=keyed_request.key).first() is not None
 
 
 def store_answer(keyed_request: KeyedRequest, answer: ApiResponse) -> None:
-    """Store the answer with a key that this transaction took or holds."""
+    """Store the response with a key that this transaction holds."""
     IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).update(
         status=answer.status, body_sealed=keyed_request.seal(answer.body)
     )
 
 
 def release(keyed_request: KeyedRequest) -> None:
-    """Let go of a key that this transaction holds: the next request runs afresh."""
+    """Delete a key that this transaction holds, so that the next request runs anew."""
     IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).delete()

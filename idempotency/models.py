@@ -1,4 +1,4 @@
-"""A request that was made under a key, and its answer."""
+"""Idempotency keys, with the request and its response."""
 
 from django.db import models
 
@@ -6,22 +6,22 @@ from core.columns import PublicId
 from merchants.models import Merchant
 
 IN_PROGRESS = 0
-"""The status of a key whose request was begun and not answered yet."""
+"""The status of a key whose request has no response yet."""
 
 
 class IdempotencyKey(models.Model):
-    """Written in the same commit as what the request did; `expires_at` alone says whether it still counts.
+    """A key, written in the same commit as the effects of its request. It is valid until `expires_at`.
 
-    A request that commits twice writes it in the first, under way, with the subject that it is about.
+    A request with two commits writes it in the first, in progress and with its subject.
     """
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")
     status = models.SmallIntegerField()
-    body_sealed = models.BinaryField(editable=False, help_text="The answer, byte for byte.")
+    body_sealed = models.BinaryField(editable=False, help_text="The response, byte for byte.")
     subject_id = PublicId(
-        blank=True, default="", db_default="", help_text="What a request that commits twice is about."
+        blank=True, default="", db_default="", help_text="The subject of a request with two commits."
     )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)

@@ -1,8 +1,8 @@
 """Run a request once per key: the key, the work and the stored answer commit together or not at all.
 
-The database is the lock. A duplicate waits on the unique index until the first one commits (bounded by
-`lock_timeout`), then finds the stored answer. No lock with a time to live, no second store. Only a job that
-asks somebody outside commits twice (see `TwoPhaseJob`): its duplicates wait for the second commit.
+The unique index is the lock. A duplicate waits until the first request commits (at most `lock_timeout`), then
+replays the stored answer. Only a job with an outside call commits twice (see `TwoPhaseJob`): its duplicates
+wait for the second commit.
 """
 
 import time
@@ -27,11 +27,11 @@ from idempotency.models import IN_PROGRESS, IdempotencyKey
 
 DEADLOCK, SERIALIZATION, LOCK_TIMEOUT = "40P01", "40001", "55P03"
 MAX_TRIES = 3
-# A duplicate of a request that is asking somebody outside: how long it waits, how often it looks.
+# How long a duplicate of a request with an outside call waits, and how often it checks.
 WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.1
-# So many duplicates of one process wait that long, and so many of one merchant; the others wait this long.
-# Each holds a thread of the web server.
+# Duplicates that may wait so long, per process and per merchant, because each holds a web thread. The others
+# wait for SHORT_WAIT_SECONDS.
 MAX_WAITING, MAX_WAITING_PER_MERCHANT = 8, 4
 SHORT_WAIT_SECONDS = 0.5
 _waiting_slots = Bulkhead()
@@ -41,7 +41,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class InsertJob:
-    """A job whose rows are all known beforehand: one statement inserts them, then `on_commit` is called."""
+    """A job that only inserts rows: one statement, then `on_commit`."""
 
     answer: ApiResponse
     rows: Sequence[Model]
@@ -50,14 +50,15 @@ class InsertJob:
 
 @dataclass(frozen=True, slots=True)
 class TwoPhaseJob(Generic[S]):
-    """A job that asks somebody outside, between two commits of its own.
+    """A job with a call to somebody outside between two commits.
 
-    admit: take the slot that the call needs and give it back when the stack ends, or raise the refusal; then
-    nothing is stored. prepare: the work of the first commit, which also commits the key. perform: the call,
-    with no transaction open.
-    finish: the work of the second, with what `perform` said; its answer is stored if it is a 2xx or a 402,
-    and any other leaves the key free. resume: after a crash in between, the answer from how the subject
-    stands. seconds: how long `perform` takes at most; a request that is older has crashed.
+    admit: take the slot for the call until the stack ends, or raise a refusal; then nothing is stored.
+    prepare: the work of the first commit, which also commits the key.
+    perform: the call, without an open transaction.
+    finish: the work of the second commit, with the result of `perform`. A 2xx or 402 is stored; after any
+    other answer the key is free.
+    resume: the answer from the state of the subject, after a crash between the commits.
+    seconds: the longest time of `perform`; an older request has crashed.
     """
 
     subject_id: str
@@ -69,19 +70,18 @@ class TwoPhaseJob(Generic[S]):
     resume: Callable[[str], ApiResponse]
 
 
-# What a request does once: inserted rows, work that runs in the one transaction and gives the answer, or both
-# sides of a call.
+# What a request does once: insert rows, run in one transaction, or run before and after an outside call.
 Job = InsertJob | TwoPhaseJob[Any] | Callable[[], ApiResponse]
 
 
 def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
-    """The stored answer of this key, None if there is none. Raises IdempotencyKeyReused."""
+    """The stored answer of this key, or None. Raises IdempotencyKeyReused."""
     found = keys.find(keyed_request)
     return None if found is None or found.status == IN_PROGRESS else keys.replay(found, keyed_request)
 
 
 def run_without_key(job: Job) -> ApiResponse:
-    """The job by itself, in one commit or in its two."""
+    """Run the job in its one or two commits."""
     if isinstance(job, InsertJob):
         _insert(job.rows, job)
         return job.answer
@@ -95,9 +95,9 @@ def run_without_key(job: Job) -> ApiResponse:
 
 
 def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
-    """The job and its key in one commit, or the answer of whoever was first.
+    """Run the job and store its key, or replay the answer of the first request.
 
-    Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and what the job raises (then nothing is stored).
+    Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and errors of the job (then nothing is stored).
     """
     if isinstance(job, TwoPhaseJob):
         return _run_two_phases(keyed_request, job)
@@ -107,7 +107,7 @@ def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
 
 
 def _with_retries(work: Callable[[], T]) -> T:
-    """The work, again where the database asks for it. Raises IdempotencyKeyInProgress, ServiceUnavailable."""
+    """Run the work, again after a deadlock. Raises IdempotencyKeyInProgress, ServiceUnavailable."""
     for _ in range(MAX_TRIES):
         try:
             return work()
@@ -130,7 +130,7 @@ def _insert_with_key(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse
     except IntegrityError as error:
         if _constraint(error) != "idempotency_key_once_per_merchant":
             raise
-        # Somebody was first, or an expired row is in the way: the longer way knows both.
+        # Another request has the key, or its row has expired: handle both.
         return _work_with_key(keyed_request, lambda: _insert_and_answer(job))
     return job.answer
 
@@ -159,7 +159,7 @@ def _work_with_key(keyed_request: KeyedRequest, work: Callable[[], ApiResponse])
 
 
 def _run_two_phases(keyed_request: KeyedRequest, job: TwoPhaseJob[S]) -> ApiResponse:
-    """Each turn begins with the key free: a request whose answer is not kept lets go of it."""
+    """Run both commits, or wait for the request that has the key. Tries again when the key is free."""
     started = time.monotonic()
     while True:
         with ExitStack() as held:
@@ -168,14 +168,14 @@ def _run_two_phases(keyed_request: KeyedRequest, job: TwoPhaseJob[S]) -> ApiResp
         answer = _wait_for_first_request(keyed_request, job, started)
         if answer is not None:
             return answer
-        # Whoever waits for us judges by the key's age whether we have crashed.
+        # Requests that wait for this one use the age of the key to detect a crash.
         keyed_request = replace(keyed_request, now=clock.now())
 
 
 @transaction.atomic
 def _first_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], held: ExitStack) -> bool:
-    """Admission comes after the key: a duplicate needs no slot, and a refusal rolls the key back."""
-    held.close()  # what an attempt that the database refused has taken
+    """Claim the key, then the slot: a duplicate needs no slot, and a refusal rolls the key back."""
+    held.close()  # slots of an attempt that the database refused
     is_ours = keys.claim(keyed_request, job.subject_id)
     if is_ours:
         job.admit(held)
@@ -185,7 +185,7 @@ def _first_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], held: ExitSt
 
 @transaction.atomic
 def _second_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], result: S) -> ApiResponse:
-    # The key before the subject, as everywhere: the order of locks.
+    # Lock order: the key before the subject.
     is_ours = keys.lock(keyed_request, job.subject_id)
     answer = job.finish(result)
     if is_ours and (200 <= answer.status < 300 or answer.status == 402):
@@ -198,7 +198,7 @@ def _second_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], result: S) 
 def _wait_for_first_request(
     keyed_request: KeyedRequest, job: TwoPhaseJob[S], started: float
 ) -> ApiResponse | None:
-    """As `_poll_answer`. Raises IdempotencyKeyInProgress early where many wait already."""
+    """`_poll_answer` with a shorter deadline if many requests wait."""
     try:
         with _waiting_slots.hold(
             keyed_request.merchant.id, total=MAX_WAITING, share=MAX_WAITING_PER_MERCHANT
@@ -209,7 +209,7 @@ def _wait_for_first_request(
 
 
 def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: float) -> ApiResponse | None:
-    """What the one who was first answers, or would have; None when the key is free again.
+    """The answer of the first request, or None when the key is free again.
 
     Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
     """
@@ -235,10 +235,10 @@ def _constraint(error: DatabaseError) -> str | None:
 
 
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
-    """Delete keys that no longer count; returns how many."""
+    """Delete expired keys; returns how many."""
     deleted_count, expired = 0, IdempotencyKey.objects.filter(expires_at__lte=now)
     while True:
-        # Judged again by the DELETE itself: a row may be taken over while it waits for its lock.
+        # The DELETE checks the expiry again, because another request may have taken the row over.
         deleted, _ = expired.filter(pk__in=list(expired.values_list("pk", flat=True)[:batch])).delete()
         deleted_count += deleted
         if deleted < batch:

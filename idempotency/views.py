@@ -20,11 +20,14 @@ Handler = Callable[..., Job]
 
 
 def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
-    """The handler validates outside any transaction and returns the job; a repeat never reaches it."""
+    """Run the job that the handler returns, once. The handler validates outside of transactions."""
 
     @wraps(handler)
     def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
-        key, body = read_key(request), request.data  # a body is judged even where no field is read
+        key, body = (
+            read_key(request),
+            request.data,
+        )  # reading the data parses the body, also if no field is used
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
         keyed_request = _keyed_request(view, request, key, body, kwargs)
@@ -42,12 +45,12 @@ def _keyed_request(view: Any, request: Request, key: str, body: Any, kwargs: dic
 
 
 def read_key(request: Request) -> str | None:
-    """The key of the request, None without one. Raises InvalidIdempotencyKey, never ignores a bad key."""
+    """The key of the request, or None. Raises InvalidIdempotencyKey for a malformed key."""
     raw: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if raw is None:
         return None
     try:
-        # WSGI hands headers over as latin-1, whatever was sent; characters are counted in what was meant.
+        # WSGI decodes headers as latin-1. The length is counted in UTF-8 characters.
         key: str = raw.encode("latin-1").decode("utf-8")
     except UnicodeError:
         raise InvalidIdempotencyKey() from None

@@ -1,4 +1,4 @@
-"""Merchants, their keys as buttons (issue, revoke; a key is shown once, after the click), their banks."""
+"""Console pages of merchants, API keys and bank connections. A new key is shown once."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class MerchantAdmin(ReadOnlyAdmin):
             return TemplateResponse(request, "admin/issue_key.html", context | title)
         key, secret = issued
         self.log_change(request, merchant, f"issued key {key.id}: {' '.join(key.scopes)}")
-        # In the answer itself: a message would leave the key in a cookie or the session table.
+        # The page shows the key: a message would store it in a cookie or in the session table.
         context |= {"title": "Secret key", "key": key, "secret": secret}
         response = TemplateResponse(request, "admin/key_issued.html", context)
         response.headers["Cache-Control"] = "no-store"

@@ -1,4 +1,4 @@
-"""The base of every resource that a merchant asks for with a key."""
+"""The base of all resources that need a merchant's key."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ __all__ = ["MerchantViewSet", "merchant_of"]
 
 
 class MerchantViewSet(ApiViewSet):
-    """Authenticated by a secret key, limited per key, within the scopes of the key."""
+    """Checks the secret key, the rate limit of the key, and its scopes."""
 
     authentication_classes = [BearerKeyAuthentication]
     throttle_classes = [rate_limit.KeyRateThrottle]
@@ -26,9 +26,9 @@ class MerchantViewSet(ApiViewSet):
         self._check_scope(request)
 
     def _check_scope(self, request: Request) -> None:
-        """Raises InsufficientScope. An operation that declares no scope is for nobody."""
+        """Raises InsufficientScope, and RuntimeError for an operation that declares no scope."""
         handler = getattr(self, self.action or "", None)
-        if handler is None:  # a method that the path does not answer: 405 follows
+        if handler is None:  # the path has no such method: 405 follows
             return
         operation = operation_of(handler)
         if operation is None or operation.scope is None:

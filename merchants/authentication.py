@@ -1,4 +1,4 @@
-"""`Authorization: Bearer <secret key>` becomes a merchant, or one and the same 401 for every bad key."""
+"""Authentication of merchants by `Authorization: Bearer <secret key>`. All invalid keys get the same 401."""
 
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -14,8 +14,8 @@ from merchants.errors import AuthenticationFailed, InsufficientScope
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey, Merchant
 from merchants.refused_keys import refused_keys
 
-RECORD_USE_EVERY = timedelta(minutes=1)  # a write for each request would double the cost of reading
-# Nothing is written if another request noted the same network first.
+RECORD_USE_EVERY = timedelta(minutes=1)  # a write for each request would double its cost
+# Writes nothing if another request recorded the same network first.
 RECORD_NETWORK = """
 UPDATE merchants_apikey SET last_used_at = %s,
     seen_networks = (seen_networks || %s::varchar)[greatest(cardinality(seen_networks) + 2 - %s, 1):]
@@ -25,7 +25,7 @@ _KEY_COLUMNS = len(ApiKey._meta.concrete_fields)
 
 
 class BearerKeyAuthentication(BaseAuthentication):
-    """Asks the database for each request, so that a revoked key is dead at once."""
+    """Queries the database for each request, so that a revoked key stops at once."""
 
     def authenticate(self, request: Request) -> tuple[Merchant, ApiKey]:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
@@ -39,7 +39,7 @@ class BearerKeyAuthentication(BaseAuthentication):
             refused_keys.count(network, digest)
             raise
         except InsufficientScope:
-            refused_keys.count(network, None)  # elsewhere the key is good
+            refused_keys.count(network, None)  # the key is valid in another network
             raise
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
         return merchant, key
@@ -57,7 +57,7 @@ def find_key(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     if found is None:
         raise AuthenticationFailed()
     key = rows.instance(ApiKey, found[:_KEY_COLUMNS])
-    request_context.set_actor(f"key:{key.public_id}")  # also where it has ended: the security log names it
+    request_context.set_actor(f"key:{key.public_id}")  # also of an expired key, for the security log
     if not key.is_usable(now):
         raise AuthenticationFailed()
     if key.networks and not addresses.is_among(request_context.current().address, key.networks):
@@ -76,7 +76,7 @@ def _sql() -> str:
 
 
 def _record_use(key: ApiKey, now: datetime) -> None:
-    """Note once a minute that the key is used, and each new network that it is used from."""
+    """Record the use of a key once a minute, and each new network."""
     network = addresses.network_of(request_context.current().address, ipv4_bits=24, ipv6_bits=48)
     is_new = bool(network) and network not in key.seen_networks
     if not is_new and key.last_used_at is not None and now - key.last_used_at < RECORD_USE_EVERY:
@@ -94,6 +94,6 @@ def _record_use(key: ApiKey, now: datetime) -> None:
 
 
 def merchant_of(request: Any) -> Merchant:
-    """The merchant that asks."""
+    """The authenticated merchant."""
     merchant: Merchant = request.user
     return merchant

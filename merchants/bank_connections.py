@@ -30,9 +30,9 @@ BANK_IS_FIXED_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """What a merchant and its bank agreed on. callers: networks in CIDR; none means any.
+    """The agreement of a merchant and its bank. callers: networks (CIDR); none means any.
 
-    credentials: by name, as the adapter's `needs` tell.
+    credentials: by name, as the adapter declares them.
     """
 
     bank: str
@@ -46,9 +46,9 @@ class ConnectionConfig:
 def connect(
     *, merchant_id: str, config: ConnectionConfig, now: datetime, renew_address: bool = False
 ) -> tuple[BankConnection, str | None]:
-    """Connect a live merchant to its bank, or renew what is known. One commit for merchant and connection.
+    """Connect a live merchant to its bank, or renew the connection, in one commit.
 
-    The second value is the secret of the address, shown once. It is None where the old address stays: for the
+    The second value is the secret of the address, shown once. It is None if the old address stays: for the
     same bank, unless `renew_address`. A merchant that has made codes keeps its bank and biller id. Raises
     MerchantNotFound, and ValidationError by the field at fault.
     """
@@ -70,7 +70,7 @@ def connect(
 
 
 def find_by_secret(bank: str, secret: str) -> BankConnection:
-    """The connection that this secret belongs to. Raises banks.UnknownBank, alike for all that is wrong."""
+    """The connection of this secret. Raises banks.UnknownBank, whatever is wrong."""
     found = None
     if _SECRET_SHAPE.fullmatch(secret):
         connections = BankConnection.objects.select_related("merchant")
@@ -81,19 +81,19 @@ def find_by_secret(bank: str, secret: str) -> BankConnection:
 
 
 def check_caller(connection: BankConnection, address: str) -> None:
-    """Check that the bank may call from `address`. Raises CallerNotAllowed, also for what is no address."""
+    """Check that the bank may call from `address`. Raises CallerNotAllowed, also for an invalid address."""
     if connection.callers and not addresses.is_among(address, connection.callers):
         raise CallerNotAllowed()
 
 
 def credentials_of(merchant_id: str) -> banks.AdapterConfig | None:
-    """What the adapter needs to ask the merchant's bank; None for one that is not connected."""
+    """The adapter config of a merchant's bank, or None without a connection."""
     connection = BankConnection.objects.select_related("merchant").filter(pk=merchant_id).first()
     return None if connection is None else decrypt(connection)
 
 
 def decrypt(connection: BankConnection) -> banks.AdapterConfig:
-    """With the credentials in the clear. Raises core.vault.CannotOpen."""
+    """The adapter config with readable credentials. Raises core.vault.CannotOpen."""
     credentials = json.loads(vault.open_sealed(connection.credentials_sealed, context=connection.merchant_id))
     return banks.AdapterConfig(connection.bank, connection.merchant.biller_id, credentials)
 
@@ -109,7 +109,7 @@ def masked_credentials(connection: BankConnection) -> dict[str, str]:
 
 
 def _validated(config: ConnectionConfig) -> tuple[dict[str, str], list[str]]:
-    """Credentials and networks as they are kept."""
+    """Credentials and networks as they are stored."""
     if config.bank not in banks.LIVE_BANKS:
         raise ValidationError(
             {"bank": f"There is no such bank; known are {', '.join(sorted(banks.LIVE_BANKS))}."}
@@ -149,7 +149,7 @@ def _lock_live_merchant(merchant_id: str) -> Merchant:
 
 
 def _assign_bank(merchant: Merchant, config: ConnectionConfig) -> None:
-    """What the merchant's codes carry from now on."""
+    """Set the bank, biller id and references of the merchant's future codes."""
     others = Merchant.objects.filter(bank=config.bank, biller_id=config.biller_id).exclude(pk=merchant.pk)
     if others.exists():
         raise ValidationError({"biller_id": "Another merchant has this biller id at this bank."})

@@ -1,4 +1,4 @@
-"""What the key commands print: lines for people, one JSON object for programs."""
+"""Options and output of the merchant commands: lines for people, or one JSON object for programs."""
 
 import json
 from argparse import Action, ArgumentError, ArgumentParser
@@ -17,17 +17,17 @@ def add_json_option(parser: ArgumentParser) -> None:
 
 
 class _SplitValues(Action):
-    """Values that are separated by spaces or by commas."""
+    """Values separated by spaces or commas."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         parts = [part for value in values for part in value.split(",") if part]
-        if not parts:  # an empty variable of a shell must not open a key to every network
+        if not parts:  # an empty shell variable must not allow every network
             raise ArgumentError(self, "give at least one")
         setattr(namespace, self.dest, parts)
 
 
 def add_key_options(parser: ArgumentParser) -> None:
-    """What a new key may do, and from where."""
+    """Add the options for scopes and networks of a new key."""
     parser.add_argument(
         "--scopes",
         nargs="+",
@@ -47,12 +47,12 @@ def add_key_options(parser: ArgumentParser) -> None:
 
 
 def key_fields(key: ApiKey) -> Values:
-    """What a command prints of a key besides its secret."""
+    """The printed fields of a key, without its secret."""
     return {"scopes": key.scopes, "networks": key.networks}
 
 
 def validation_message(error: ValidationError) -> str:
-    """The first field at fault, as its argument is called."""
+    """The first wrong field, named as its argument."""
     field, messages = next(iter(error.message_dict.items()))
     name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
     return f"{name}: {' '.join(messages)}"

@@ -1,4 +1,4 @@
-"""The form on which staff choose what a new key may do, from where and for how long."""
+"""The form for a new API key: scopes, networks and lifetime."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,14 +33,14 @@ class IssueKeyForm(forms.Form):
     )
 
     def __init__(self, *args: Any, may_withdraw: bool, **kwargs: Any) -> None:
-        """may_withdraw: without it the scope to withdraw is neither offered nor accepted."""
+        """may_withdraw: whether the scope to withdraw is offered and accepted."""
         super().__init__(*args, **kwargs)
         offered = [choice for choice in Scope.choices if may_withdraw or choice[0] != Scope.WITHDRAWALS_WRITE]
         scopes: Any = self.fields["scopes"]
         scopes.choices, scopes.initial = offered, [value for value, _ in offered]
 
     def issue(self, merchant: Merchant, now: datetime) -> tuple[ApiKey, str] | None:
-        """The new key and its secret, or None: then the form says what is wrong."""
+        """The new key and its secret, or None if the form has errors."""
         if not self.is_valid():
             return None
         filled = self.cleaned_data

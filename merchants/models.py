@@ -1,4 +1,4 @@
-"""Who is paid, and the keys with which they ask."""
+"""Merchants, their bank connections and their API keys."""
 
 from datetime import datetime
 
@@ -18,14 +18,14 @@ class Mode(models.TextChoices):
 
 
 class LateMoneyPolicy(models.TextChoices):
-    """What becomes of money that was paid after its code had expired."""
+    """What happens to money that was paid after its code expired."""
 
     REVIEW = "review", "review"  # staff decide
-    ACCEPT = "accept"  # the payment succeeds after all
+    ACCEPT = "accept"  # the payment succeeds
 
 
 class Merchant(models.Model):
-    """A shop. A test merchant is served by the sandbox bank, a live one by the bank it is configured with."""
+    """A shop. A test merchant uses the sandbox bank, a live one the bank of its connection."""
 
     id = PublicIdKey()
     name = models.CharField(max_length=140)
@@ -98,9 +98,9 @@ def all_scopes() -> list[str]:
 
 
 class ApiKey(models.Model):
-    """A secret key, of which only the SHA-256 is kept. `public_id` is the part that may be shown.
+    """A secret key; only its SHA-256 is stored. `public_id` is the part that may be shown.
 
-    A trigger keeps what a key was issued with: only its end and its use are written later.
+    A trigger protects what a key was issued with: only its end and its use change later.
     """
 
     id = PublicIdKey()

@@ -1,4 +1,4 @@
-"""How often a key may ask. Without Redis requests pass."""
+"""The rate limit of an API key. Without Redis nothing is limited."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from merchants.errors import RateLimitExceeded
 
 
 def take(key_id: str) -> RateLimitResult | None:
-    """Count one request of the key; None when nothing limits it (off, or Redis is away)."""
+    """Count one request of the key. None if there is no limit, or no Redis."""
     if settings.RATE_LIMIT == 0:
         return None
     return rate_limits.consume(key_id, RateLimit(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST))
 
 
 def headers(room: RateLimitResult) -> dict[str, str]:
-    """What an answer tells of the room of its key."""
+    """The headers for the remaining requests of a key."""
     return {
         "RateLimit-Limit": str(settings.RATE_LIMIT_BURST),
         "RateLimit-Remaining": str(room.remaining),
@@ -28,7 +28,7 @@ def headers(room: RateLimitResult) -> dict[str, str]:
 
 
 class KeyRateThrottle(BaseThrottle):
-    """DRF's hook; the headers are added by `merchants.api`."""
+    """Refuses requests above the limit. `merchants.api` adds the headers."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         room = take(request.auth.id)  # type: ignore[union-attr]

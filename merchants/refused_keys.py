@@ -1,9 +1,9 @@
-"""How many requests without a valid key one address may send, before any of them reaches the database.
+"""A limit for requests without a valid key from one address. It saves queries to the database.
 
-Redis counts the refusals, and each process remembers which addresses have used up theirs: so a request with
-a good key costs no round trip. A merchant may share an address with somebody who guesses, so keys that were
-good before pass: each process remembers those that it has seen, Redis those that any process has seen.
-Without Redis nobody is limited.
+Redis counts refused keys, and each process remembers the blocked addresses, so a request with a valid key
+needs no round trip. A merchant may share an address with somebody who guesses keys. So keys that were valid
+before pass: each process remembers the ones that it has seen, and Redis those of all processes. Without Redis
+nothing is limited.
 """
 
 import time
@@ -16,7 +16,7 @@ from core.rate_limits import RateLimit
 from merchants.errors import TooManyRefusedKeys
 
 MAX_REMEMBERED = 10_000  # addresses, and keys
-VALID_KEY_SECONDS = 24 * 3600  # how long Redis remembers that a key was good
+VALID_KEY_SECONDS = 24 * 3600  # how long Redis remembers a valid key
 
 
 class RefusedKeyLimiter:
@@ -29,7 +29,7 @@ class RefusedKeyLimiter:
         self._valid_keys.clear()
 
     def check(self, network: str, digest: bytes | None) -> None:
-        """Raises TooManyRefusedKeys, unless the key was good when it came last."""
+        """Raises TooManyRefusedKeys if the address is blocked, unless the key was valid before."""
         until = self._blocked_until.get(network)
         if until is None or digest in self._valid_keys:
             return
@@ -40,17 +40,17 @@ class RefusedKeyLimiter:
             raise _too_many(left)
 
     def remember_valid(self, digest: bytes) -> None:
-        """Remember a good key in this process."""
+        """Remember a valid key in this process."""
         if digest not in self._valid_keys:
             _make_room(self._valid_keys)
             self._valid_keys[digest] = None
 
     def share_valid(self, digest: bytes) -> None:
-        """Tell the other processes of a good key. It costs a round trip: not for each request."""
+        """Remember a valid key in Redis, for the other processes. It costs a round trip."""
         redis.try_call(lambda client: client.set(_redis_key(digest), 1, ex=VALID_KEY_SECONDS))
 
     def count(self, network: str, digest: bytes | None) -> None:
-        """Count a refused key. Raises TooManyRefusedKeys if it was one too many."""
+        """Count a refused key. Raises TooManyRefusedKeys above the limit."""
         if digest is not None and (digest in self._valid_keys or network in self._blocked_until):
             self._valid_keys.pop(digest, None)
             redis.try_call(lambda client: client.delete(_redis_key(digest)))
@@ -83,7 +83,7 @@ def _too_many(seconds: float) -> TooManyRefusedKeys:
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:
-    """Strangers fill this memory: forget all of it before it grows large."""
+    """Clear the memory before unknown clients make it large."""
     if len(remembered) >= MAX_REMEMBERED:
         remembered.clear()
 

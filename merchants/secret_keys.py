@@ -1,7 +1,6 @@
-"""The shape of a secret key: `tq_<mode>_` + 8 public + 32 secret + 6 checksum characters, all base62.
+"""The format of a secret key: `tq_<mode>_` + 8 public + 32 secret + 6 checksum characters, all base62.
 
-The prefix is our own, so that secret scanners do not take a key for another provider's; the checksum lets
-them, and us, tell a key from chance without a look-up.
+Secret scanners recognise our prefix. With the checksum they, and we, recognise a key without a query.
 """
 
 import hashlib
@@ -26,12 +25,12 @@ def public_id(key: str) -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Whether shape and checksum are right; no database is asked for anything else."""
+    """Whether format and checksum are right. Other texts need no query."""
     return _SHAPE.fullmatch(key) is not None and key[-CHECKSUM_LENGTH:] == checksum(key[:-CHECKSUM_LENGTH])
 
 
 def digest(key: str) -> bytes:
-    """What is stored. 190 random bits need no slow hash."""
+    """The stored hash. 190 random bits need no slow hash."""
     return hashlib.sha256(key.encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""Merchants and their keys: create, issue, roll, revoke. A key keeps its scopes and networks for life."""
+"""Create merchants; issue, roll and revoke their keys. Scopes and networks of a key never change."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -28,9 +28,9 @@ def create_merchant(
     scopes: Iterable[str] = ALL_SCOPES,
     networks: Sequence[str] = (),
 ) -> tuple[Merchant, str]:
-    """A merchant with its first key; the key is returned once and can never be read again.
+    """Create a merchant with its first key. The secret is returned once and cannot be read later.
 
-    A test merchant is ready at once, with a biller id at the sandbox bank; a live one waits for its bank.
+    A test merchant gets a biller id at the sandbox bank. A live one needs a bank connection.
     """
     merchant = Merchant(id=ids.new("mch_", now), name=name, mode=mode, created_at=now)
     if mode == Mode.TEST:
@@ -49,7 +49,7 @@ def issue_key(
     scopes: Iterable[str] = ALL_SCOPES,
     networks: Sequence[str] = (),
 ) -> tuple[ApiKey, str]:
-    """Another key beside those that exist. The second value is the secret, shown once.
+    """Issue another key. The second value is the secret, shown once.
 
     scopes: default is all. networks: CIDRs from which the key may be used; none means any. Raises
     ValidationError by the field at fault.
@@ -72,7 +72,7 @@ def issue_key(
 
 @transaction.atomic
 def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey, str]:
-    """A new key in the place of `key_id`, which works for `overlap_hours` (0 to 168) more.
+    """Issue a new key in place of `key_id`, which stays valid for `overlap_hours` (0 to 168).
 
     The new key has the scopes, networks and lifetime of the old one. Raises KeyNotFound, KeyNotRollable.
     """
@@ -104,7 +104,7 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
 
 
 def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> None:
-    """What becomes, from now on, of money paid after its code had expired."""
+    """Set what happens from now on to money that is paid after its code expired."""
     Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
@@ -117,7 +117,7 @@ def find_merchant(merchant_id: str) -> Merchant:
 
 
 def _validated_scopes(scopes: Iterable[str]) -> list[str]:
-    """Each once, in the order of `Scope`."""
+    """The scopes without repeats, in the order of `Scope`."""
     given = set(scopes)
     if unknown := given - set(Scope.values):
         known = ", ".join(Scope.values)
@@ -148,7 +148,7 @@ def _record(event: SecurityEvent, key: ApiKey, changes: Sequence[str] = ()) -> N
 
 
 def _lock_key(key_id: str) -> ApiKey:
-    """By id, or by the public part that a person can see in a key."""
+    """Lock a key by its id or its public id."""
     field = "pk" if key_id.startswith("key_") else "public_id"
     key: ApiKey | None = (
         ApiKey.objects.select_for_update(of=["self"])

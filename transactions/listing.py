@@ -1,4 +1,4 @@
-"""A page of the history, newest first, and how many rows there are, both by one statement: one snapshot."""
+"""A page of the history, newest first, and the total, by one statement (one snapshot)."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -8,7 +8,7 @@ from transactions import counting
 from transactions.counting import TransactionFilter
 from transactions.models import Transaction, TransactionStatus, TransactionType
 
-# Up to here, passing over entries of an index costs less than looking where the page begins.
+# Up to this offset, skipping entries of an index costs less than a search for the first row.
 MAX_PLAIN_OFFSET = 1_000
 
 
@@ -24,7 +24,7 @@ def page(criteria: TransactionFilter, *, limit: int, offset: int) -> Transaction
     """Up to `limit` rows after the newest `offset`."""
     sql = _page_sql(criteria, is_near=offset <= MAX_PLAIN_OFFSET)
     found = rows.run(sql, {**criteria.values, "limit": limit, "offset": offset}).fetchall()
-    # The total comes with each row, and with one of nothing where the page is empty.
+    # Each row has the total; an empty page is one row with the total only.
     listed = [rows.instance(Transaction, values) for _, *values in found if values[0] is not None]
     return TransactionPage(listed, found[0][0])
 
@@ -35,7 +35,7 @@ def _page_sql(criteria: TransactionFilter, *, is_near: bool) -> str:
         place = f"place AS ({counting.position_sql(criteria)}),"
         before, rest = "(SELECT before FROM place)", "(SELECT rest FROM place)"
     order = "ORDER BY created_at DESC, id DESC"
-    # An index has each condition's rows in order, of which the page can only be among the first.
+    # An index has the rows of each condition in order, so the first of each are enough.
     matching = " UNION ALL ".join(
         f"""(
             SELECT created_at, id FROM transactions_transaction
@@ -55,7 +55,7 @@ def _page_sql(criteria: TransactionFilter, *, is_near: bool) -> str:
 
 
 def _conditions(criteria: TransactionFilter) -> list[str]:
-    """Each type and status for itself where there is a filter."""
+    """One condition for each type and status that the filter allows, or one for all rows."""
     if criteria.type is None and criteria.status is None:
         return [criteria.condition]
     types = [] if criteria.type else [f"type = '{kind}'" for kind in TransactionType]

@@ -32,7 +32,7 @@ class TransactionStatus(models.TextChoices):
 
 
 class Transaction(StateMachine):
-    """Amounts are satang, negative for refunds. Names its payment by id: a journal does not ask back."""
+    """A row of the history. Amounts are satang, negative for refunds."""
 
     TRANSITIONS = {
         TransactionStatus.PENDING: {TransactionStatus.SUCCEEDED, TransactionStatus.FAILED},
@@ -93,7 +93,7 @@ class Transaction(StateMachine):
 
 
 class CountBucket(models.TextChoices):
-    """UTC time is cut into these; each cuts the one before without a rest."""
+    """Lengths of buckets, in UTC. Each divides the one before exactly."""
 
     MONTH = "month"
     DAY = "day"
@@ -112,7 +112,7 @@ class TransactionCount(models.Model):
     count = models.BigIntegerField()
 
     class Meta:
-        verbose_name_plural = "tallies"
+        verbose_name, verbose_name_plural = "transaction count", "transaction counts"
         constraints = [
             models.UniqueConstraint(
                 fields=["merchant_id", "bucket", "starts_at", "type", "status"], name="transactioncount_once"
@@ -127,10 +127,10 @@ class TransactionCount(models.Model):
 
 
 class CountDelta(models.Model):
-    """Rows that came to a minute, or left one type and status for another, and are not in a count yet.
+    """A change of the rows of one minute, type and status that is not in a transaction count yet.
 
-    Appended in the commit of the delta itself, so that rows of a busy merchant never queue for a count.
-    Deleting it adds it to the counts.
+    A trigger appends it in the commit of the change, so writes of a busy merchant never wait for a counter.
+    Another trigger adds deleted deltas to the counts.
     """
 
     merchant_id = PublicId()
@@ -140,7 +140,7 @@ class CountDelta(models.Model):
     delta = models.BigIntegerField()
 
     class Meta:
-        verbose_name_plural = "uncounted"
+        verbose_name, verbose_name_plural = "count delta", "count deltas"
         indexes = [models.Index(fields=["merchant_id", "minute"], name="countdelta_of_merchant")]
 
     def __str__(self) -> str:

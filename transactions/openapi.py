@@ -1,4 +1,4 @@
-"""The transaction history and the balance, as the OpenAPI document tells it."""
+"""OpenAPI descriptions of the transaction history and the balance."""
 
 from core.openapi import Body, Operation, Tag
 from core.scopes import Scope
@@ -30,8 +30,8 @@ balance = Operation(
     tag=Tag.TRANSACTIONS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve the balance",
-    description="What the merchant has now, or had at some time: `available` for refunds and withdrawals, "
-    "`reserved` for those under way.",
+    description="The balance now or at an instant: `available` for refunds and withdrawals, `reserved` "
+    "for those in progress.",
     query=BalanceQuery,
     response=Body(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
 )

@@ -46,32 +46,34 @@ class TransactionList(response_fields.Page):
 
 
 class BalanceQuery(serializers.Serializer[Any]):
-    """When."""
+    """The instant of the balance."""
 
     at = fields.QueryInstant(
         end=True,
         required=False,
-        help_text="The balance as it stood at the end of this date (UTC), or at this instant.",
+        help_text="The balance at the end of this date (UTC), or at this instant.",
     )
 
 
 class BalanceObject(serializers.Serializer[Any]):
-    """What a merchant has."""
+    """The balance of a merchant."""
 
     available = response_fields.satang(0, MOST_HELD, "Satang that can be refunded or withdrawn.")
-    reserved = response_fields.satang(0, MOST_HELD, "Satang set aside for refunds and withdrawals under way.")
+    reserved = response_fields.satang(
+        0, MOST_HELD, "Satang set aside for refunds and withdrawals in progress."
+    )
     owed = serializers.IntegerField(
         min_value=1,
         max_value=MOST_HELD,
         required=False,
-        help_text="Satang that a bank took back beyond the balance; what comes in fills it first. "
-        "Absent where nothing is owed.",
+        help_text="Satang that a bank took back beyond the balance. Incoming money repays it first. "
+        "Absent if nothing is owed.",
     )
     unconfirmed = serializers.IntegerField(
         min_value=1,
         max_value=MOST_HELD,
         required=False,
         help_text="Satang that only a statement file reports. They become available when the bank or a "
-        "second person confirms them. Absent where there are none.",
+        "second person confirms them. Absent if there are none.",
     )
     currency = response_fields.currency()

@@ -1,4 +1,4 @@
-"""Write the history, and with it the ledger. Journals are told; they never ask."""
+"""Record payments and refunds in the history, and payments in the ledger."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: 
 def record_failure(
     *, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
 ) -> Transaction:
-    """The row of an attempt that failed."""
+    """Record an attempt that failed."""
     return _record(
         _row(TransactionType.FAILED, TransactionStatus.FAILED, payment_id, merchant_id, amount, currency, now)
     )
@@ -36,9 +36,9 @@ def record_failure(
 def record_refund(
     *, refund_id: str, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
 ) -> Transaction:
-    """The row of a refund that begins; `amount` (satang) is positive here and negative in the history.
+    """Record a refund that begins; `amount` (satang) is positive here and negative in the history.
 
-    Its money moves by `ledger.services`, step by step.
+    `ledger.services` moves its money.
     """
     row = _row(
         TransactionType.REFUND,
@@ -54,16 +54,16 @@ def record_refund(
 
 
 def complete_refund(*, refund_id: str, status: TransactionStatus) -> None:
-    """How the refund ended: `succeeded`, or `failed`, also where it was canceled.
+    """Record the end of a refund: `succeeded`, or `failed`, also if it was canceled.
 
-    Raises IllegalTransition where it ended before, or never began.
+    Raises IllegalTransition if it ended before, or is not in the history.
     """
     refund = Transaction.objects.filter(refund_id=refund_id)
     _transition(refund_id, refund, TransactionStatus.PENDING, status)
 
 
 def mark_refunded(*, payment_id: str) -> None:
-    """All of the payment went back. Raises IllegalTransition where it had, or where nothing was paid."""
+    """Record that all of a payment was refunded. Raises IllegalTransition if it was, or was not paid."""
     payment = Transaction.objects.filter(payment_id=payment_id, type=TransactionType.PAYMENT)
     _transition(payment_id, payment, TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED)
 
@@ -90,7 +90,7 @@ def _row(
     now: datetime,
     refund_id: str | None = None,
 ) -> Transaction:
-    """Not stored yet."""
+    """A transaction that is not stored yet."""
     return Transaction(
         id=ids.new("txn_", now),
         merchant_id=merchant_id,

@@ -40,7 +40,7 @@ def _filter(merchant_id: str, query: dict[str, Any]) -> TransactionFilter:
 
 
 class BalanceViewSet(MerchantViewSet):
-    """What the merchant has."""
+    """The balance."""
 
     @docs.balance
     def retrieve(self, request: Request) -> ApiResponse:

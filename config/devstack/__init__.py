@@ -1,5 +1,5 @@
-"""One instance of everything on one machine: what `make run` starts.
+"""One instance of all processes on one machine, which `make run` starts.
 
-Uses DATABASE_URL and REDIS_URL where given, else starts its own PostgreSQL and Valkey under DATA_DIR.
-For trying out and for development; a deployment runs the same processes under its own supervision.
+It uses DATABASE_URL and REDIS_URL if given, else it starts its own PostgreSQL and Valkey under DATA_DIR.
+It is for trials and development; a deployment runs the same processes under its own supervisor.
 """

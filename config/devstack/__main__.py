@@ -25,7 +25,7 @@ EXPECTED_ERRORS = (
 
 
 def run(instance: Instance) -> None:
-    """Run until asked to stop. Raises one of REFUSALS if that is not possible."""
+    """Run until stopped. Raises one of EXPECTED_ERRORS if that is not possible."""
     instance.wait_for_leftovers()
     if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
         raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")

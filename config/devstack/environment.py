@@ -12,12 +12,12 @@ from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
 
 ENV_FILE = "instance.env"
-# A merchant's first webhook receiver is a program on the same machine.
+# Developers receive their first webhooks on the same machine.
 LOOPBACK_WEBHOOK_SETTINGS = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128", "WEBHOOK_ALLOW_HTTP": "1"}
 
 
 def port() -> int:
-    """PORT, or 8000. Raises StartError for what is no port."""
+    """PORT, or 8000. Raises StartError for an invalid port."""
     value = os.environ.get("PORT") or "8000"
     if not value.isdecimal() or not 1 <= int(value) <= 65_535:
         raise StartError(f"PORT={value} is no port: 1 to 65535.")
@@ -25,12 +25,12 @@ def port() -> int:
 
 
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
-    """What the environment says, completed by what this instance remembers."""
+    """The settings from the environment, and for the rest those that the instance stores."""
     is_new = "SECRET_KEY" not in instance.state
     secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
 
     def make_idempotency_keys() -> str:
-        """A release without this secret used SECRET_KEY: as a fallback it lets their retries replay."""
+        """Older releases used SECRET_KEY: as a fallback it lets their retries replay."""
         made = secrets.token_urlsafe(50)
         return made if is_new else f"{made},{os.environ.get('SECRET_KEY', secret_key)}"
 
@@ -58,9 +58,9 @@ def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:
 
 
 def load_env_file() -> None:
-    """Take the settings of the instance in DATA_DIR for all variables that are not set.
+    """Set missing variables to the settings of the instance in DATA_DIR.
 
-    An environment that names another database is another deployment's and stays as it is.
+    If DATABASE_URL names another database, nothing changes: it belongs to another deployment.
     """
     path = data_dir() / ENV_FILE
     if not path.exists():

@@ -1,4 +1,4 @@
-"""What an instance remembers between starts: its secrets, its ports, its demo merchant."""
+"""The data folder of an instance: its lock, secrets, ports and demo merchant."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ LEFTOVER_SECONDS = 10.0
 
 
 class NotOursError(Exception):
-    """The folder is not an instance's. The message says what to do."""
+    """The folder belongs to no instance. The message says what to do."""
 
 
 class AlreadyRunningError(Exception):
@@ -33,7 +33,7 @@ def data_dir() -> Path:
 
 
 class Instance:
-    """The data folder of one instance, held by one process at a time. A context that lets go of it."""
+    """The data folder of one instance, locked by one process. Use it as a context to unlock it."""
 
     def __init__(self, folder: Path) -> None:
         """Create and lock the folder. Raises AlreadyRunningError."""
@@ -66,16 +66,16 @@ class Instance:
         return self.folder / "pids.json"
 
     def wait_for_leftovers(self) -> None:
-        """After a supervisor was killed its programs end by themselves, but not all at once."""
+        """Wait for programs of a killed supervisor, which end by themselves."""
         if self.pids.exists():
             wait_for_end(list(json.loads(self.pids.read_text()).values()), LEFTOVER_SECONDS)
 
     def secret(self, name: str, make: Callable[[], str]) -> str:
-        """A value made once and remembered."""
+        """A secret that is made once and stored."""
         return str(self._remember(name, make))
 
     def port(self, name: str) -> int:
-        """The port used last time if it is still free, else another."""
+        """The port of the last start if it is free, else another."""
         key = f"{name}_port"
         if not ports.is_free(self.state.get(key, 0)):
             del self.state[key]
@@ -87,13 +87,13 @@ class Instance:
         return self.state[name]
 
     def remember(self, name: str, value: Any) -> None:
-        """Remember a value."""
+        """Store a value."""
         self.state[name] = value
         write_private(self.state_file, json.dumps(self.state, indent=2) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file as a whole; only its owner can read it."""
+    """Replace a file atomically; only its owner can read it."""
     scratch = path.with_suffix(".new")
     scratch.touch(mode=0o600)
     scratch.write_text(text)
@@ -101,12 +101,12 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _create_folder(folder: Path) -> None:
-    """Create the folder, or take one that is empty or an instance's; nobody else's is touched."""
+    """Create the folder, or use one that is empty or belongs to an instance."""
     if not folder.exists():
         folder.mkdir(parents=True)
     elif not _is_ours(folder):
         raise NotOursError(f"{folder} holds other things. Choose an empty or a new folder as DATA_DIR.")
-    # As root PostgreSQL runs as `nobody`, who must pass through to a folder of its own.
+    # For root, PostgreSQL runs as `nobody`, which must be able to enter its own folder.
     folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
 

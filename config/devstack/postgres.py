@@ -26,7 +26,7 @@ from config.devstack.programs import Account, Program
 ROLE = "app"
 DATABASE = "thai_qr_payments"
 BUILTIN_LOCALE_MAJOR = 17
-# The services report their own failed statements; here only what stops the server is news.
+# The services log failed statements; the server logs only fatal errors.
 LOG_OPTIONS = ("-c", "log_min_messages=fatal")
 SHUTDOWN_SECONDS = 30.0
 
@@ -61,7 +61,7 @@ class Cluster:
         return self._server(programs, account)
 
     def _create(self, programs: Path, account: Account | None) -> None:
-        """Under another name first, so that an interruption leaves nothing half made."""
+        """Create it under another name first, so that an interruption leaves nothing incomplete."""
         place = reachable_path(self.home / "postgres.new", account)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(mode=0o700)
@@ -74,7 +74,7 @@ class Cluster:
             _initdb(programs, place, secret.name, account)
         final = place.with_name("postgres")
         if final.exists():
-            # Its DATA_DIR was deleted by hand. It may hold somebody's books all the same.
+            # Its DATA_DIR was deleted by hand, but it may hold data that somebody needs.
             final.rename(final.with_name(f"postgres.left-{time.time_ns()}"))
         place.rename(final)
         if final != self.data:
@@ -86,7 +86,7 @@ class Cluster:
             name="postgres",
             command=[programs / "postgres", "-D", self.data.resolve(), *listen, *LOG_OPTIONS, *self.options],
             account=account,
-            # Fast shutdown: ends sessions, writes what is left, leaves no backend behind.
+            # Fast shutdown: ends sessions and writes all data.
             stop_signal=signal.SIGINT,
             orphan_signal=signal.SIGINT,
             stop_seconds=SHUTDOWN_SECONDS,
@@ -96,7 +96,7 @@ class Cluster:
     def is_ready(self) -> bool:
         """Whether it takes connections. Creates the database on the first time."""
         pid_file = self.data / "postmaster.pid"
-        # Asking before it says so would fill the log with refusals.
+        # Earlier connections would fill the log with errors.
         if not pid_file.exists() or "ready" not in pid_file.read_text():
             return False
         try:

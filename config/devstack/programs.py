@@ -12,7 +12,7 @@ from pathlib import Path
 from config.parent_process import exit_with_parent
 
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
-# Mingling and gossip are for many workers that know each other; they cost three seconds at the start.
+# Mingling and gossip between workers are not needed, and cost three seconds at the start.
 WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--loglevel", "WARNING", "-P", "threads")
 
 
@@ -51,16 +51,16 @@ class Program:
     environ: Mapping[str, str] = field(default_factory=dict)
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
-    # What the kernel sends when the supervisor itself is gone.
+    # The kernel sends it when the supervisor ends.
     orphan_signal: signal.Signals = signal.SIGKILL
     stop_seconds: float = 3.0
-    # Servers stop after those who use them.
+    # Datastores stop after the programs that use them.
     is_datastore: bool = False
-    # Its output is an answer for us, not for the log.
+    # Its output is returned and not printed.
     is_captured: bool = False
 
     def spawn(self) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own: the terminal's Ctrl-C is ours to pass on, in order."""
+        """Start it in its own session, so that Ctrl-C reaches only the supervisor."""
         parent = os.getpid()
         account = self.account
         return subprocess.Popen(
@@ -73,7 +73,7 @@ class Program:
             user=account.uid if account else None,
             group=account.gid if account else None,
             extra_groups=[] if account else None,
-            # We have one thread, so nothing can be locked in the copy. Runs after the change of user.
+            # This process has one thread, so no lock is held in the fork. Runs after the change of user.
             preexec_fn=lambda: exit_with_parent(parent, self.orphan_signal),  # noqa: PLW1509
         )
 
@@ -89,13 +89,13 @@ def web(environ: Mapping[str, str]) -> Program:
 
 
 def workers(environ: Mapping[str, str]) -> list[Program]:
-    """Workers, clock and the sandbox bank. A slow webhook or bank never delays other tasks."""
-    # In a container everything is root's; Celery's warning about it helps nobody here.
+    """Workers, beat and the sandbox bank. Slow webhooks and banks delay no other tasks."""
+    # In a container everything runs as root, so Celery's warning does not help.
     worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
     beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
     return [
         Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "4", "-n", "webhooks@%h"], worker_environ),
-        # One process for three queues: each limits its own runs, so that together they fit into the threads.
+        # One process for three queues: each limits its own runs, so together they need at most 20 threads.
         Program(
             "banks",
             [*WORKER, "-Q", "cards,transfers,inquiries", "-c", "20", "-n", "banks@%h"],

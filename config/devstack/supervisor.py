@@ -22,7 +22,7 @@ SHORT_TICK_SECONDS = 0.02
 COMMAND_SECONDS = 600.0
 FIRST_RESTART_SECONDS = 0.2
 MAX_RESTART_SECONDS = 10.0
-# A child that lived this long starts again at once.
+# A child that ran this long starts again at once.
 STABLE_SECONDS = 10.0
 READ_BYTES = 4096
 # A pipe that is ready for writing takes this much at once (PIPE_BUF, pipe(7)).
@@ -39,12 +39,12 @@ class StartError(Exception):
 
 
 def print_line(name: str, text: str) -> None:
-    """Print one line under the name of who says it."""
+    """Print a line with the name of its program."""
     print_text(f"{name:<{NAME_WIDTH}} | {text}")
 
 
 def print_text(text: str) -> None:
-    """Print a text, or as much of it as is read."""
+    """Print a text, or as much of it as the reader takes."""
     rest, output = f"{text}\n".encode(), sys.stdout.fileno()
     with suppress(OSError):
         while rest and select.select([], [output], [], 0)[1]:
@@ -75,7 +75,7 @@ class ChildProcess:
         return self.process.poll() is None
 
     def relay(self) -> None:
-        """Pass on what it has written, each line under its name."""
+        """Print its new output lines with its name."""
         with suppress(BlockingIOError):
             while chunk := os.read(self.output, READ_BYTES):
                 *lines, self.partial_line = (self.partial_line + chunk).split(b"\n")
@@ -89,7 +89,7 @@ class ChildProcess:
             print_line(self.program.name, line)
 
     def clean_up(self) -> None:
-        """After its end: the last output, what it left behind in its session, and when to try again."""
+        """Clean up after its end: print the last output, kill its session, and plan the next start."""
         self.relay()
         self.signal_session(signal.SIGKILL)
         if self.process.stdout is not None:
@@ -124,7 +124,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, self._on_stop)
         signal.signal(signal.SIGTERM, self._on_stop)
-        # Under nohup a closed terminal is no reason to stop.
+        # Under nohup a closed terminal does not stop the instance.
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, self._on_stop)
         self.selector.register(self.wakeup_reader, selectors.EVENT_READ)
@@ -166,7 +166,7 @@ class Supervisor:
             self.run_once()
 
     def run_once(self, seconds: float = TICK_SECONDS) -> None:
-        """One round: relay output, bury the dead, start those whose pause is over."""
+        """Run one round: print output, clean up ended children, start those whose pause is over."""
         self._relay(seconds)
         if self.stop_requested:
             raise StopRequestedError
@@ -196,7 +196,7 @@ class Supervisor:
                 self.wakeup_reader.recv(4096)
 
     def stop(self) -> None:
-        """Stop everything: first what uses the servers, then the servers."""
+        """Stop everything: first the users of the datastores, then the datastores."""
         self._stop([child for child in self.children if not child.program.is_datastore])
         self._stop([child for child in self.children if child.program.is_datastore])
         self.pids.unlink(missing_ok=True)
@@ -213,7 +213,7 @@ class Supervisor:
             child.process.wait()
 
     def _write_pids(self) -> None:
-        """What runs now, for tools and tests: {name: pid}."""
+        """Write the running children as {name: pid}, for tools and tests."""
         running = {child.program.name: child.process.pid for child in self.children if child.running}
         scratch = self.pids.with_suffix(".new")
         scratch.write_text(json.dumps(running))

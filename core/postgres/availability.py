@@ -1,4 +1,4 @@
-"""Tells a database that is away from one that refuses a statement."""
+"""Distinguishes a database that cannot be reached from one that refuses a statement."""
 
 import psycopg
 

@@ -1,6 +1,6 @@
-"""Django's PostgreSQL backend, except for what the hot paths would wait for.
+"""Django's PostgreSQL backend with faster cursors, timestamps and health checks.
 
-The name of the module and of the class are Django's interface for the ENGINE setting.
+Django finds this module and class by the setting ENGINE.
 """
 
 import select
@@ -11,8 +11,8 @@ from django.db.backends.postgresql import base
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format
 
-# The driver's own reader of instants, written in C. Django puts its time zone on each value in Python, which
-# changes nothing here, because the time zone of each session is UTC (SESSION_PARAMETERS in the settings).
+# The driver's own loader of instants, written in C. Django's loader sets the time zone in Python. That is not
+# needed, because each session has UTC (SESSION_PARAMETERS in the settings).
 INSTANT = psycopg.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT)
 
 
@@ -21,9 +21,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _cursor_owner: Any = None
 
     def reusable_cursor(self) -> Any:
-        """A cursor for statements whose result is read before the next one runs.
+        """A cursor for statements whose result is read before the next statement.
 
-        Making a cursor for each would cost two thirds of what a short statement costs.
+        A new cursor for each would cost two thirds of the time of a short statement.
         """
         if self.queries_logged:
             return self.cursor()
@@ -49,10 +49,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
 
     def is_usable(self) -> bool:
-        """Whether the server has left the connection open, without asking it: a question costs a round trip.
+        """Whether the connection is open, without a query, which would cost a round trip.
 
-        A server that ends a session says so and hangs up, and either can be read here, where nobody waits for
-        an answer. One that vanished without a word is noticed as late as by a question, by the time-outs.
+        A server that ends a session sends a message or closes the connection; both make the socket readable.
+        If the server vanished, time-outs notice it, as they would with a query.
         """
         if self.connection is None or self.connection.closed:
             return False

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ("key", models.CharField(db_collation="C", max_length=255)),
                 ("fingerprint", models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")),
                 ("status", models.SmallIntegerField()),
-                ("body_sealed", models.BinaryField(help_text="The answer, byte for byte.")),
+                ("body_sealed", models.BinaryField(help_text="The response, byte for byte.")),
                 (
                     "subject_id",
                     core.columns.PublicId(
@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                         db_collation="C",
                         db_default="",
                         default="",
-                        help_text="What a request that commits twice is about.",
+                        help_text="The subject of a request with two commits.",
                         max_length=31,
                     ),
                 ),

@@ -22,7 +22,7 @@ SECONDS = 60
 
 
 class Slow:
-    """An application that answers uploads and card payments when it is told to, and all else at once."""
+    """An application whose uploads and card payments wait for the test; others answer at once."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()

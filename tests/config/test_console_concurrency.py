@@ -18,7 +18,7 @@ PAGE, LOGIN, OTHER = "/admin/payments/payment/", "/admin/login/", "/v1/balance"
 
 
 class Slow:
-    """An application whose pages of the console answer when they are told to."""
+    """An application whose console pages wait until the test lets them answer."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()

@@ -60,7 +60,7 @@ def test_unknown_bank_is_not_found(given: str) -> None:
     assert thaibanks.find(given) is None
 
 
-def test_codes_and_short_names_are_told_apart_and_unique() -> None:
+def test_codes_and_short_names_are_distinct_and_unique() -> None:
     codes, aliases = [bank.code for bank in thaibanks.BANKS], [bank.alias for bank in thaibanks.BANKS]
     assert all(len(code) == 3 and code.isdigit() for code in codes)
     assert all(alias.isalpha() and alias.islower() for alias in aliases)

@@ -354,11 +354,11 @@ def test_command_refuses_test_merchant(shop: Shop, file: str) -> None:
 
 
 def test_the_help_names_the_credentials_of_each_bank() -> None:
-    told = " ".join(
+    help_text = " ".join(
         load_command_class("merchants", "connect_bank").create_parser("", "").format_help().split()
     )
     for bank in banks.LIVE_BANKS.values():
-        assert all(need.name in told for need in bank.credential_fields)
+        assert all(need.name in help_text for need in bank.credential_fields)
 
 
 def test_command_reports_missing_file(live: Shop) -> None:

@@ -1,4 +1,4 @@
-"""The rate limit: exact under threads, told by headers, and no obstacle when Redis is away."""
+"""The rate limit of a key: exact with many threads, shown in headers, off without Redis."""
 
 import time
 from collections import Counter

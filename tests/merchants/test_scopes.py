@@ -263,7 +263,7 @@ def test_command_issues_a_key_with_scopes_and_networks(shop: Shop, scopes: list[
     assert (key.scopes, key.networks) == (printed["scopes"], printed["networks"])
 
 
-def test_key_has_all_scopes_unless_told_otherwise(shop: Shop) -> None:
+def test_key_has_all_scopes_by_default(shop: Shop) -> None:
     assert run("issue_key", shop.merchant.id)["scopes"] == Scope.values
     assert key_of(shop).scopes == Scope.values
 

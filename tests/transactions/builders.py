@@ -46,8 +46,8 @@ def write(merchant: Merchant, chance: Random, count: int) -> None:
     for kind, status, amount in chance.choices(ROWS, [8, 2, 3], k=count):
         at = moment(chance)
         refund_id = ids.new("ref_", at) if kind is TransactionType.REFUND else None
-        told = {"type": kind, "status": status, "amount": amount, "refund_id": refund_id}
-        made.append(TransactionFactory.build(merchant=merchant, created_at=at, **told))
+        fields = {"type": kind, "status": status, "amount": amount, "refund_id": refund_id}
+        made.append(TransactionFactory.build(merchant=merchant, created_at=at, **fields))
     Transaction.objects.bulk_create(made)
 
 

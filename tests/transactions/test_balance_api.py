@@ -22,14 +22,14 @@ def shown(shop: Shop, at: str = "") -> tuple[int, int, int]:
     """Available, reserved and owed; both forms of the path say the same."""
     thai, plain = (shop.get(f"{path}{at and '?at='}{at}") for path in (PATH, "/v1/balance"))
     assert (thai.status_code, thai.content) == (200, plain.content)
-    told = thai.json()
-    assert told.pop("currency") == "THB"
-    assert told.keys() in ({"available", "reserved"}, {"available", "reserved", "owed"})
-    assert told.get("owed") != 0
-    return told["available"], told["reserved"], told.get("owed", 0)
+    balance = thai.json()
+    assert balance.pop("currency") == "THB"
+    assert balance.keys() in ({"available", "reserved"}, {"available", "reserved", "owed"})
+    assert balance.get("owed") != 0
+    return balance["available"], balance["reserved"], balance.get("owed", 0)
 
 
-def told(shop: Shop, type: JournalType, amount: int, at: datetime) -> dict[str, Any]:
+def posting(shop: Shop, type: JournalType, amount: int, at: datetime) -> dict[str, Any]:
     subject_id = ids.new("sub_", at)
     return {
         "merchant_id": shop.merchant.id,
@@ -58,9 +58,9 @@ def test_paid_money_is_available(shop: Shop, other_shop: Shop, bank: SandboxBank
 
 def test_balance_shows_reserved_money_and_debt(shop: Shop, noon: datetime) -> None:
     MerchantLedger(shop.merchant.id).credit(100)
-    ledger.reserve(**told(shop, JournalType.WITHDRAWAL_RESERVED, 60, noon))
+    ledger.reserve(**posting(shop, JournalType.WITHDRAWAL_RESERVED, 60, noon))
     assert shown(shop) == (40, 60, 0)
-    ledger.reverse(**told(shop, JournalType.REVERSAL, 100, noon), to=BANK)
+    ledger.reverse(**posting(shop, JournalType.REVERSAL, 100, noon), to=BANK)
     assert shown(shop) == (0, 60, 60)
 
 
@@ -69,7 +69,7 @@ def test_balance_at_a_past_instant(shop: Shop, bank: SandboxBankClient, noon: da
         bank.notify(shop.qr_code())
         clock.move_to(noon + timedelta(hours=1))
         bank.notify(shop.qr_code(amount=50_000))
-        ledger.reserve(**told(shop, JournalType.REFUND_RESERVED, 30_000, noon + timedelta(hours=2)))
+        ledger.reserve(**posting(shop, JournalType.REFUND_RESERVED, 30_000, noon + timedelta(hours=2)))
         ledger.roll_up_due(now=noon)
         moments = {
             "2026-11-20": (0, 0, 0),

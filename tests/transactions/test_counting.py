@@ -62,13 +62,13 @@ def test_totals_of_all_filters_equal_a_plain_count(merchant: Merchant, seed: int
     check_all(merchant, chance)
 
 
-@pytest.mark.parametrize("is_folded", [False, True], ids=["unfolded", "folded"])
+@pytest.mark.parametrize("is_rolled_up", [False, True], ids=["deltas", "counts"])
 @pytest.mark.slow
-def test_pages_at_large_offsets_equal_a_plain_offset(merchant: Merchant, is_folded: bool) -> None:
+def test_pages_at_large_offsets_equal_a_plain_offset(merchant: Merchant, is_rolled_up: bool) -> None:
     chance = Random(17)
     builders.write(merchant, chance, ROWS)
     builders.move(merchant, chance, 40)
-    if is_folded:
+    if is_rolled_up:
         counting.roll_up()
     for stretch in builders.stretches(chance, 3):
         check(TransactionFilter(merchant.id, **stretch), chance, pages=20)
@@ -127,7 +127,7 @@ def test_empty_transaction_list(merchant: Merchant) -> None:
         ) == listing.TransactionPage([], 0)
 
 
-def count_by_tallies(merchant: Merchant) -> int:
+def total_of(merchant: Merchant) -> int:
     return listing.page(TransactionFilter(merchant.id), limit=1, offset=0).total
 
 
@@ -135,9 +135,9 @@ def test_rolled_back_transactions_are_not_counted(merchant: Merchant) -> None:
     TransactionFactory(merchant=merchant)
     with pytest.raises(RuntimeError), transaction.atomic():
         TransactionFactory(merchant=merchant)
-        assert count_by_tallies(merchant) == 2
+        assert total_of(merchant) == 2
         raise RuntimeError
-    assert count_by_tallies(merchant) == 1
+    assert total_of(merchant) == 1
 
 
 @pytest.mark.slow
@@ -166,16 +166,16 @@ def test_bulk_insert_writes_one_count_delta_per_minute(merchant: Merchant, noon:
 
 
 ATTACKS = {
-    "another tally": "UPDATE transactions_transactioncount SET count = count + 1",
-    "a tally less": "DELETE FROM transactions_transactioncount",
+    "a changed count": "UPDATE transactions_transactioncount SET count = count + 1",
+    "deleted counts": "DELETE FROM transactions_transactioncount",
     "a count too many": """INSERT INTO transactions_transactioncount
         (merchant_id, bucket, starts_at, type, status, count)
         SELECT merchant_id, 'month', '2020-01-01T00:00Z', type, status, 1 FROM transactions_transaction""",
-    "no tallies": "TRUNCATE transactions_transactioncount",
-    "a note more": """INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
+    "truncated counts": "TRUNCATE transactions_transactioncount",
+    "an inserted delta": """INSERT INTO transactions_countdelta (merchant_id, minute, type, status, delta)
         SELECT merchant_id, created_at, type, status, 1 FROM transactions_transaction""",
-    "another note": "UPDATE transactions_countdelta SET delta = delta + 1",
-    "no notes": "TRUNCATE transactions_countdelta",
+    "a changed delta": "UPDATE transactions_countdelta SET delta = delta + 1",
+    "truncated deltas": "TRUNCATE transactions_countdelta",
 }
 
 
@@ -187,7 +187,7 @@ def test_only_triggers_write_transaction_counts(merchant: Merchant, name: str) -
     with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(ATTACKS[name])
     assert getattr(refused.value.__cause__, "sqlstate", None) == NOT_ALLOWED
-    assert count_by_tallies(merchant) == 2
+    assert total_of(merchant) == 2
 
 
 @pytest.mark.slow

@@ -101,9 +101,9 @@ def test_a_refund_is_in_the_history_from_its_beginning_to_its_end(
     code = shop.qr_code()
     bank.notify(code)
     payment_id, at = code["payment_id"], clock.now()
-    told = {"payment_id": payment_id, "merchant_id": shop.merchant.id, "currency": "THB", "now": at}
-    services.record_refund(refund_id="ref_1", amount=100_000, **told)
-    services.record_refund(refund_id="ref_2", amount=50_000, **told)
+    fields = {"payment_id": payment_id, "merchant_id": shop.merchant.id, "currency": "THB", "now": at}
+    services.record_refund(refund_id="ref_1", amount=100_000, **fields)
+    services.record_refund(refund_id="ref_2", amount=50_000, **fields)
     services.complete_refund(refund_id="ref_2", status=TransactionStatus.FAILED)
     assert {(row["type"], row["status"], row["amount"]) for row in shop.get(PATH).json()["transactions"]} == {
         ("payment", "succeeded", 150_000),

@@ -35,7 +35,8 @@ class Migration(migrations.Migration):
                 ("delta", models.BigIntegerField()),
             ],
             options={
-                "verbose_name_plural": "uncounted",
+                "verbose_name": "count delta",
+                "verbose_name_plural": "count deltas",
                 "indexes": [models.Index(fields=["merchant_id", "minute"], name="countdelta_of_merchant")],
             },
         ),
@@ -62,7 +63,8 @@ class Migration(migrations.Migration):
                 ("count", models.BigIntegerField()),
             ],
             options={
-                "verbose_name_plural": "tallies",
+                "verbose_name": "transaction count",
+                "verbose_name_plural": "transaction counts",
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("merchant_id", "bucket", "starts_at", "type", "status"),

@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION transactions_protect_counts() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    -- One is this trigger itself; two is this trigger within one of those above.
+    -- Depth 1 is this trigger alone; depth 2 is this trigger within one of the above.
     IF TG_OP = 'TRUNCATE' OR pg_trigger_depth() < 2 THEN
         RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -61,5 +61,5 @@ CREATE OR REPLACE TRIGGER transactions_protect_counts BEFORE INSERT OR UPDATE OR
     EXECUTE FUNCTION transactions_protect_counts();
 
 
--- Rows come and go all the time: vacuum looks at a number of changes, not at a share of the table.
+-- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
 ALTER TABLE transactions_countdelta SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
