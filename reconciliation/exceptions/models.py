@@ -135,16 +135,16 @@ class Return(StateMachine):
         triggers = [
             triggers.keep_rows("a return is never deleted"),
             triggers.ReadOnly(
-                "a return keeps what was ordered",
+                "the order of a return never changes",
                 exclude=["status", "bank_reference", "failure_code", "completed_at", "returned_at"],
                 is_forbidden=True,
             ),
             triggers.Transitions(),
-            triggers.set_once("returned_at", "a return keeps when its money came back"),
+            triggers.set_once("returned_at", "the time at which a return came back never changes"),
             triggers.Refuse(
                 "final",
                 triggers.UPDATE,
-                "a return keeps how it ended",
+                "the end of a return never changes",
                 condition="OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at",
             ),
         ]

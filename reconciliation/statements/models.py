@@ -30,7 +30,7 @@ class Statement(models.Model):
         triggers = [
             triggers.keep_rows("a statement is never deleted"),
             triggers.ReadOnly(
-                "a statement is kept as the bank made it",
+                "a statement never changes",
                 exclude=["stored_count", "duplicate_count", "problems", "completed_at"],
                 is_forbidden=True,
             ),
@@ -86,7 +86,7 @@ class StatementLine(models.Model):
         triggers = [
             triggers.keep_rows("a line of a statement is never deleted"),
             triggers.ReadOnly(
-                "a line of a statement is kept as the bank made it",
+                "a line of a statement never changes",
                 exclude=["result", "movement"],
                 is_forbidden=True,
             ),
