@@ -25,7 +25,7 @@ setup: $(VENV)/.dev ## Install everything for development into .venv
 run: $(VENV)/.run ## Start everything here: PORT (8000) and DATA_DIR (.data) may be set
 	@exec $(PY) -m config.devstack --with-parent
 
-test-quick: $(VENV)/.dev ## Run the quick tests: under a minute on two cores
+test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
 	$(PY) -m pytest -n auto -m "not slow"
 
 test: test-quick ## Run all tests, the quick ones first

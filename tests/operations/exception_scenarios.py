@@ -1,4 +1,4 @@
-"""Every kind of life that money can have which does not fit, or which its bank takes back."""
+"""Scenarios of the audit tests: held money, reversals, statements and contradictions."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -36,12 +36,12 @@ def _shop(counter: RefundShop) -> Seller:
 
 
 def _empty_shop(counter: RefundShop) -> Seller:
-    """A shop whose balance is nothing but what comes here."""
+    """A shop with an empty balance."""
     return Seller(open_shop("Som O"), counter.bank)
 
 
 def accept(counter: RefundShop, serving: Serving) -> None:
-    """Late, too little, too much."""
+    """Late money, too little, too much."""
     seller = _shop(counter)
     for movement in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
         decide("accept", movement)
@@ -61,7 +61,7 @@ def attach(counter: RefundShop, serving: Serving) -> None:
 
 
 def send_back(counter: RefundShop, serving: Serving) -> None:
-    """It arrives; it fails, and then arrives; it arrives and comes back."""
+    """One return arrives; one fails and then arrives; one arrives and comes back."""
     seller = _shop(counter)
     serving(sends=[DONE, REFUSED, DONE, DONE])
     for movement in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
@@ -75,7 +75,7 @@ def send_back(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_to_send_back(counter: RefundShop, serving: Serving) -> None:
-    """Of one its bank was told, and is silent; one is to be sent."""
+    """One is submitted without an answer; one is queued."""
     seller = _shop(counter)
     serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
     decide("send_back", seller.unmatched())
@@ -93,7 +93,7 @@ def dismiss(counter: RefundShop, serving: Serving) -> None:
 
 
 def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
-    """The merchant gets the money of a refund that came back; of another it waits."""
+    """The money of one returned refund is credited to the merchant; that of another is held."""
     serving(sends=[DONE])
     for _ in range(2):
         made = counter.refund(counter.paid())["refund_id"]
@@ -103,7 +103,7 @@ def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse(counter: RefundShop, serving: Serving) -> None:
-    """All of a payment, a part of one, one that staff accepted, one whose money was attached."""
+    """A whole payment, a part, accepted money, and attached money."""
     seller = _shop(counter)
     seller.reverse(seller.sale())
     seller.reverse(seller.sale(), 50_000)
@@ -115,7 +115,7 @@ def reverse(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
-    """A bank takes back more than is left, and later money fills the debt."""
+    """A bank takes back more than the balance, and later money repays the debt."""
     seller = _empty_shop(counter)
     credit = seller.sale()
     serving(sends=[DONE])
@@ -127,7 +127,7 @@ def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
-    """After a refund of a part, or of all; while a refund is under way, which then ends so or so."""
+    """After a partial or full refund, and during a refund that succeeds or fails."""
     for amount, sends, ends in [
         (60_000, DONE, DONE),
         (150_000, DONE, DONE),
@@ -145,7 +145,7 @@ def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
-    """Each kind of it; of one a part, before it is accepted; of one too much."""
+    """Each kind of held money; a part of it before it is accepted; more than it."""
     seller = _shop(counter)
     for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         seller.reverse(credit)
@@ -155,7 +155,7 @@ def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
-    """While the order is queued; when its bank was told, and it then fails, arrives, comes back after all."""
+    """While the return is queued, and after it is submitted: it fails, arrives, or comes back."""
     seller = _shop(counter)
     queued = seller.unmatched()
     decide("send_back", queued)
@@ -172,7 +172,7 @@ def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_before(counter: RefundShop, serving: Serving) -> None:
-    """The reversal comes before its credit: of a payment, and of money that waits."""
+    """The reversal comes before its credit: of a payment, and of held money."""
     seller = _shop(counter)
     for changes in ({}, {"reference1": "NOBODYS"}):
         notification = seller.bank.notification(seller.shop.qr_code(), **changes)
@@ -181,7 +181,7 @@ def reverse_before(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_twice(counter: RefundShop, serving: Serving) -> None:
-    """The same word again, and a second one under another id."""
+    """The same reversal again, and another one with another id."""
     seller = _shop(counter)
     notification = reversal_of(seller.sale())
     for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
@@ -190,7 +190,7 @@ def reverse_twice(counter: RefundShop, serving: Serving) -> None:
 
 
 def write_off(counter: RefundShop, serving: Serving) -> None:
-    """What the bank took back had arrived at its payer; that stays so, or comes back after all."""
+    """The bank takes back money whose return arrived. One return stays, one comes back."""
     seller = _shop(counter)
     for _ in range(2):
         serving(sends=[UNDER_WAY], inquiries=[DONE])
@@ -205,7 +205,7 @@ def write_off(counter: RefundShop, serving: Serving) -> None:
 
 
 def reopen(counter: RefundShop, serving: Serving) -> None:
-    """A dismissal and losses that were mistakes: what waits again, is lost again, is taken after all."""
+    """Reopen dismissals and write-offs, and decide again."""
     seller = _shop(counter)
     for after in (
         [],
@@ -225,7 +225,7 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
 
 
 def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
-    """A bank that sends nothing to accounts tells what it took back by our order: a refund, a return."""
+    """A bank that only voids reports a refund and a return as reversals."""
     seller = _shop(counter)
     serving(sends=[DONE])
     with pytest.MonkeyPatch.context() as patch:
@@ -240,7 +240,7 @@ def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
 
 
 def report_by_statement(counter: RefundShop, serving: Serving) -> None:
-    """Only a file reports it: a second person confirms it, its bank takes it back, it waits."""
+    """Only a file reports it: a second person confirms it, the bank takes it back, it stays unconfirmed."""
     seller = _shop(counter)
     for kind in ("confirmed", "reversed", "unconfirmed"):
         code = seller.shop.qr_code()
@@ -253,7 +253,7 @@ def report_by_statement(counter: RefundShop, serving: Serving) -> None:
 
 
 def contradict(counter: RefundShop, serving: Serving) -> None:
-    """The bank says that it never sent two withdrawals and a refund that it had reported as sent."""
+    """The bank reports two withdrawals and a refund as failed that it had reported as sent."""
     for _ in range(2):
         counter.paid()
     serving(sends=[DONE, DONE, DONE])
@@ -286,7 +286,7 @@ def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
 
 
 def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
-    """Two reports are one transaction: staff count it once; or open that again, once or for good."""
+    """Two reports are one transaction: staff merge them, reopen that, and merge them again."""
     seller, now = _shop(counter), clock.now().replace(microsecond=0)
     for times in range(3):
         code = seller.shop.qr_code()

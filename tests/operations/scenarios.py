@@ -1,4 +1,4 @@
-"""Every kind of life that a payment, a refund, a withdrawal or an account can have."""
+"""Scenarios of the audit tests: payments, refunds, withdrawals and approvals."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -53,7 +53,7 @@ def expire(counter: RefundShop, serving: Serving) -> None:
 
 
 def report_late(counter: RefundShop, serving: Serving) -> None:
-    """Paid in time, told after expiry."""
+    """Paid in time, reported after expiry."""
     with time_machine.travel(clock.now(), tick=False) as machine:
         code, paid_at = counter.shop.qr_code(), clock.now()
         machine.shift(timedelta(days=2))
@@ -61,7 +61,7 @@ def report_late(counter: RefundShop, serving: Serving) -> None:
 
 
 def pay_with_exceptions(counter: RefundShop, serving: Serving) -> None:
-    """Money that waits for staff."""
+    """Money that is held for staff."""
     code = counter.shop.qr_code()
     counter.bank.notify(code, satang=149_999)
     counter.bank.notify(code)
@@ -88,7 +88,7 @@ def charge_cards(counter: RefundShop, serving: Serving) -> None:
 
 
 def refund(counter: RefundShop, serving: Serving) -> None:
-    """In part, and then the whole."""
+    """A part, then the rest."""
     serving(sends=[DONE])
     payment_id = counter.paid()
     counter.refund(payment_id, amount=50_000)
@@ -105,7 +105,7 @@ def fail_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_refunds(counter: RefundShop, serving: Serving) -> None:
-    """One waits for a destination, one for its bank's word, one to be sent; two are canceled."""
+    """One waits for a destination, one for the answer of the bank, one to be sent; two are canceled."""
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
     counter.refund(counter.paid(), amount=10_000)
     send_due_refunds(2)
@@ -116,7 +116,7 @@ def begin_refunds(counter: RefundShop, serving: Serving) -> None:
 
 
 def _paid_from_nowhere(counter: RefundShop) -> str:
-    """A payment by an account at a bank that nobody knows."""
+    """A payment from an account at an unknown bank."""
     code = counter.shop.qr_code()
     assert counter.bank.notify(code, payer_bank_code="999").status_code == 200
     return str(code["payment_id"])
@@ -146,7 +146,7 @@ def fail_withdrawal(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_withdrawals(counter: RefundShop, serving: Serving) -> None:
-    """One waits for its bank's word, one has a bank that is down, one is canceled, one is to be sent."""
+    """One waits for an answer, one for a bank that is down, one is canceled, one is to be sent."""
     for _ in range(4):
         counter.paid()
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
@@ -171,7 +171,7 @@ def return_withdrawal(counter: RefundShop, serving: Serving) -> None:
 
 
 def request_approvals(counter: RefundShop, serving: Serving, settings: Any) -> None:
-    """Of each kind one waits, one is approved, one is rejected, one is canceled before staff look."""
+    """Of each kind one waits, one is approved, one is rejected, one is canceled."""
     settings.APPROVAL_ITEM_LIMIT = 50_000
     _ask_for_refunds(counter)
     _ask_for_returns(counter, serving)

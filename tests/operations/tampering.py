@@ -1,8 +1,8 @@
-"""What nobody may be able to tell the audit: by rule, changes of the books as SQL, triggers off."""
+"""SQL that tampers with the database, by the audit rule that must find it. Triggers are off."""
 
 
 def any_row(table: str, where: str) -> str:
-    """The SQL of the id of some row."""
+    """The SQL of the id of the first such row."""
     return f"(SELECT id FROM {table} WHERE {where} ORDER BY id LIMIT 1)"
 
 
@@ -24,7 +24,7 @@ WAITS = any_row(
 )
 REVERSED = any_row("reconciliation_banktransaction", "match_result = 'reversed'")
 BY_BANK = any_row("refunds_refund", "reversal_id IS NOT NULL")
-# One that must be there: a card's `payment.pending` need not be, nor an expired code's `payment.failed`.
+# A required event: `payment.pending` of a card and `payment.failed` of an expired code are optional.
 EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
     SELECT FROM payments_payment AS payment WHERE payment.id = event.subject_id
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
@@ -32,14 +32,14 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
 COMPLETED = any_row("refunds_refund", "status = 'completed' AND returned_at IS NULL")
 OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "debt": 1, "write_offs": 1}
 SENT = any_row("withdrawals_withdrawal", "status = 'succeeded'")
-# The statement has a line of what paid for a payment, and none of a second payment that staff moved.
+# A statement line for the bank transaction that paid, and none for the probable duplicate that staff moved.
 ONE_LINE = """
 INSERT INTO reconciliation_statementline (
     statement_id, line_number, bank, biller_id, bank_date, line_sha256, occurrence, line_sealed, result,
     error, kind, reference1,
     amount, paid_at, movement_id
 )
-SELECT 'stm_lie', 1, bank, biller_id, now(), 'lie', 1, '', 'attached', '', 'credit', reference1, amount,
+SELECT 'stm_false', 1, bank, biller_id, now(), 'false', 1, '', 'attached', '', 'credit', reference1, amount,
     paid_at, id
 FROM reconciliation_banktransaction AS movement WHERE match_result = 'applied' AND EXISTS (
     SELECT FROM reconciliation_banktransaction AS other WHERE other.reference1 = movement.reference1
@@ -60,7 +60,7 @@ def duplicate_event(kind: str) -> str:
 
 
 def delete_posting(fact: str) -> str:
-    """A whole journal is gone, and its accounts never knew it: only who it was for can tell."""
+    """Delete a journal with its entries, and correct the balances. Only its subject can show this."""
     gone = f"(SELECT id FROM ledger_journal WHERE type = '{fact}' ORDER BY id LIMIT 1)"
     return f"""
         UPDATE ledger_account AS account SET rolled_up_balance = rolled_up_balance - entry.amount

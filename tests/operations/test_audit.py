@@ -1,4 +1,4 @@
-"""The audit: it agrees with every life that money can have here, and finds every kind of lie."""
+"""The audit finds no difference after each scenario, and finds each kind of tampering."""
 
 import io
 import json
@@ -25,13 +25,13 @@ from tests.refunds.builders import RefundShop
 
 @pytest.fixture
 def counter(shop: Shop, bank: SandboxBankClient, settings: Settings) -> RefundShop:
-    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens: the tests say what it says
+    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nothing listens there
     return RefundShop(shop, bank)
 
 
 @pytest.fixture
 def shop_with_all_scenarios(counter: RefundShop, served_by: Serving, settings: Settings) -> RefundShop:
-    """A shop that has seen all of it."""
+    """A shop after all scenarios."""
     for scenario in SCENARIOS:
         scenario(counter, served_by)
     scenarios.request_approvals(counter, served_by, settings)
@@ -43,7 +43,7 @@ def wrong() -> list[runner.Difference]:
 
 
 def damage(sql: str) -> None:
-    """Change rows as nobody can who does not own the server."""
+    """Change rows without triggers, as only the owner of the server can."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET LOCAL session_replication_role = replica")
@@ -53,7 +53,7 @@ def damage(sql: str) -> None:
 
 @contextmanager
 def taken_back() -> Iterator[None]:
-    """What happens within leaves no trace."""
+    """Roll back the block."""
     mark = transaction.savepoint()
     try:
         yield
@@ -95,7 +95,7 @@ def test_every_audit_rule_has_a_tampering_test() -> None:
 
 
 def audit() -> tuple[str, str]:
-    """Runs the command; what it prints and the error it ends with, if any."""
+    """Run the command; return its output, and its warnings and error."""
     output, error_output = io.StringIO(), io.StringIO()
     try:
         call_command("audit", stdout=output, stderr=error_output)

@@ -1,4 +1,4 @@
-"""Keys that cannot open what is in the database are refused before anything is sealed with them."""
+"""Keys that cannot open the sealed data are refused before anything is sealed with them."""
 
 import io
 import os
@@ -33,7 +33,7 @@ def old_key(settings: Settings) -> None:
 
 @pytest.fixture
 def sealed_rows(shop: Shop) -> None:
-    """A database that was used before there was a key check."""
+    """A database with sealed rows and without a key check."""
     shop.post("/v1/qr-codes", qr_request(client_bank_account="1234567890"), key="order-1")
 
 
@@ -134,7 +134,7 @@ def test_there_is_one_key_check() -> None:
 
 
 def test_every_sealing_command_checks_keys() -> None:
-    """A new command is a SealingCommand, or named here."""
+    """Each command is a SealingCommand, or listed here as one that seals nothing."""
     seals_nothing = {
         *("audit", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
         *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "sandbox_bank"),

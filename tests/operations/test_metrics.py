@@ -1,4 +1,4 @@
-"""The numbers that the service shows of itself: right, cheap, and the same whoever is asked."""
+"""The metrics are right and cheap, and the same in each process."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A new encryption key takes the place of an old one, everywhere, while the service runs."""
+"""`reseal` seals all data with the newest key while the service runs."""
 
 import io
 from threading import Event

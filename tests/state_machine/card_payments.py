@@ -1,4 +1,4 @@
-"""Payments by card: charged, declined, lost on the way, authorised by 3-D Secure, refunded to the card."""
+"""Steps with card payments: charged, declined, lost, authorised by 3-D Secure, refunded."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from tests.state_machine.expected import Charge, ChargeOutcome, Payment
 from tests.state_machine.http_service import LOST_TOKEN, HttpResponse_, account, refusal, unreachable_bank
 from tests.state_machine.payments_machine import AMOUNTS, PaymentsMachine
 
-# What the acquirer makes of a token, and the status that the merchant is told at once.
+# What the acquirer makes of a token, and the status in the response.
 TOKENS: dict[str, tuple[ChargeOutcome, str]] = {
     "tok_test_visa": ("succeeded", "succeeded"),
     "tok_test_timeout": ("succeeded", "pending"),

@@ -1,4 +1,4 @@
-"""A town whose money does not always fit: late, wrong, twice, for nobody, taken back; and its staff."""
+"""Steps with exceptions: late, wrong, double, unknown and reversed money, and decisions of staff."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -34,7 +34,7 @@ SUBMIT_AND_COMPLETE = (0, 5)  # to tell the bank, and to hear how it ended
 
 
 class ExceptionsMachine(PaymentsMachine):
-    """All lives of a town, and these."""
+    """The steps of payments, and these."""
 
     @rule(payment=PaymentsMachine.payments, more=st.sampled_from([-1, 1, 500]))
     def pay_another_amount(self, payment: Payment, more: int) -> None:

@@ -1,4 +1,4 @@
-"""What the machine in `test_state_machine` remembers of payments, of money that came in, and of orders."""
+"""The expected payments, credits and transfers of the model."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -73,7 +73,7 @@ class Payment:
 
 @dataclass(eq=False)
 class BankMoney:
-    """A credit that the bank told of.
+    """A credit that the bank reported.
 
     own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
     taken it back: waits done dismissed lost, or nothing. unshown: satang taken back that no refund shows.

@@ -1,4 +1,4 @@
-"""Money as it should be, in the fewest words: what the machine in `test_state_machine` compares with."""
+"""The model: the expected money, with which `test_state_machine` compares the service."""
 
 from collections import Counter
 from collections.abc import Iterator

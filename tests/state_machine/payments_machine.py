@@ -1,4 +1,4 @@
-"""Whatever a shop, its customers and its bank do to each other, and what must be so after each step."""
+"""Steps of a shop, its customers and its bank, and the invariants after each step."""
 
 import json
 from collections.abc import Collection

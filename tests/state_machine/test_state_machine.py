@@ -1,5 +1,5 @@
-"""Any life a shop can have, step by step over the real API and PostgreSQL: money is where a small model says,
-and after every step the audit finds nothing."""
+"""Random steps over the real API and PostgreSQL. After each step the money agrees with a small model, and the
+audit finds nothing."""
 
 import logging
 import os
