@@ -34,10 +34,7 @@ from tests.lock_order import LockOrderRecorder
 
 # A slow machine must not fail an example, so there is no deadline.
 hypothesis.register_profile(
-    "patient",
-    max_examples=examples(BY_DEFAULT),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    "patient", max_examples=examples(BY_DEFAULT), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis.load_profile("patient")
 

@@ -129,10 +129,8 @@ def assert_readable_back(shop: Shop, made: dict[str, Any], request_body: dict[st
     assert shop.get(f"/Thai/v1/qr-codes/{made['qr_code_id']}").json() == made
     reported = orjson.loads(Event.objects.get(subject_id=made["payment_id"]).body)["data"]
     for shown in (shop.payment(made["payment_id"]), reported):
-        assert (shown["reference"], shown["metadata"]) == (
-            request_body.get("reference"),
-            request_body.get("metadata"),
-        )
+        assert shown["reference"] == request_body.get("reference")
+        assert shown["metadata"] == request_body.get("metadata")
 
 
 def assert_replayed(shop: Shop, request: RawRequest, response: Any) -> None:

@@ -54,10 +54,8 @@ def test_login_with_the_right_password_succeeds(somsri: User) -> None:
 def test_too_many_failed_logins_lock_the_user_out_at_any_address(somsri: User) -> None:
     assert fail(FAILURES_PER_USER) == [200] * FAILURES_PER_USER
     response = log_in(RIGHT, address="198.51.100.9")
-    assert (response.status_code, int(response.headers["Retry-After"])) == (
-        429,
-        LOCKOUT_PERIOD.total_seconds(),
-    )
+    assert response.status_code == 429
+    assert int(response.headers["Retry-After"]) == LOCKOUT_PERIOD.total_seconds()
     assert "Try again in 15 minutes" in response.content.decode()
 
 

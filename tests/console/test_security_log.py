@@ -53,11 +53,8 @@ def test_login_and_logout_are_recorded(lines: Lines) -> None:
     assert sign_in(client, "somsri", PASSWORD).status_code == 302
     client.post("/admin/logout/")
     [login], [logout] = lines("login"), lines("logout")
-    assert (login["actor"], login["subject"], login["address"]) == (
-        "staff:somsri",
-        "staff:somsri",
-        "203.0.113.7",
-    )
+    assert (login["actor"], login["subject"]) == ("staff:somsri", "staff:somsri")
+    assert login["address"] == "203.0.113.7"
     assert login["request_id"] != logout["request_id"]
     assert logout["actor"] == "staff:somsri"
 
@@ -136,10 +133,8 @@ def test_new_users_and_groups_are_recorded(lines: Lines, admin_client: Client, c
         admin_client.post(f"/admin/auth/group/{readers.pk}/delete/", {"post": "yes"})
     user, group, deleted = lines("role_changed")
     assert (user["subject"], user["changes"]) == ("staff:somsri", ["+user"])
-    assert (group["subject"], group["changes"]) == (
-        "group:Readers",
-        ["+group", "+permission payments.view_payment"],
-    )
+    assert group["subject"] == "group:Readers"
+    assert group["changes"] == ["+group", "+permission payments.view_payment"]
     assert deleted["changes"] == ["-group"]
 
 

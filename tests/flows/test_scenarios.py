@@ -213,10 +213,7 @@ def test_accepted_wrong_amount_is_credited_and_refundable(
     refund = run.client.post("/v1/refunds", {"payment_id": code["payment_id"]})
     assert refund["amount"] == received
     run.wait_for_webhooks(code, PENDING, SUCCEEDED, REFUNDED)
-    assert run.history(code) == [
-        ("refund", "succeeded", -received),
-        ("payment", "refunded", received),
-    ]
+    assert run.history(code) == [("refund", "succeeded", -received), ("payment", "refunded", received)]
 
 
 def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:

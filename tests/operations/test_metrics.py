@@ -227,8 +227,7 @@ def test_metrics_do_not_read_long_backlog(shop: Shop) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_delivery")
         cursor.execute(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {deliveries.OLDEST_DUE}",
-            deliveries.ALL_ENDPOINTS | {"now": NOW},
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {deliveries.OLDEST_DUE}", deliveries.ALL_ENDPOINTS | {"now": NOW}
         )
         ((explained,),) = cursor.fetchall()
     assert rows_read(explained[0]["Plan"]) < 50
