@@ -187,7 +187,7 @@ def test_signature_of_another_message_is_refused(
     assert post(bank, body, signature).json() == {"status": "received"}
 
 
-@pytest.mark.parametrize("paid_at", ["0001-01-02T00:00:00+07:00", "9999-12-31T23:59:59.999+07:00"])
+@pytest.mark.parametrize("paid_at", ["2000-01-02T00:00:00+07:00", "2199-12-31T23:59:59.999+07:00"])
 @pytest.mark.parametrize("reference", ["", "'; DROP TABLE payments_payment; --", "<script>alert(1)</script>"])
 @pytest.mark.slow
 def test_exception_page_opens_for_extreme_times_and_names(
