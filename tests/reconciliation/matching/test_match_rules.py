@@ -221,6 +221,15 @@ def test_unapplied_transaction_is_applied_after_a_crash(shop: Shop, bank: Sandbo
     assert Payment.objects.get().status == "succeeded"
 
 
+def test_one_credit_takes_twelve_statements(
+    shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
+) -> None:
+    store(bank.notification(shop.qr_code()), our_clock.now())
+    movement, savepoint = BankTransaction.objects.get(), 2
+    with django_assert_num_queries(12 + savepoint):
+        matching.apply(movement_id=movement.id, now=our_clock.now())
+
+
 def test_failing_bank_transaction_does_not_block_others(shop: Shop, bank: SandboxBankClient) -> None:
     now = our_clock.now()
     for code in (shop.qr_code(), shop.qr_code()):
