@@ -216,8 +216,8 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
     ):
         for first in ("dismiss", "write_off"):
             reversal = seller.reverse(seller.sale(), 150_001)
-            for deed in (first, "reopen", *after):
-                decide(deed, reversal)
+            for action in (first, "reopen", *after):
+                decide(action, reversal)
     counter.bank.post(b"garbage")
     message = BankNotification.objects.filter(result="unreadable").latest("id")
     for action in ("dismiss", "reopen") * 2:

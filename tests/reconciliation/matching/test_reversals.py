@@ -386,9 +386,9 @@ def test_partially_reversed_money_cannot_be_returned_in_full(seller: Seller, ser
     served_by()
     credit = seller.unmatched()
     seller.reverse(credit, credit.amount - 1)
-    for deed, more in (("send_back", {}), ("record_manual_return", {"bank_reference": "B-1"})):
+    for action, values in (("send_back", {}), ("record_manual_return", {"bank_reference": "B-1"})):
         with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
-            decide(deed, credit, **more)
+            decide(action, credit, **values)
     assert state_of(credit) == WAITS
 
 
@@ -398,9 +398,9 @@ def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(seller: Se
     reversal = seller.reverse(credit, transaction_id="ANOTHERTRANSACTION00")
     with pytest.raises(ActionNotAllowed, match="Money cannot be dismissed"):
         decide("dismiss", seller.unmatched())
-    for deed, more in [("send_back", {}), ("record_manual_return", {"bank_reference": "x"})]:
+    for action, values in [("send_back", {}), ("record_manual_return", {"bank_reference": "x"})]:
         with pytest.raises(ActionNotAllowed, match="no money"):
-            decide(deed, reversal, **more)
+            decide(action, reversal, **values)
     with pytest.raises(ActionNotAllowed, match="cannot be accepted"):
         decide("accept", reversal)
     with pytest.raises(ActionNotAllowed, match="Only a credit can be attached"):
