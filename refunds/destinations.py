@@ -40,7 +40,7 @@ def choose(
 ) -> Destination | None:
     """Return where to refund `amount` satang of `payment`, or None if no account is known.
 
-    given: the account that the merchant named, validated by `transfers.payees.Payee`. Raises
+    given: the account that the merchant named, validated by `transfers.serializers.Payee`. Raises
     InvalidDestination if a card payment has one, PayoutAccountNotAllowed, PayoutAccountTooNew,
     PartialRefundNotSupported, BankNotConfigured.
     """

@@ -5,7 +5,7 @@ from rest_framework import serializers
 from core import fields, response_fields
 from core.paging import PageQuery
 from refunds.models import RefundPendingReason, RefundReason, RefundStatus
-from transfers.payees import Payee
+from transfers.serializers import Payee
 
 MAX_NOTE_LENGTH = 255
 MAX_AMOUNT = 2**63 - 1

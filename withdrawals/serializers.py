@@ -4,7 +4,7 @@ from rest_framework import serializers
 
 from core import fields, money, response_fields
 from core.paging import PageQuery
-from transfers.payees import MAX_NAME_LENGTH, Payee
+from transfers.serializers import MAX_NAME_LENGTH, Payee
 from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
 
 MAX_REFERENCE_LENGTH = 35

@@ -4,57 +4,31 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
+        ('merchants', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="IdempotencyKey",
+            name='IdempotencyKey',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("key", models.CharField(db_collation="C", max_length=255)),
-                ("fingerprint", models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")),
-                ("status", models.SmallIntegerField()),
-                ("body_sealed", models.BinaryField(help_text="The response, byte for byte.")),
-                (
-                    "subject_id",
-                    core.columns.PublicId(
-                        blank=True,
-                        db_collation="C",
-                        db_default="",
-                        default="",
-                        help_text="The subject of a request with two commits.",
-                        max_length=31,
-                    ),
-                ),
-                ("created_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField(db_index=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(db_collation='C', max_length=255)),
+                ('fingerprint', models.BinaryField(help_text='HMAC-SHA256 of method, route and body.')),
+                ('status', models.SmallIntegerField()),
+                ('body_sealed', models.BinaryField(help_text='The response, byte for byte.')),
+                ('subject_id', core.columns.PublicId(blank=True, db_collation='C', db_default='', default='', help_text='The subject of a request with two commits.', max_length=31)),
+                ('created_at', models.DateTimeField()),
+                ('expires_at', models.DateTimeField(db_index=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                "verbose_name": "idempotency key",
-                "verbose_name_plural": "idempotency keys",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("key", "merchant"), name="idempotency_key_once_per_merchant"
-                    )
-                ],
+                'verbose_name': 'idempotency key',
+                'verbose_name_plural': 'idempotency keys',
+                'constraints': [models.UniqueConstraint(fields=('key', 'merchant'), name='idempotency_key_once_per_merchant')],
             },
         ),
     ]

@@ -13,371 +13,119 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
+        ('merchants', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Entry",
+            name='Entry',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang; negative if it leaves the account.")),
-                ("created_at", models.DateTimeField(help_text="The same as of its journal.")),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('amount', models.BigIntegerField(help_text='Satang; negative if it leaves the account.')),
+                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
             ],
             options={
-                "verbose_name_plural": "entries",
+                'verbose_name_plural': 'entries',
             },
         ),
         migrations.CreateModel(
-            name="Account",
+            name='Account',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=48, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[
-                            ("available", "Available"),
-                            ("reserved", "Reserved"),
-                            ("debt", "Debt"),
-                            ("unconfirmed", "Unconfirmed"),
-                            ("bank", "Bank"),
-                            ("acquirer", "Acquirer"),
-                            ("suspense", "Suspense"),
-                            ("write_offs", "Write Offs"),
-                        ],
-                        max_length=11,
-                    ),
-                ),
-                (
-                    "rolled_up_balance",
-                    models.BigIntegerField(default=0, help_text="Satang, without pending entries."),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
+                ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
+                ('rolled_up_balance', models.BigIntegerField(default=0, help_text='Satang, without pending entries.')),
+                ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.CreateModel(
-            name="PendingEntry",
+            name='PendingEntry',
             fields=[
-                (
-                    "entry",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="ledger.entry",
-                    ),
-                ),
-                ("account_id", core.columns.PublicId(db_collation="C", max_length=48)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
+                ('entry', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='ledger.entry')),
+                ('account_id', core.columns.PublicId(db_collation='C', max_length=48)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
             ],
             options={
-                "verbose_name_plural": "pending entries",
+                'verbose_name_plural': 'pending entries',
             },
         ),
         migrations.AddField(
-            model_name="entry",
-            name="account",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="ledger.account",
-            ),
+            model_name='entry',
+            name='account',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='ledger.account'),
         ),
         migrations.CreateModel(
-            name="Journal",
+            name='Journal',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[
-                            ("payment", "Payment"),
-                            ("refund_reserved", "Refund Reserved"),
-                            ("refund_paid", "Refund Paid"),
-                            ("refund_released", "Refund Released"),
-                            ("withdrawal_reserved", "Withdrawal Reserved"),
-                            ("withdrawal_paid", "Withdrawal Paid"),
-                            ("withdrawal_released", "Withdrawal Released"),
-                            ("withdrawal_returned", "Withdrawal Returned"),
-                            ("reversal", "Reversal"),
-                            ("debt_repaid", "Debt Repaid"),
-                            ("held", "Held"),
-                            ("accepted", "Accepted"),
-                            ("sent_back", "Sent Back"),
-                            ("merged", "Merged"),
-                            ("unmerged", "Unmerged"),
-                            ("written_off", "Written Off"),
-                            ("recovered", "Recovered"),
-                            ("confirmed", "Confirmed"),
-                        ],
-                        max_length=19,
-                    ),
-                ),
-                (
-                    "subject_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The payment, refund, withdrawal or bank transaction.",
-                        max_length=31,
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang that moved.")),
-                ("created_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('type', models.CharField(choices=[('payment', 'Payment'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('debt_repaid', 'Debt Repaid'), ('held', 'Held'), ('accepted', 'Accepted'), ('sent_back', 'Sent Back'), ('merged', 'Merged'), ('unmerged', 'Unmerged'), ('written_off', 'Written Off'), ('recovered', 'Recovered'), ('confirmed', 'Confirmed')], max_length=19)),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or bank transaction.', max_length=31)),
+                ('amount', models.BigIntegerField(help_text='Satang that moved.')),
+                ('created_at', models.DateTimeField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("subject_id", "type"), name="journal_once_per_subject_and_type"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "type__in",
-                                [
-                                    "payment",
-                                    "refund_reserved",
-                                    "refund_paid",
-                                    "refund_released",
-                                    "withdrawal_reserved",
-                                    "withdrawal_paid",
-                                    "withdrawal_released",
-                                    "withdrawal_returned",
-                                    "reversal",
-                                    "debt_repaid",
-                                    "held",
-                                    "accepted",
-                                    "sent_back",
-                                    "merged",
-                                    "unmerged",
-                                    "written_off",
-                                    "recovered",
-                                    "confirmed",
-                                ],
-                            )
-                        ),
-                        name="journal_type_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("amount__gt", 0)), name="journal_amount_positive"
-                    ),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('subject_id', 'type'), name='journal_once_per_subject_and_type'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'refund_reserved', 'refund_paid', 'refund_released', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'merged', 'unmerged', 'written_off', 'recovered', 'confirmed'])), name='journal_type_known'), models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='journal_amount_positive')],
             },
         ),
         migrations.AddField(
-            model_name="entry",
-            name="journal",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="entries",
-                to="ledger.journal",
-            ),
+            model_name='entry',
+            name='journal',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='ledger.journal'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="journal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="535dacaddf160688aa1fd739c50ed61a5bec94e2",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_4d2c8",
-                    table="ledger_journal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='journal',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='535dacaddf160688aa1fd739c50ed61a5bec94e2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_4d2c8', table='ledger_journal', when='BEFORE')),
         ),
         migrations.AddConstraint(
-            model_name="account",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "type__in",
-                        [
-                            "available",
-                            "reserved",
-                            "debt",
-                            "unconfirmed",
-                            "bank",
-                            "acquirer",
-                            "suspense",
-                            "write_offs",
-                        ],
-                    )
-                ),
-                name="account_type_known",
-            ),
+            model_name='account',
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['available', 'reserved', 'debt', 'unconfirmed', 'bank', 'acquirer', 'suspense', 'write_offs'])), name='account_type_known'),
         ),
         migrations.AddConstraint(
-            model_name="account",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        (
-                            "id",
-                            django.db.models.functions.text.Concat(
-                                models.F("type"),
-                                models.Value(":"),
-                                models.F("merchant_id"),
-                                output_field=models.TextField(),
-                            ),
-                        ),
-                        ("merchant__isnull", False),
-                        ("type__in", ("available", "reserved", "debt", "unconfirmed")),
-                    ),
-                    models.Q(("id__regex", "^bank:."), ("merchant__isnull", True), ("type", "bank")),
-                    models.Q(("id__regex", "^acquirer:."), ("merchant__isnull", True), ("type", "acquirer")),
-                    models.Q(
-                        ("id__in", ["suspense", "suspense:sandbox"]),
-                        ("merchant__isnull", True),
-                        ("type", "suspense"),
-                    ),
-                    models.Q(("id", "write_offs"), ("merchant__isnull", True), ("type", "write_offs")),
-                    _connector="OR",
-                ),
-                name="account_code_fits_type",
-            ),
+            model_name='account',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('id', django.db.models.functions.text.Concat(models.F('type'), models.Value(':'), models.F('merchant_id'), output_field=models.TextField())), ('merchant__isnull', False), ('type__in', ('available', 'reserved', 'debt', 'unconfirmed'))), models.Q(('id__regex', '^bank:.'), ('merchant__isnull', True), ('type', 'bank')), models.Q(('id__regex', '^acquirer:.'), ('merchant__isnull', True), ('type', 'acquirer')), models.Q(('id__in', ['suspense', 'suspense:sandbox']), ('merchant__isnull', True), ('type', 'suspense')), models.Q(('id', 'write_offs'), ('merchant__isnull', True), ('type', 'write_offs')), _connector='OR'), name='account_code_fits_type'),
         ),
         migrations.AddConstraint(
-            model_name="account",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("rolled_up_balance__gte", 0),
-                        ("type__in", ["available", "reserved", "unconfirmed", "suspense"]),
-                    ),
-                    models.Q(("rolled_up_balance__lte", 0), ("type__in", ["debt", "write_offs"])),
-                    ("type__in", ("bank", "acquirer")),
-                    _connector="OR",
-                ),
-                name="account_not_overdrawn",
-            ),
+            model_name='account',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('rolled_up_balance__gte', 0), ('type__in', ['available', 'reserved', 'unconfirmed', 'suspense'])), models.Q(('rolled_up_balance__lte', 0), ('type__in', ['debt', 'write_offs'])), ('type__in', ('bank', 'acquirer')), _connector='OR'), name='account_not_overdrawn'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="account",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'an account is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="540291a589f4ca846f3afbe416aacf80411e0c54",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_8e9e5",
-                    table="ledger_account",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='account',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an account is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='540291a589f4ca846f3afbe416aacf80411e0c54', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8e9e5', table='ledger_account', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="account",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))',
-                    func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';",
-                    hash="5b263dfb0141773b971ed07f70d338a9861e147e",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_e75ba",
-                    table="ledger_account",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='account',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';", hash='5b263dfb0141773b971ed07f70d338a9861e147e', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="pendingentry",
-            index=models.Index(
-                fields=["account_id", "entry"], include=("amount",), name="pendingentry_in_order"
-            ),
+            model_name='pendingentry',
+            index=models.Index(fields=['account_id', 'entry'], include=('amount',), name='pendingentry_in_order'),
         ),
         migrations.AddConstraint(
-            model_name="pendingentry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("account_id__regex", "^(bank|acquirer):"),
-                    models.Q(
-                        ("account_id__regex", "^(available:|unconfirmed:|suspense(:sandbox)?$)"),
-                        ("amount__gt", 0),
-                    ),
-                    _connector="OR",
-                ),
-                name="pendingentry_only_adds",
-            ),
+            model_name='pendingentry',
+            constraint=models.CheckConstraint(condition=models.Q(('account_id__regex', '^(bank|acquirer):'), models.Q(('account_id__regex', '^(available:|unconfirmed:|suspense(:sandbox)?$)'), ('amount__gt', 0)), _connector='OR'), name='pendingentry_only_adds'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="pendingentry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="no_update",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="9090988daa7a22480c3842b908dae7189c9799da",
-                    level="STATEMENT",
-                    operation="UPDATE OR TRUNCATE",
-                    pgid="pgtrigger_no_update_a165a",
-                    table="ledger_pendingentry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='pendingentry',
+            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';", hash='9090988daa7a22480c3842b908dae7189c9799da', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_a165a', table='ledger_pendingentry', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="entry",
-            index=models.Index(
-                fields=["account", "created_at"], include=("amount",), name="entry_by_account"
-            ),
+            model_name='entry',
+            index=models.Index(fields=['account', 'created_at'], include=('amount',), name='entry_by_account'),
         ),
         migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.UniqueConstraint(fields=("journal", "account"), name="entry_once_per_account"),
+            model_name='entry',
+            constraint=models.UniqueConstraint(fields=('journal', 'account'), name='entry_once_per_account'),
         ),
         migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount", 0), _negated=True), name="entry_amount_not_zero"
-            ),
+            model_name='entry',
+            constraint=models.CheckConstraint(condition=models.Q(('amount', 0), _negated=True), name='entry_amount_not_zero'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="entry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="aba5f49916ed1e074e1520eb907d4a25141008fe",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_af900",
-                    table="ledger_entry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='entry',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='aba5f49916ed1e074e1520eb907d4a25141008fe', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_af900', table='ledger_entry', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

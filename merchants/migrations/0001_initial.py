@@ -9,288 +9,112 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
-    dependencies = []
+    dependencies = [
+    ]
 
     operations = [
         migrations.CreateModel(
-            name="ApiKey",
+            name='ApiKey',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("public_id", models.CharField(max_length=8)),
-                ("digest", models.BinaryField(unique=True)),
-                ("created_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                ("last_used_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "scopes",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(
-                            choices=[
-                                ("payments:read", "Read everything except webhook secrets"),
-                                ("payments:write", "Create QR codes and charge cards"),
-                                ("refunds:write", "Refund payments"),
-                                ("withdrawals:write", "Withdraw money"),
-                                ("webhooks:write", "Manage webhooks and read their secrets"),
-                            ],
-                            max_length=20,
-                        ),
-                        default=merchants.models.all_scopes,
-                        size=None,
-                    ),
-                ),
-                (
-                    "networks",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=43),
-                        blank=True,
-                        default=list,
-                        help_text="Networks from which the key may be used; none means any.",
-                        size=None,
-                    ),
-                ),
-                (
-                    "seen_networks",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=43),
-                        blank=True,
-                        default=list,
-                        help_text="Networks from which it was used; the last 20.",
-                        size=None,
-                    ),
-                ),
-                (
-                    "issued_by",
-                    models.CharField(blank=True, default="", help_text="Who issued it.", max_length=160),
-                ),
-                (
-                    "revoked_by",
-                    models.CharField(blank=True, default="", help_text="Who revoked it.", max_length=160),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('public_id', models.CharField(max_length=8)),
+                ('digest', models.BinaryField(unique=True)),
+                ('created_at', models.DateTimeField()),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('payments:read', 'Read everything except webhook secrets'), ('payments:write', 'Create QR codes and charge cards'), ('refunds:write', 'Refund payments'), ('withdrawals:write', 'Withdraw money'), ('webhooks:write', 'Manage webhooks and read their secrets')], max_length=20), default=merchants.models.all_scopes, size=None)),
+                ('networks', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which the key may be used; none means any.', size=None)),
+                ('seen_networks', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which it was used; the last 20.', size=None)),
+                ('issued_by', models.CharField(blank=True, default='', help_text='Who issued it.', max_length=160)),
+                ('revoked_by', models.CharField(blank=True, default='', help_text='Who revoked it.', max_length=160)),
             ],
             options={
-                "verbose_name": "API key",
-                "verbose_name_plural": "API keys",
-                "permissions": [("issue_withdrawal_key", "Can issue API keys that can withdraw")],
+                'verbose_name': 'API key',
+                'verbose_name_plural': 'API keys',
+                'permissions': [('issue_withdrawal_key', 'Can issue API keys that can withdraw')],
             },
         ),
         migrations.CreateModel(
-            name="Merchant",
+            name='Merchant',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=140)),
-                ("mode", models.CharField(choices=[("test", "Test"), ("live", "Live")], max_length=4)),
-                (
-                    "bank",
-                    models.CharField(
-                        blank=True, default="", help_text="Name of the adapter in `banks`.", max_length=20
-                    ),
-                ),
-                (
-                    "biller_id",
-                    models.CharField(
-                        blank=True, default="", help_text="15 digits, given by the bank.", max_length=15
-                    ),
-                ),
-                (
-                    "reference2",
-                    models.CharField(
-                        blank=True, default="", help_text="Sent in each code if given.", max_length=20
-                    ),
-                ),
-                (
-                    "reference3",
-                    models.CharField(
-                        blank=True, default="", help_text="Sent in each code if given.", max_length=20
-                    ),
-                ),
-                (
-                    "late_money",
-                    models.CharField(
-                        choices=[("review", "review"), ("accept", "Accept")],
-                        default="review",
-                        help_text="Whether a payment after the expiry of its code succeeds.",
-                        max_length=6,
-                        verbose_name="paid after expiry",
-                    ),
-                ),
-                ("created_at", models.DateTimeField()),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=140)),
+                ('mode', models.CharField(choices=[('test', 'Test'), ('live', 'Live')], max_length=4)),
+                ('bank', models.CharField(blank=True, default='', help_text='Name of the adapter in `banks`.', max_length=20)),
+                ('biller_id', models.CharField(blank=True, default='', help_text='15 digits, given by the bank.', max_length=15)),
+                ('reference2', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
+                ('reference3', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
+                ('late_money', models.CharField(choices=[('review', 'review'), ('accept', 'Accept')], default='review', help_text='Whether a payment after the expiry of its code succeeds.', max_length=6, verbose_name='paid after expiry')),
+                ('created_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="BankConnection",
+            name='BankConnection',
             fields=[
-                (
-                    "merchant",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="bank_connection",
-                        serialize=False,
-                        to="merchants.merchant",
-                    ),
-                ),
-                ("bank", models.CharField(help_text="Name of the adapter in `banks`.", max_length=20)),
-                ("credentials_sealed", models.TextField(editable=False)),
-                ("address_secret_digest", models.BinaryField(unique=True)),
-                (
-                    "callers",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=43),
-                        blank=True,
-                        default=list,
-                        help_text="Networks from which the bank calls; none means any.",
-                        size=None,
-                    ),
-                ),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField()),
+                ('merchant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='bank_connection', serialize=False, to='merchants.merchant')),
+                ('bank', models.CharField(help_text='Name of the adapter in `banks`.', max_length=20)),
+                ('credentials_sealed', models.TextField(editable=False)),
+                ('address_secret_digest', models.BinaryField(unique=True)),
+                ('callers', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which the bank calls; none means any.', size=None)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
             ],
         ),
         migrations.AddConstraint(
-            model_name="merchant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("mode__in", ["test", "live"])), name="merchant_mode_known"
-            ),
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('mode__in', ['test', 'live'])), name='merchant_mode_known'),
         ),
         migrations.AddConstraint(
-            model_name="merchant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("bank", "sandbox"), ("mode", "test")),
-                    models.Q(("mode", "live"), models.Q(("bank", "sandbox"), _negated=True)),
-                    _connector="OR",
-                ),
-                name="merchant_sandbox_iff_test",
-            ),
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank', 'sandbox'), ('mode', 'test')), models.Q(('mode', 'live'), models.Q(('bank', 'sandbox'), _negated=True)), _connector='OR'), name='merchant_sandbox_iff_test'),
         ),
         migrations.AddConstraint(
-            model_name="merchant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("late_money__in", ["review", "accept"])), name="merchant_late_money_known"
-            ),
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('late_money__in', ['review', 'accept'])), name='merchant_late_money_known'),
         ),
         migrations.AddConstraint(
-            model_name="merchant",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("biller_id", ""), _negated=True),
-                fields=("bank", "biller_id"),
-                name="merchant_biller_unique",
-            ),
+            model_name='merchant',
+            constraint=models.UniqueConstraint(condition=models.Q(('biller_id', ''), _negated=True), fields=('bank', 'biller_id'), name='merchant_biller_unique'),
         ),
         migrations.AddField(
-            model_name="apikey",
-            name="merchant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="keys", to="merchants.merchant"
-            ),
+            model_name='apikey',
+            name='merchant',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='merchants.merchant'),
         ),
         migrations.AddConstraint(
-            model_name="apikey",
-            constraint=models.UniqueConstraint(fields=("public_id",), name="api_key_public_id_unique"),
+            model_name='apikey',
+            constraint=models.UniqueConstraint(fields=('public_id',), name='api_key_public_id_unique'),
         ),
         migrations.AddConstraint(
-            model_name="apikey",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "scopes__contained_by",
-                        [
-                            "payments:read",
-                            "payments:write",
-                            "refunds:write",
-                            "withdrawals:write",
-                            "webhooks:write",
-                        ],
-                    ),
-                    ("scopes__len__gte", 1),
-                ),
-                name="api_key_scopes_known",
-            ),
+            model_name='apikey',
+            constraint=models.CheckConstraint(condition=models.Q(('scopes__contained_by', ['payments:read', 'payments:write', 'refunds:write', 'withdrawals:write', 'webhooks:write']), ('scopes__len__gte', 1)), name='api_key_scopes_known'),
         ),
         migrations.AddConstraint(
-            model_name="apikey",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("seen_networks__len__lte", 20)), name="api_key_seen_networks_limited"
-            ),
+            model_name='apikey',
+            constraint=models.CheckConstraint(condition=models.Q(('seen_networks__len__lte', 20)), name='api_key_seen_networks_limited'),
         ),
         migrations.AddConstraint(
-            model_name="apikey",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("revoked_by", ""), ("revoked_at__isnull", False), _connector="OR"),
-                name="api_key_revoked_by_if_revoked",
-            ),
+            model_name='apikey',
+            constraint=models.CheckConstraint(condition=models.Q(('revoked_by', ''), ('revoked_at__isnull', False), _connector='OR'), name='api_key_revoked_by_if_revoked'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="apikey",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'an API key is revoked, never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="c9c1484f6fb3c27d00ffecd50f72b840ab770bc4",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_7efe7",
-                    table="merchants_apikey",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='apikey',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an API key is revoked, never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c9c1484f6fb3c27d00ffecd50f72b840ab770bc4', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7efe7', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="apikey",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))',
-                    func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';",
-                    hash="d576258d2fdaaf6b9c3baa02b06101d26af9a2a4",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_5b850",
-                    table="merchants_apikey",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='apikey',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))', func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';", hash='d576258d2fdaaf6b9c3baa02b06101d26af9a2a4', operation='UPDATE', pgid='pgtrigger_read_only_5b850', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="apikey",
-            trigger=pgtrigger.compiler.Trigger(
-                name="stays_revoked",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by))",
-                    func="RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege';",
-                    hash="5f2e4c27fb6469c1230c86685f4b7539bfcf5a6f",
-                    operation="UPDATE",
-                    pgid="pgtrigger_stays_revoked_34b5d",
-                    table="merchants_apikey",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='apikey',
+            trigger=pgtrigger.compiler.Trigger(name='stays_revoked', sql=core.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by))', func="RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege';", hash='5f2e4c27fb6469c1230c86685f4b7539bfcf5a6f', operation='UPDATE', pgid='pgtrigger_stays_revoked_34b5d', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="apikey",
-            trigger=pgtrigger.compiler.Trigger(
-                name="expires_no_later",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))",
-                    func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';",
-                    hash="6c561ec539f257133d53075c960cf0c49d87fb55",
-                    operation="UPDATE",
-                    pgid="pgtrigger_expires_no_later_ff4ea",
-                    table="merchants_apikey",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='apikey',
+            trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.triggers.TriggerSql(condition='WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))', func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';", hash='6c561ec539f257133d53075c960cf0c49d87fb55', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
         ),
     ]

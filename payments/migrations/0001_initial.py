@@ -14,558 +14,197 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
+        ('merchants', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Payment",
+            name='Payment',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "qr_code_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="Null for card payments.",
-                        max_length=31,
-                        null=True,
-                        unique=True,
-                    ),
-                ),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("expired", "Expired"),
-                            ("refunded", "Refunded"),
-                        ],
-                        max_length=9,
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("currency", models.CharField(max_length=3)),
-                ("reference", models.CharField(max_length=35, null=True)),
-                ("description", models.CharField(max_length=255, null=True)),
-                ("metadata", core.columns.RawJson(null=True)),
-                ("client_name", models.CharField(max_length=140, null=True)),
-                ("client_bank_name", models.CharField(max_length=140, null=True)),
-                ("client_bank_account_sealed", models.TextField(editable=False, null=True)),
-                ("payer_name", models.CharField(max_length=140, null=True)),
-                ("payer_bank_code", models.CharField(max_length=3, null=True)),
-                ("payer_account_sealed", models.TextField(editable=False, null=True)),
-                (
-                    "bank_transaction_id",
-                    models.CharField(help_text="Of the credit.", max_length=64, null=True),
-                ),
-                (
-                    "payer_differs",
-                    models.BooleanField(default=False, help_text="The payer is not the named client."),
-                ),
-                ("card_last4", models.CharField(max_length=4, null=True)),
-                ("card_brand", models.CharField(max_length=20, null=True)),
-                ("failure_code", models.CharField(max_length=40, null=True)),
-                (
-                    "authorize_uri",
-                    models.CharField(
-                        help_text="Where the payer authorises the card charge (3-D Secure).",
-                        max_length=1000,
-                        null=True,
-                    ),
-                ),
-                ("amount_refunded", models.BigIntegerField(default=0)),
-                (
-                    "amount_refunding",
-                    models.BigIntegerField(default=0, help_text="Satang of refunds in progress."),
-                ),
-                (
-                    "amount_received",
-                    models.BigIntegerField(help_text="Only if it differs from the amount.", null=True),
-                ),
-                (
-                    "has_exceptions",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Money came that did not match: see `exceptions`.",
-                    ),
-                ),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField(null=True)),
-                ("completed_at", models.DateTimeField(help_text="The bank's payment time.", null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('qr_code_id', core.columns.PublicId(db_collation='C', help_text='Null for card payments.', max_length=31, null=True, unique=True)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('expired', 'Expired'), ('refunded', 'Refunded')], max_length=9)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('currency', models.CharField(max_length=3)),
+                ('reference', models.CharField(max_length=35, null=True)),
+                ('description', models.CharField(max_length=255, null=True)),
+                ('metadata', core.columns.RawJson(null=True)),
+                ('client_name', models.CharField(max_length=140, null=True)),
+                ('client_bank_name', models.CharField(max_length=140, null=True)),
+                ('client_bank_account_sealed', models.TextField(editable=False, null=True)),
+                ('payer_name', models.CharField(max_length=140, null=True)),
+                ('payer_bank_code', models.CharField(max_length=3, null=True)),
+                ('payer_account_sealed', models.TextField(editable=False, null=True)),
+                ('bank_transaction_id', models.CharField(help_text='Of the credit.', max_length=64, null=True)),
+                ('payer_differs', models.BooleanField(default=False, help_text='The payer is not the named client.')),
+                ('card_last4', models.CharField(max_length=4, null=True)),
+                ('card_brand', models.CharField(max_length=20, null=True)),
+                ('failure_code', models.CharField(max_length=40, null=True)),
+                ('authorize_uri', models.CharField(help_text='Where the payer authorises the card charge (3-D Secure).', max_length=1000, null=True)),
+                ('amount_refunded', models.BigIntegerField(default=0)),
+                ('amount_refunding', models.BigIntegerField(default=0, help_text='Satang of refunds in progress.')),
+                ('amount_received', models.BigIntegerField(help_text='Only if it differs from the amount.', null=True)),
+                ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money came that did not match: see `exceptions`.')),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+                ('expires_at', models.DateTimeField(null=True)),
+                ('completed_at', models.DateTimeField(help_text="The bank's payment time.", null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.CreateModel(
-            name="CardCharge",
+            name='CardCharge',
             fields=[
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                (
-                    "payment",
-                    models.OneToOneField(
-                        help_text="Its id is also the id of the order at the acquirer.",
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="charge",
-                        serialize=False,
-                        to="payments.payment",
-                    ),
-                ),
-                ("acquirer", models.CharField(max_length=20)),
-                (
-                    "charge_id",
-                    models.CharField(
-                        blank=True, default="", help_text="The acquirer's own id.", max_length=64
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("submitted", "Submitted"),
-                            ("pending", "Pending"),
-                            ("completed", "Completed"),
-                            ("refused", "Refused"),
-                        ],
-                        default="submitted",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "due_at",
-                    models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease."),
-                ),
-                ("inquiries", models.IntegerField(default=0)),
-                (
-                    "returned_at",
-                    models.DateTimeField(help_text="When the payer came back from 3-D Secure.", null=True),
-                ),
-                ("created_at", models.DateTimeField()),
-                ("completed_at", models.DateTimeField(null=True)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('payment', models.OneToOneField(help_text='Its id is also the id of the order at the acquirer.', on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='charge', serialize=False, to='payments.payment')),
+                ('acquirer', models.CharField(max_length=20)),
+                ('charge_id', models.CharField(blank=True, default='', help_text="The acquirer's own id.", max_length=64)),
+                ('state', models.CharField(choices=[('submitted', 'Submitted'), ('pending', 'Pending'), ('completed', 'Completed'), ('refused', 'Refused')], default='submitted', max_length=9)),
+                ('due_at', models.DateTimeField(help_text='Next inquiry; while one runs, the end of its lease.')),
+                ('inquiries', models.IntegerField(default=0)),
+                ('returned_at', models.DateTimeField(help_text='When the payer came back from 3-D Secure.', null=True)),
+                ('created_at', models.DateTimeField()),
+                ('completed_at', models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name="PaymentException",
+            name='PaymentException',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C",
-                        help_text="The bank transaction.",
-                        max_length=31,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("reason", models.CharField(max_length=16)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("status", models.CharField(help_text="Open, or what was decided.", max_length=12)),
-                ("reported_at", models.DateTimeField(help_text="By the bank, to us.")),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="exceptions",
-                        to="payments.payment",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction.', max_length=31, primary_key=True, serialize=False)),
+                ('reason', models.CharField(max_length=16)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('status', models.CharField(help_text='Open, or what was decided.', max_length=12)),
+                ('reported_at', models.DateTimeField(help_text='By the bank, to us.')),
+                ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='exceptions', to='payments.payment')),
             ],
             options={
-                "ordering": ["reported_at", "id"],
-                "default_permissions": ("view",),
+                'ordering': ['reported_at', 'id'],
+                'default_permissions': ('view',),
             },
         ),
         migrations.CreateModel(
-            name="ChargeAnswer",
+            name='ChargeAnswer',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "outcome",
-                    models.CharField(
-                        choices=[
-                            ("succeeded", "Succeeded"),
-                            ("declined", "Declined"),
-                            ("refused", "Refused"),
-                            ("pending", "Pending"),
-                            ("unknown", "Unknown"),
-                            ("not_sent", "Not Sent"),
-                            ("missing", "Missing"),
-                        ],
-                        max_length=9,
-                    ),
-                ),
-                ("duration_ms", models.IntegerField()),
-                ("created_at", models.DateTimeField()),
-                (
-                    "request_id",
-                    models.CharField(
-                        blank=True, default="", help_text="The task that made the inquiry.", max_length=64
-                    ),
-                ),
-                (
-                    "charge",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="answers",
-                        to="payments.cardcharge",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('outcome', models.CharField(choices=[('succeeded', 'Succeeded'), ('declined', 'Declined'), ('refused', 'Refused'), ('pending', 'Pending'), ('unknown', 'Unknown'), ('not_sent', 'Not Sent'), ('missing', 'Missing')], max_length=9)),
+                ('duration_ms', models.IntegerField()),
+                ('created_at', models.DateTimeField()),
+                ('request_id', models.CharField(blank=True, default='', help_text='The task that made the inquiry.', max_length=64)),
+                ('charge', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='answers', to='payments.cardcharge')),
             ],
         ),
         migrations.AddIndex(
-            model_name="cardcharge",
-            index=models.Index(
-                condition=models.Q(("state__in", ("submitted", "pending"))),
-                fields=["due_at"],
-                name="cardcharge_next_inquiry",
-            ),
+            model_name='cardcharge',
+            index=models.Index(condition=models.Q(('state__in', ('submitted', 'pending'))), fields=['due_at'], name='cardcharge_next_inquiry'),
         ),
         migrations.AddIndex(
-            model_name="cardcharge",
-            index=models.Index(
-                condition=models.Q(("state__in", ("submitted", "pending"))),
-                fields=["created_at"],
-                name="cardcharge_oldest_open",
-            ),
+            model_name='cardcharge',
+            index=models.Index(condition=models.Q(('state__in', ('submitted', 'pending'))), fields=['created_at'], name='cardcharge_oldest_open'),
         ),
         migrations.AddIndex(
-            model_name="cardcharge",
-            index=models.Index(
-                condition=models.Q(("charge_id", ""), _negated=True),
-                fields=["charge_id"],
-                name="cardcharge_by_charge_id",
-            ),
+            model_name='cardcharge',
+            index=models.Index(condition=models.Q(('charge_id', ''), _negated=True), fields=['charge_id'], name='cardcharge_by_charge_id'),
         ),
         migrations.AddConstraint(
-            model_name="cardcharge",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["submitted", "pending", "completed", "refused"])),
-                name="cardcharge_state_known",
-            ),
+            model_name='cardcharge',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['submitted', 'pending', 'completed', 'refused'])), name='cardcharge_state_known'),
         ),
         migrations.AddConstraint(
-            model_name="cardcharge",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("completed_at__isnull", True), ("state__in", ("submitted", "pending"))),
-                    models.Q(
-                        models.Q(("state__in", ("submitted", "pending")), _negated=True),
-                        ("completed_at__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="cardcharge_completed_iff_not_open",
-            ),
+            model_name='cardcharge',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('state__in', ('submitted', 'pending'))), models.Q(models.Q(('state__in', ('submitted', 'pending')), _negated=True), ('completed_at__isnull', False)), _connector='OR'), name='cardcharge_completed_iff_not_open'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="cardcharge",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.state <> 'refused')",
-                    func="RAISE EXCEPTION 'only a charge that the acquirer refused is deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="3e6c5efe80ad1918e4a77805d7d4d3ce51186404",
-                    operation="DELETE",
-                    pgid="pgtrigger_keep_rows_4da73",
-                    table="payments_cardcharge",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state <> 'refused')", func="RAISE EXCEPTION 'only a charge that the acquirer refused is deleted' USING ERRCODE = 'insufficient_privilege';", hash='3e6c5efe80ad1918e4a77805d7d4d3ce51186404', operation='DELETE', pgid='pgtrigger_keep_rows_4da73', table='payments_cardcharge', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="cardcharge",
-            trigger=pgtrigger.compiler.Trigger(
-                name="no_truncate",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a charge is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="4406a5c7cb931809a0d6d19752ea1ab7927af726",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_no_truncate_4b534",
-                    table="payments_cardcharge",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a charge is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='4406a5c7cb931809a0d6d19752ea1ab7927af726', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_4b534', table='payments_cardcharge', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="cardcharge",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
-                    func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="401e0f8f9d04aac9b676348c07d022415d21999d",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_c59ab",
-                    table="payments_cardcharge",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='401e0f8f9d04aac9b676348c07d022415d21999d', operation='UPDATE', pgid='pgtrigger_read_only_c59ab', table='payments_cardcharge', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="cardcharge",
-            trigger=pgtrigger.compiler.Trigger(
-                name="charge_id_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.charge_id <> '' AND NEW.charge_id IS DISTINCT FROM OLD.charge_id)",
-                    func="RAISE EXCEPTION 'a charge keeps the id of its acquirer' USING ERRCODE = 'check_violation';",
-                    hash="bd99ac1cdd0859b21f3025092db633395fd5ecd9",
-                    operation="UPDATE",
-                    pgid="pgtrigger_charge_id_set_once_96053",
-                    table="payments_cardcharge",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='charge_id_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.charge_id <> '' AND NEW.charge_id IS DISTINCT FROM OLD.charge_id)", func="RAISE EXCEPTION 'a charge keeps the id of its acquirer' USING ERRCODE = 'check_violation';", hash='bd99ac1cdd0859b21f3025092db633395fd5ecd9', operation='UPDATE', pgid='pgtrigger_charge_id_set_once_96053', table='payments_cardcharge', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="cardcharge",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('submitted', 'completed'), ('submitted', 'pending'), ('submitted', 'refused'), ('pending', 'completed')))",
-                    func="RAISE EXCEPTION 'card charge cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
-                    hash="d7abae27fb91785ce7f15dae21761a5d857e25c3",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_513d9",
-                    table="payments_cardcharge",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('submitted', 'completed'), ('submitted', 'pending'), ('submitted', 'refused'), ('pending', 'completed')))", func="RAISE EXCEPTION 'card charge cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';", hash='d7abae27fb91785ce7f15dae21761a5d857e25c3', operation='UPDATE', pgid='pgtrigger_transitions_513d9', table='payments_cardcharge', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
+            model_name='payment',
+            index=models.Index(fields=['merchant', '-created_at', '-id'], name='payment_newest_first'),
         ),
         migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("reference__isnull", False)),
-                fields=["reference", "merchant"],
-                name="payment_by_reference",
-            ),
+            model_name='payment',
+            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant'], name='payment_by_reference'),
         ),
         migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("status", "pending")),
-                fields=["expires_at"],
-                name="payment_next_to_expire",
-            ),
+            model_name='payment',
+            index=models.Index(condition=models.Q(('status', 'pending')), fields=['expires_at'], name='payment_next_to_expire'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["pending", "succeeded", "failed", "expired", "refunded"])),
-                name="payment_status_known",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'succeeded', 'failed', 'expired', 'refunded'])), name='payment_status_known'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 1), ("amount__lte", 200000000)),
-                name="payment_amount_in_range",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1), ('amount__lte', 200000000)), name='payment_amount_in_range'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("currency", "THB")), name="payment_currency_is_thb"
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='payment_currency_is_thb'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("completed_at__isnull", False), ("status__in", ["succeeded", "refunded"])),
-                    models.Q(
-                        ("completed_at__isnull", True),
-                        models.Q(("status__in", ["succeeded", "refunded"]), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="payment_completed_iff_succeeded",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status__in', ['succeeded', 'refunded'])), models.Q(('completed_at__isnull', True), models.Q(('status__in', ['succeeded', 'refunded']), _negated=True)), _connector='OR'), name='payment_completed_iff_succeeded'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("amount_refunded__gte", 0),
-                    ("amount_refunding__gte", 0),
-                    (
-                        "amount_refunded__lte",
-                        django.db.models.expressions.CombinedExpression(
-                            django.db.models.functions.comparison.Coalesce(
-                                models.F("amount_received"), models.F("amount")
-                            ),
-                            "-",
-                            models.F("amount_refunding"),
-                        ),
-                    ),
-                ),
-                name="payment_refunds_within_amount",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('amount_refunded__gte', 0), ('amount_refunding__gte', 0), ('amount_refunded__lte', django.db.models.expressions.CombinedExpression(django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount')), '-', models.F('amount_refunding')))), name='payment_refunds_within_amount'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("amount_refunded", 0), ("amount_refunding", 0)),
-                    ("status", "succeeded"),
-                    models.Q(
-                        (
-                            "amount_refunded",
-                            django.db.models.functions.comparison.Coalesce(
-                                models.F("amount_received"), models.F("amount")
-                            ),
-                        ),
-                        ("status", "refunded"),
-                    ),
-                    _connector="OR",
-                ),
-                name="payment_refunds_of_what_came_in",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('amount_refunded', 0), ('amount_refunding', 0)), ('status', 'succeeded'), models.Q(('amount_refunded', django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount'))), ('status', 'refunded')), _connector='OR'), name='payment_refunds_of_what_came_in'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NOT (OLD.status = 'pending' AND OLD.qr_code_id IS NULL))",
-                    func="RAISE EXCEPTION 'only a card payment that was never tried is deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="8e8d3bb5ac37614ea07dc119e7dd8bb5c5e99a28",
-                    operation="DELETE",
-                    pgid="pgtrigger_keep_rows_a7b16",
-                    table="payments_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(condition="WHEN (NOT (OLD.status = 'pending' AND OLD.qr_code_id IS NULL))", func="RAISE EXCEPTION 'only a card payment that was never tried is deleted' USING ERRCODE = 'insufficient_privilege';", hash='8e8d3bb5ac37614ea07dc119e7dd8bb5c5e99a28', operation='DELETE', pgid='pgtrigger_keep_rows_a7b16', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="no_truncate",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a payment is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="eb3171342c8fa41ae39be71dee1b5f6f0b33e624",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_no_truncate_8c0f4",
-                    table="payments_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a payment is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='eb3171342c8fa41ae39be71dee1b5f6f0b33e624', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_8c0f4', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="status_initial",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.status NOT IN ('pending', 'succeeded', 'failed'))",
-                    func="RAISE EXCEPTION 'a payment cannot begin like that' USING ERRCODE = 'check_violation';",
-                    hash="cc9798892039b2629f536b5caef234c75a6386d5",
-                    operation="INSERT",
-                    pgid="pgtrigger_status_initial_16575",
-                    table="payments_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('pending', 'succeeded', 'failed'))", func="RAISE EXCEPTION 'a payment cannot begin like that' USING ERRCODE = 'check_violation';", hash='cc9798892039b2629f536b5caef234c75a6386d5', operation='INSERT', pgid='pgtrigger_status_initial_16575', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."description" IS DISTINCT FROM NEW."description" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."client_name" IS DISTINCT FROM NEW."client_name" OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))',
-                    func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="908bfa7c6f9b7a424527a90d84e402e44a126a02",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_ad630",
-                    table="payments_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."description" IS DISTINCT FROM NEW."description" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."client_name" IS DISTINCT FROM NEW."client_name" OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='908bfa7c6f9b7a424527a90d84e402e44a126a02', operation='UPDATE', pgid='pgtrigger_read_only_ad630', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'expired'), ('pending', 'failed'), ('pending', 'succeeded'), ('expired', 'succeeded'), ('succeeded', 'refunded')))",
-                    func="RAISE EXCEPTION 'payment cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="22dff23bd2b05c1a65b471f0bb5718ad6ba73d70",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_3e647",
-                    table="payments_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'expired'), ('pending', 'failed'), ('pending', 'succeeded'), ('expired', 'succeeded'), ('succeeded', 'refunded')))", func="RAISE EXCEPTION 'payment cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='22dff23bd2b05c1a65b471f0bb5718ad6ba73d70', operation='UPDATE', pgid='pgtrigger_transitions_3e647', table='payments_payment', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="chargeanswer",
-            index=models.Index(fields=["charge", "created_at"], name="chargeanswer_of_charge"),
+            model_name='chargeanswer',
+            index=models.Index(fields=['charge', 'created_at'], name='chargeanswer_of_charge'),
         ),
         migrations.AddConstraint(
-            model_name="chargeanswer",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "outcome__in",
-                        ["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"],
-                    )
-                ),
-                name="chargeanswer_outcome_known",
-            ),
+            model_name='chargeanswer',
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['succeeded', 'declined', 'refused', 'pending', 'unknown', 'not_sent', 'missing'])), name='chargeanswer_outcome_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="chargeanswer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'an answer of an acquirer is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="642ab98f18e85e838f94fa6c9bc7bbcd6ddb6d24",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_cffe7",
-                    table="payments_chargeanswer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='chargeanswer',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of an acquirer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='642ab98f18e85e838f94fa6c9bc7bbcd6ddb6d24', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_cffe7', table='payments_chargeanswer', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

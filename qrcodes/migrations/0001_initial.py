@@ -4,62 +4,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
-        ("payments", "0001_initial"),
+        ('merchants', '0001_initial'),
+        ('payments', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="QrCode",
+            name='QrCode',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("biller_id", models.CharField(max_length=15)),
-                ("reference1", models.CharField(max_length=20)),
-                ("qr_data", models.CharField(max_length=512)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="Who expired it early, as core.request_context has it. Empty if it expired by itself.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
-                (
-                    "payment",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="qr_code",
-                        to="payments.payment",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('biller_id', models.CharField(max_length=15)),
+                ('reference1', models.CharField(max_length=20)),
+                ('qr_data', models.CharField(max_length=512)),
+                ('created_at', models.DateTimeField()),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='Who expired it early, as core.request_context has it. Empty if it expired by itself.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='qr_code', to='payments.payment')),
             ],
             options={
-                "verbose_name": "QR code",
-                "verbose_name_plural": "QR codes",
-                "constraints": [
-                    models.UniqueConstraint(fields=("reference1",), name="qr_code_reference_unique")
-                ],
+                'verbose_name': 'QR code',
+                'verbose_name_plural': 'QR codes',
+                'constraints': [models.UniqueConstraint(fields=('reference1',), name='qr_code_reference_unique')],
             },
         ),
     ]

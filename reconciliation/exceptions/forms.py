@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from core import ids
-from transfers.payees import Payee
+from transfers.serializers import Payee
 
 MAX_NOTE_LENGTH = 500
 ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]

@@ -12,1760 +12,621 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
-        ("payments", "0001_initial"),
-        ("transfers", "0001_initial"),
-        ("refunds", "0001_initial"),
-        ("ledger", "0001_initial"),
+        ('merchants', '0001_initial'),
+        ('payments', '0001_initial'),
+        ('transfers', '0001_initial'),
+        ('refunds', '0001_initial'),
+        ('ledger', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="BankRateLimit",
+            name='BankRateLimit',
             fields=[
-                ("bank", models.CharField(max_length=20, primary_key=True, serialize=False)),
-                (
-                    "available_at",
-                    models.DateTimeField(
-                        help_text="When the bank may be called again, by the database's clock. During a batch: the end of the lease."
-                    ),
-                ),
-                ("batch_count", models.IntegerField(db_default=0, default=0, help_text="Batches so far.")),
-                (
-                    "silent_batches",
-                    models.IntegerField(default=0, help_text="Batches in a row without any answer."),
-                ),
+                ('bank', models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ('available_at', models.DateTimeField(help_text="When the bank may be called again, by the database's clock. During a batch: the end of the lease.")),
+                ('batch_count', models.IntegerField(db_default=0, default=0, help_text='Batches so far.')),
+                ('silent_batches', models.IntegerField(default=0, help_text='Batches in a row without any answer.')),
             ],
         ),
         migrations.CreateModel(
-            name="Return",
+            name='Return',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang; all of the bank transaction.")),
-                (
-                    "route",
-                    models.CharField(
-                        help_text="The bank that sends it, such as bank:sandbox.", max_length=30
-                    ),
-                ),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("completed", "Completed"),
-                            ("failed", "Failed"),
-                            ("canceled", "Canceled"),
-                        ],
-                        default="pending",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "is_manual",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Staff returned it at the bank themselves; there is no order.",
-                    ),
-                ),
-                ("bank_reference", models.CharField(blank=True, default="", max_length=64)),
-                ("failure_code", models.CharField(blank=True, default="", max_length=40)),
-                ("created_at", models.DateTimeField()),
-                ("completed_at", models.DateTimeField(null=True)),
-                ("returned_at", models.DateTimeField(help_text="When the money came back to us.", null=True)),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('amount', models.BigIntegerField(help_text='Satang; all of the bank transaction.')),
+                ('route', models.CharField(help_text='The bank that sends it, such as bank:sandbox.', max_length=30)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
+                ('is_manual', models.BooleanField(default=False, help_text='Staff returned it at the bank themselves; there is no order.')),
+                ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('failure_code', models.CharField(blank=True, default='', max_length=40)),
+                ('created_at', models.DateTimeField()),
+                ('completed_at', models.DateTimeField(null=True)),
+                ('returned_at', models.DateTimeField(help_text='When the money came back to us.', null=True)),
             ],
         ),
         migrations.CreateModel(
-            name="ScanCursor",
+            name='ScanCursor',
             fields=[
-                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                (
-                    "created_before",
-                    models.DateTimeField(help_text="Payments created earlier have been scanned."),
-                ),
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('created_before', models.DateTimeField(help_text='Payments created earlier have been scanned.')),
             ],
         ),
         migrations.CreateModel(
-            name="SlipCheck",
+            name='SlipCheck',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("sending_bank", models.CharField(help_text="Three digits, or truemoney.", max_length=20)),
-                ("transaction_id", models.CharField(help_text="The sending bank's id.", max_length=64)),
-                (
-                    "claimed_payment_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The payment that the slip was shown for, if staff entered one.",
-                        max_length=31,
-                        null=True,
-                    ),
-                ),
-                ("actor", models.CharField(max_length=160)),
-                ("checked_at", models.DateTimeField()),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sending_bank', models.CharField(help_text='Three digits, or truemoney.', max_length=20)),
+                ('transaction_id', models.CharField(help_text="The sending bank's id.", max_length=64)),
+                ('claimed_payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
+                ('actor', models.CharField(max_length=160)),
+                ('checked_at', models.DateTimeField()),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
             ],
         ),
         migrations.CreateModel(
-            name="Statement",
+            name='Statement',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                ("file_name", models.CharField(help_text="Name of the uploaded file.", max_length=255)),
-                ("file_sha256", models.CharField(help_text="SHA-256 of the file, in hex.", max_length=64)),
-                ("actor", models.CharField(max_length=160)),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "line_count",
-                    models.IntegerField(help_text="Lines of the file, without headers and trailers."),
-                ),
-                ("stored_count", models.IntegerField(default=0, help_text="Lines that are stored.")),
-                (
-                    "duplicate_count",
-                    models.IntegerField(
-                        default=0, help_text="Lines that were stored before, by another import."
-                    ),
-                ),
-                (
-                    "problems",
-                    models.TextField(
-                        blank=True, default="", help_text="What is wrong with the file as a whole."
-                    ),
-                ),
-                (
-                    "completed_at",
-                    models.DateTimeField(help_text="Null: it was interrupted; import it again.", null=True),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('file_name', models.CharField(help_text='Name of the uploaded file.', max_length=255)),
+                ('file_sha256', models.CharField(help_text='SHA-256 of the file, in hex.', max_length=64)),
+                ('actor', models.CharField(max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('line_count', models.IntegerField(help_text='Lines of the file, without headers and trailers.')),
+                ('stored_count', models.IntegerField(default=0, help_text='Lines that are stored.')),
+                ('duplicate_count', models.IntegerField(default=0, help_text='Lines that were stored before, by another import.')),
+                ('problems', models.TextField(blank=True, default='', help_text='What is wrong with the file as a whole.')),
+                ('completed_at', models.DateTimeField(help_text='Null: it was interrupted; import it again.', null=True)),
             ],
             options={
-                "permissions": [("import_statement", "Can import statement files of banks")],
+                'permissions': [('import_statement', 'Can import statement files of banks')],
             },
         ),
         migrations.CreateModel(
-            name="StatementLine",
+            name='StatementLine',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("line_number", models.IntegerField(help_text="In its file, from 1.")),
-                ("bank", models.CharField(max_length=20)),
-                ("biller_id", models.CharField(max_length=20)),
-                (
-                    "bank_date",
-                    models.DateField(
-                        help_text="The bank's, in Bangkok. Null where it cannot be read.", null=True
-                    ),
-                ),
-                ("line_sha256", models.CharField(help_text="SHA-256 of the line, in hex.", max_length=64)),
-                ("occurrence", models.IntegerField(default=1)),
-                ("line_sealed", models.TextField(editable=False)),
-                (
-                    "result",
-                    models.CharField(
-                        choices=[("attached", "Attached"), ("new", "New"), ("unreadable", "Unreadable")],
-                        max_length=10,
-                    ),
-                ),
-                (
-                    "error",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="Why the line cannot be read.",
-                        max_length=200,
-                    ),
-                ),
-                (
-                    "kind",
-                    models.CharField(
-                        blank=True,
-                        choices=[("credit", "Credit"), ("decline", "Decline"), ("reversal", "Reversal")],
-                        default="",
-                        max_length=8,
-                    ),
-                ),
-                ("reference1", models.CharField(blank=True, db_default="", default="", max_length=35)),
-                ("amount", models.BigIntegerField(help_text="Satang.", null=True)),
-                ("paid_at", models.DateTimeField(null=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('line_number', models.IntegerField(help_text='In its file, from 1.')),
+                ('bank', models.CharField(max_length=20)),
+                ('biller_id', models.CharField(max_length=20)),
+                ('bank_date', models.DateField(help_text="The bank's, in Bangkok. Null where it cannot be read.", null=True)),
+                ('line_sha256', models.CharField(help_text='SHA-256 of the line, in hex.', max_length=64)),
+                ('occurrence', models.IntegerField(default=1)),
+                ('line_sealed', models.TextField(editable=False)),
+                ('result', models.CharField(choices=[('attached', 'Attached'), ('new', 'New'), ('unreadable', 'Unreadable')], max_length=10)),
+                ('error', models.CharField(blank=True, db_default='', default='', help_text='Why the line cannot be read.', max_length=200)),
+                ('kind', models.CharField(blank=True, choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], default='', max_length=8)),
+                ('reference1', models.CharField(blank=True, db_default='', default='', max_length=35)),
+                ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
+                ('paid_at', models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name="Backoff",
+            name='Backoff',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                ("silent_batches", models.IntegerField(help_text="Batches in a row without any answer.")),
-                ("retry_at", models.DateTimeField()),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('bank', models.CharField(max_length=20)),
+                ('silent_batches', models.IntegerField(help_text='Batches in a row without any answer.')),
+                ('retry_at', models.DateTimeField()),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.CreateModel(
-            name="BankTransaction",
+            name='BankTransaction',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                (
-                    "bank_transaction_id",
-                    models.CharField(
-                        help_text="Given by the bank. Statement lines have none, so we generate one.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "later_bank_transaction_id",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="The bank's id, if it came after the statement line.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "source",
-                    models.CharField(
-                        choices=[
-                            ("callback", "Callback"),
-                            ("inquiry", "Inquiry"),
-                            ("statement", "Statement"),
-                        ],
-                        default="callback",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("credit", "Credit"), ("decline", "Decline"), ("reversal", "Reversal")],
-                        max_length=8,
-                    ),
-                ),
-                ("biller_id", models.CharField(max_length=15)),
-                ("reference1", models.CharField(max_length=35)),
-                ("reference2", models.CharField(blank=True, default="", max_length=35)),
-                ("reference3", models.CharField(blank=True, default="", max_length=35)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("paid_at", models.DateTimeField(help_text="The bank's time of payment.")),
-                ("payer_name", models.CharField(blank=True, default="", max_length=140)),
-                ("payer_bank_code", models.CharField(blank=True, default="", max_length=3)),
-                ("payer_account_sealed", models.TextField(blank=True, default="", editable=False)),
-                ("slip_reference", models.CharField(blank=True, default="", max_length=64)),
-                (
-                    "is_confirmed",
-                    models.BooleanField(
-                        db_default=True,
-                        default=True,
-                        help_text="No: only an uploaded statement reports this money, so it cannot be paid out.",
-                    ),
-                ),
-                (
-                    "match_result",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("", "Pending"),
-                            ("applied", "Applied"),
-                            ("declined", "Declined"),
-                            ("reversed", "Reversed"),
-                            ("ordered", "Ordered"),
-                            ("unmatched", "Unmatched"),
-                            ("duplicate", "Duplicate"),
-                            ("amount_mismatch", "Amount Mismatch"),
-                            ("late", "Late"),
-                        ],
-                        default="",
-                        max_length=16,
-                    ),
-                ),
-                ("received_at", models.DateTimeField()),
-                ("matched_at", models.DateTimeField(null=True)),
-                (
-                    "resolution_state",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("", "Open"),
-                            ("accepted", "Accepted"),
-                            ("attached", "Attached"),
-                            ("sending_back", "Sending Back"),
-                            ("sent_back", "Sent Back"),
-                            ("taken_back", "Taken Back"),
-                            ("merged", "Merged"),
-                            ("dismissed", "Dismissed"),
-                            ("written_off", "Written Off"),
-                        ],
-                        default="",
-                        max_length=12,
-                    ),
-                ),
-                ("resolved_at", models.DateTimeField(null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="bank_transactions",
-                        to="payments.payment",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('bank_transaction_id', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
+                ('later_bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
+                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=9)),
+                ('kind', models.CharField(choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], max_length=8)),
+                ('biller_id', models.CharField(max_length=15)),
+                ('reference1', models.CharField(max_length=35)),
+                ('reference2', models.CharField(blank=True, default='', max_length=35)),
+                ('reference3', models.CharField(blank=True, default='', max_length=35)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('paid_at', models.DateTimeField(help_text="The bank's time of payment.")),
+                ('payer_name', models.CharField(blank=True, default='', max_length=140)),
+                ('payer_bank_code', models.CharField(blank=True, default='', max_length=3)),
+                ('payer_account_sealed', models.TextField(blank=True, default='', editable=False)),
+                ('slip_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('is_confirmed', models.BooleanField(db_default=True, default=True, help_text='No: only an uploaded statement reports this money, so it cannot be paid out.')),
+                ('match_result', models.CharField(blank=True, choices=[('', 'Pending'), ('applied', 'Applied'), ('declined', 'Declined'), ('reversed', 'Reversed'), ('ordered', 'Ordered'), ('unmatched', 'Unmatched'), ('duplicate', 'Duplicate'), ('amount_mismatch', 'Amount Mismatch'), ('late', 'Late')], default='', max_length=16)),
+                ('received_at', models.DateTimeField()),
+                ('matched_at', models.DateTimeField(null=True)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolved_at', models.DateTimeField(null=True)),
+                ('merchant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
-                "permissions": [
-                    ("resolve_exception", "Can resolve exceptions"),
-                    ("confirm_banktransaction", "Can confirm money that only a statement reports"),
-                ],
+                'permissions': [('resolve_exception', 'Can resolve exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
             },
         ),
         migrations.CreateModel(
-            name="BankNotification",
+            name='BankNotification',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                (
-                    "source",
-                    models.CharField(
-                        choices=[
-                            ("callback", "Callback"),
-                            ("inquiry", "Inquiry"),
-                            ("statement", "Statement"),
-                        ],
-                        default="callback",
-                        max_length=10,
-                    ),
-                ),
-                ("body_sealed", models.TextField(editable=False)),
-                (
-                    "result",
-                    models.CharField(
-                        choices=[
-                            ("new", "New"),
-                            ("repeat", "Repeat"),
-                            ("conflict", "Conflict"),
-                            ("unreadable", "Unreadable"),
-                            ("unsigned", "Unsigned"),
-                        ],
-                        max_length=10,
-                    ),
-                ),
-                (
-                    "order_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The refund, withdrawal or return that it reports on.",
-                        max_length=31,
-                        null=True,
-                    ),
-                ),
-                ("received_at", models.DateTimeField()),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
-                (
-                    "movement",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="notifications",
-                        to="reconciliation.banktransaction",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
+                ('body_sealed', models.TextField(editable=False)),
+                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('unsigned', 'Unsigned')], max_length=10)),
+                ('order_id', core.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
+                ('received_at', models.DateTimeField()),
+                ('request_id', models.CharField(blank=True, default='', max_length=64)),
+                ('movement', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction')),
             ],
         ),
         migrations.CreateModel(
-            name="ConfirmationInquiry",
+            name='ConfirmationInquiry',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                ("due_at", models.DateTimeField(help_text="Null: finished.", null=True)),
-                (
-                    "is_urgent",
-                    models.BooleanField(
-                        db_default=True, default=True, help_text="A payer may be waiting for the result."
-                    ),
-                ),
-                (
-                    "lease_until",
-                    models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
-                ),
-                ("created_at", models.DateTimeField()),
-                (
-                    "payment_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The payment that has this reference.",
-                        max_length=31,
-                        null=True,
-                    ),
-                ),
-                (
-                    "bank_transaction_id",
-                    models.CharField(
-                        blank=True, default="", help_text="The bank's id in the notification.", max_length=64
-                    ),
-                ),
-                ("biller_id", models.CharField(max_length=15)),
-                ("reference1", models.CharField(max_length=35)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("paid_at", models.DateTimeField()),
-                ("attempts", models.SmallIntegerField(default=0)),
-                (
-                    "last_outcome",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("found", "Found"),
-                            ("nothing", "Nothing"),
-                            ("no_answer", "No Answer"),
-                            ("unreadable", "Unreadable"),
-                        ],
-                        default="",
-                        help_text="The latest answer.",
-                        max_length=10,
-                    ),
-                ),
-                ("alerted_at", models.DateTimeField(help_text="When it became an exception.", null=True)),
-                ("confirmed_at", models.DateTimeField(null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        help_text="The merchant whose bank is asked.",
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
-                (
-                    "movement",
-                    models.OneToOneField(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="confirmation_inquiry",
-                        to="reconciliation.banktransaction",
-                    ),
-                ),
-                (
-                    "notification",
-                    models.OneToOneField(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="confirmation_inquiry",
-                        to="reconciliation.banknotification",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('bank', models.CharField(max_length=20)),
+                ('due_at', models.DateTimeField(help_text='Null: finished.', null=True)),
+                ('is_urgent', models.BooleanField(db_default=True, default=True, help_text='A payer may be waiting for the result.')),
+                ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
+                ('created_at', models.DateTimeField()),
+                ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that has this reference.', max_length=31, null=True)),
+                ('bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id in the notification.", max_length=64)),
+                ('biller_id', models.CharField(max_length=15)),
+                ('reference1', models.CharField(max_length=35)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('paid_at', models.DateTimeField()),
+                ('attempts', models.SmallIntegerField(default=0)),
+                ('last_outcome', models.CharField(blank=True, choices=[('found', 'Found'), ('nothing', 'Nothing'), ('no_answer', 'No Answer'), ('unreadable', 'Unreadable')], default='', help_text='The latest answer.', max_length=10)),
+                ('alerted_at', models.DateTimeField(help_text='When it became an exception.', null=True)),
+                ('confirmed_at', models.DateTimeField(null=True)),
+                ('merchant', models.ForeignKey(db_index=False, help_text='The merchant whose bank is asked.', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('movement', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='confirmation_inquiry', to='reconciliation.banktransaction')),
+                ('notification', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='confirmation_inquiry', to='reconciliation.banknotification')),
             ],
             options={
-                "verbose_name_plural": "confirmation inquiries",
-                "abstract": False,
+                'verbose_name_plural': 'confirmation inquiries',
+                'abstract': False,
             },
         ),
         migrations.CreateModel(
-            name="Inquiry",
+            name='Inquiry',
             fields=[
-                ("bank", models.CharField(max_length=20)),
-                ("due_at", models.DateTimeField(help_text="Null: finished.", null=True)),
-                (
-                    "is_urgent",
-                    models.BooleanField(
-                        db_default=True, default=True, help_text="A payer may be waiting for the result."
-                    ),
-                ),
-                (
-                    "lease_until",
-                    models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
-                ),
-                ("created_at", models.DateTimeField()),
-                (
-                    "payment",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="inquiry",
-                        serialize=False,
-                        to="payments.payment",
-                    ),
-                ),
-                (
-                    "schedule_index",
-                    models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule."),
-                ),
+                ('bank', models.CharField(max_length=20)),
+                ('due_at', models.DateTimeField(help_text='Null: finished.', null=True)),
+                ('is_urgent', models.BooleanField(db_default=True, default=True, help_text='A payer may be waiting for the result.')),
+                ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
+                ('created_at', models.DateTimeField()),
+                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='inquiry', serialize=False, to='payments.payment')),
+                ('schedule_index', models.SmallIntegerField(default=0, help_text='Index of the next entry of the schedule.')),
             ],
             options={
-                "verbose_name_plural": "inquiries",
-                "abstract": False,
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("due_at__isnull", False)),
-                        fields=["bank", "is_urgent", "due_at"],
-                        name="inquiry_priority",
-                    )
-                ],
+                'verbose_name_plural': 'inquiries',
+                'abstract': False,
+                'indexes': [models.Index(condition=models.Q(('due_at__isnull', False)), fields=['bank', 'is_urgent', 'due_at'], name='inquiry_priority')],
             },
         ),
         migrations.CreateModel(
-            name="InquiryAnswer",
+            name='InquiryAnswer',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "outcome",
-                    models.CharField(
-                        choices=[
-                            ("found", "Found"),
-                            ("nothing", "Nothing"),
-                            ("no_answer", "No Answer"),
-                            ("unreadable", "Unreadable"),
-                        ],
-                        max_length=10,
-                    ),
-                ),
-                (
-                    "transaction_count",
-                    models.SmallIntegerField(
-                        default=0, help_text="How many bank transactions the answer has."
-                    ),
-                ),
-                ("duration_ms", models.IntegerField()),
-                ("answered_at", models.DateTimeField()),
-                (
-                    "request_id",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="The task or request that made the inquiry.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="inquiry_answers",
-                        to="payments.payment",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('outcome', models.CharField(choices=[('found', 'Found'), ('nothing', 'Nothing'), ('no_answer', 'No Answer'), ('unreadable', 'Unreadable')], max_length=10)),
+                ('transaction_count', models.SmallIntegerField(default=0, help_text='How many bank transactions the answer has.')),
+                ('duration_ms', models.IntegerField()),
+                ('answered_at', models.DateTimeField()),
+                ('request_id', models.CharField(blank=True, db_default='', default='', help_text='The task or request that made the inquiry.', max_length=64)),
+                ('payment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='inquiry_answers', to='payments.payment')),
             ],
         ),
         migrations.CreateModel(
-            name="ReconciliationException",
+            name='ReconciliationException',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "reason",
-                    models.CharField(
-                        choices=[
-                            ("unmatched", "Unknown reference"),
-                            ("duplicate", "Paid twice"),
-                            ("amount_mismatch", "Wrong amount"),
-                            ("late", "Paid after expiry"),
-                            ("reversal", "Reversed by the bank"),
-                            ("conflict", "Contradicts an earlier message"),
-                            ("unreadable", "Unreadable message"),
-                            ("unconfirmed", "Not confirmed by the bank"),
-                            ("returned", "Refund came back"),
-                            ("contradiction", "Bank contradicts our record"),
-                        ],
-                        max_length=16,
-                        verbose_name="reason",
-                    ),
-                ),
-                ("bank", models.CharField(max_length=20)),
-                (
-                    "is_sandbox",
-                    models.GeneratedField(
-                        db_persist=True,
-                        expression=models.Q(("bank", "sandbox")),
-                        help_text="Reported by the sandbox bank, whose money is not real.",
-                        output_field=models.BooleanField(),
-                    ),
-                ),
-                ("payment_id", core.columns.PublicId(db_collation="C", max_length=31, null=True)),
-                ("amount", models.BigIntegerField(help_text="Satang.", null=True)),
-                ("reference1", models.CharField(max_length=35)),
-                ("bank_transaction_id", models.CharField(max_length=64)),
-                ("opened_at", models.DateTimeField()),
-                (
-                    "search_text",
-                    models.TextField(db_collation="C", help_text="Ids and references in capitals."),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('bank', models.CharField(max_length=20)),
+                ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
+                ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
+                ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
+                ('reference1', models.CharField(max_length=35)),
+                ('bank_transaction_id', models.CharField(max_length=64)),
+                ('opened_at', models.DateTimeField()),
+                ('search_text', models.TextField(db_collation='C', help_text='Ids and references in capitals.')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='merchants.merchant')),
             ],
             options={
-                "verbose_name": "exception",
-                "verbose_name_plural": "exceptions",
-                "default_permissions": (),
+                'verbose_name': 'exception',
+                'verbose_name_plural': 'exceptions',
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
-            name="Resolution",
+            name='Resolution',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "subject_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The bank transaction, notification, refund or contradiction.",
-                        max_length=31,
-                    ),
-                ),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[
-                            ("accepted", "Accepted"),
-                            ("attached", "Attached"),
-                            ("sent_back", "Sent Back"),
-                            ("sent_back_by_hand", "Sent Back By Hand"),
-                            ("merged", "Merged"),
-                            ("dismissed", "Dismissed"),
-                            ("kept", "Kept"),
-                            ("written_off", "Written Off"),
-                            ("booked_returned", "Booked Returned"),
-                            ("booked_failed", "Booked Failed"),
-                            ("reopened", "Reopened"),
-                            ("confirmed", "Confirmed"),
-                        ],
-                        max_length=17,
-                    ),
-                ),
-                (
-                    "actor",
-                    models.CharField(
-                        help_text="The member of staff or the policy that decided.", max_length=160
-                    ),
-                ),
-                ("note", models.CharField(max_length=500)),
-                (
-                    "payment_id",
-                    core.columns.PublicId(
-                        db_collation="C", help_text="The payment of the exception.", max_length=31, null=True
-                    ),
-                ),
-                (
-                    "reopen_count",
-                    models.PositiveSmallIntegerField(
-                        db_default=0, default=0, help_text="How often its subject had been reopened before."
-                    ),
-                ),
-                (
-                    "ledger_subject_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The subject of the ledger journal of a write-off or merge, if it is not the subject above.",
-                        max_length=31,
-                        null=True,
-                    ),
-                ),
-                (
-                    "merged_into_id",
-                    core.columns.PublicId(
-                        db_collation="C",
-                        help_text="The bank transaction that counts instead.",
-                        max_length=31,
-                        null=True,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
+                ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
+                ('actor', models.CharField(help_text='The member of staff or the policy that decided.', max_length=160)),
+                ('note', models.CharField(max_length=500)),
+                ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
+                ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
+                ('ledger_subject_id', core.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge, if it is not the subject above.', max_length=31, null=True)),
+                ('merged_into_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that counts instead.', max_length=31, null=True)),
+                ('request_id', models.CharField(blank=True, default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
             ],
             options={
-                "indexes": [
-                    models.Index(fields=["subject_id"], name="resolution_by_subject"),
-                    models.Index(
-                        condition=models.Q(("payment_id__isnull", False)),
-                        fields=["payment_id"],
-                        name="resolution_by_payment",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "type__in",
-                                [
-                                    "accepted",
-                                    "attached",
-                                    "sent_back",
-                                    "sent_back_by_hand",
-                                    "merged",
-                                    "dismissed",
-                                    "kept",
-                                    "written_off",
-                                    "booked_returned",
-                                    "booked_failed",
-                                    "reopened",
-                                    "confirmed",
-                                ],
-                            )
-                        ),
-                        name="resolution_type_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("actor", ""), _negated=True), models.Q(("note", ""), _negated=True)
-                        ),
-                        name="resolution_has_actor_and_note",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(
-                            (
-                                "type__in",
-                                [
-                                    "merged",
-                                    "dismissed",
-                                    "kept",
-                                    "written_off",
-                                    "booked_returned",
-                                    "booked_failed",
-                                ],
-                            )
-                        ),
-                        fields=("subject_id", "reopen_count"),
-                        name="resolution_ends_subject_once",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("merged_into_id__isnull", False), ("type", "merged")),
-                            models.Q(
-                                models.Q(("type", "merged"), _negated=True), ("merged_into_id__isnull", True)
-                            ),
-                            _connector="OR",
-                        ),
-                        name="resolution_merged_into_iff_merged",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("type", "reopened")),
-                        fields=("subject_id", "reopen_count"),
-                        name="resolution_reopens_subject_once",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("type", "confirmed")),
-                        fields=("subject_id",),
-                        name="resolution_confirms_subject_once",
-                    ),
-                ],
+                'indexes': [models.Index(fields=['subject_id'], name='resolution_by_subject'), models.Index(condition=models.Q(('payment_id__isnull', False)), fields=['payment_id'], name='resolution_by_payment')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="resolution",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a resolution is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="70806b63565c488a1bc83fc9cd0eb9a0985ce1b1",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_1b58e",
-                    table="reconciliation_resolution",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='resolution',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a resolution is never changed' USING ERRCODE = 'insufficient_privilege';", hash='70806b63565c488a1bc83fc9cd0eb9a0985ce1b1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_1b58e', table='reconciliation_resolution', when='BEFORE')),
         ),
         migrations.AddField(
-            model_name="return",
-            name="movement",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="returns",
-                to="reconciliation.banktransaction",
-            ),
+            model_name='return',
+            name='movement',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='returns', to='reconciliation.banktransaction'),
         ),
         migrations.AddConstraint(
-            model_name="scancursor",
-            constraint=models.CheckConstraint(condition=models.Q(("id", 1)), name="scancursor_single_row"),
+            model_name='scancursor',
+            constraint=models.CheckConstraint(condition=models.Q(('id', 1)), name='scancursor_single_row'),
         ),
         migrations.AddField(
-            model_name="slipcheck",
-            name="movement",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="slip_checks",
-                to="reconciliation.banktransaction",
-            ),
+            model_name='slipcheck',
+            name='movement',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slip_checks', to='reconciliation.banktransaction'),
         ),
         migrations.AddIndex(
-            model_name="statement",
-            index=models.Index(fields=["-created_at"], name="statement_newest_first"),
+            model_name='statement',
+            index=models.Index(fields=['-created_at'], name='statement_newest_first'),
         ),
         migrations.AddConstraint(
-            model_name="statement",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("actor", ""), _negated=True), name="statement_has_actor"
-            ),
+            model_name='statement',
+            constraint=models.CheckConstraint(condition=models.Q(('actor', ''), _negated=True), name='statement_has_actor'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statement",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a statement is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="d05b99bab3c4f5ac621e7c12834ca117eab084d0",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_a0c8b",
-                    table="reconciliation_statement",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statement',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d05b99bab3c4f5ac621e7c12834ca117eab084d0', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a0c8b', table='reconciliation_statement', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statement",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))',
-                    func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="8853303d1db8c70ad6f811408d29ab8be599f456",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_ea9fd",
-                    table="reconciliation_statement",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statement',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))', func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='8853303d1db8c70ad6f811408d29ab8be599f456', operation='UPDATE', pgid='pgtrigger_read_only_ea9fd', table='reconciliation_statement', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statement",
-            trigger=pgtrigger.compiler.Trigger(
-                name="final",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.completed_at IS NOT NULL)",
-                    func="RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="d53b5fccb7f761d31a226f4d1877aa70583d3c56",
-                    operation="UPDATE",
-                    pgid="pgtrigger_final_ef7e8",
-                    table="reconciliation_statement",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statement',
+            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL)', func="RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege';", hash='d53b5fccb7f761d31a226f4d1877aa70583d3c56', operation='UPDATE', pgid='pgtrigger_final_ef7e8', table='reconciliation_statement', when='BEFORE')),
         ),
         migrations.AddField(
-            model_name="statementline",
-            name="movement",
-            field=models.OneToOneField(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="statement_line",
-                to="reconciliation.banktransaction",
-            ),
+            model_name='statementline',
+            name='movement',
+            field=models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='statement_line', to='reconciliation.banktransaction'),
         ),
         migrations.AddField(
-            model_name="statementline",
-            name="statement",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="lines",
-                to="reconciliation.statement",
-            ),
+            model_name='statementline',
+            name='statement',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='lines', to='reconciliation.statement'),
         ),
         migrations.AddConstraint(
-            model_name="backoff",
-            constraint=models.UniqueConstraint(fields=("bank", "merchant"), name="backoff_one_per_merchant"),
+            model_name='backoff',
+            constraint=models.UniqueConstraint(fields=('bank', 'merchant'), name='backoff_one_per_merchant'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(
-                condition=models.Q(("match_result", "")), fields=["received_at"], name="banktxn_not_matched"
-            ),
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(('match_result', '')), fields=['received_at'], name='banktxn_not_matched'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(fields=["-received_at"], name="banktxn_newest_first"),
+            model_name='banktransaction',
+            index=models.Index(fields=['-received_at'], name='banktxn_newest_first'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(
-                condition=models.Q(
-                    ("match_result__in", ["unmatched", "duplicate", "amount_mismatch", "late"]),
-                    ("resolution_state", ""),
-                ),
-                fields=["received_at"],
-                name="banktxn_open_exceptions",
-            ),
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(('match_result__in', ['unmatched', 'duplicate', 'amount_mismatch', 'late']), ('resolution_state', '')), fields=['received_at'], name='banktxn_open_exceptions'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(fields=["reference1", "biller_id"], name="banktxn_by_reference"),
+            model_name='banktransaction',
+            index=models.Index(fields=['reference1', 'biller_id'], name='banktxn_by_reference'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(
-                condition=models.Q(
-                    ("kind", "credit"),
-                    models.Q(
-                        models.Q(("source", "statement"), _negated=True),
-                        models.Q(("later_bank_transaction_id", ""), _negated=True),
-                        _connector="OR",
-                    ),
-                ),
-                fields=["reference1", "amount", "biller_id", "bank"],
-                name="banktxn_credit_with_bank_id",
-            ),
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(('kind', 'credit'), models.Q(models.Q(('source', 'statement'), _negated=True), models.Q(('later_bank_transaction_id', ''), _negated=True), _connector='OR')), fields=['reference1', 'amount', 'biller_id', 'bank'], name='banktxn_credit_with_bank_id'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(fields=["bank", "paid_at"], name="banktxn_by_bank_day"),
+            model_name='banktransaction',
+            index=models.Index(fields=['bank', 'paid_at'], name='banktxn_by_bank_day'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(
-                condition=models.Q(("is_confirmed", False)),
-                fields=["received_at"],
-                name="banktxn_not_confirmed",
-            ),
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(('is_confirmed', False)), fields=['received_at'], name='banktxn_not_confirmed'),
         ),
         migrations.AddIndex(
-            model_name="banktransaction",
-            index=models.Index(
-                condition=models.Q(("slip_reference", ""), _negated=True),
-                fields=["slip_reference"],
-                name="banktxn_by_slip_reference",
-            ),
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(('slip_reference', ''), _negated=True), fields=['slip_reference'], name='banktxn_by_slip_reference'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.UniqueConstraint(
-                fields=("bank_transaction_id", "bank", "kind"), name="banktxn_unique"
-            ),
+            model_name='banktransaction',
+            constraint=models.UniqueConstraint(fields=('bank_transaction_id', 'bank', 'kind'), name='banktxn_unique'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("later_bank_transaction_id", ""), _negated=True),
-                fields=("later_bank_transaction_id", "bank", "kind"),
-                name="banktxn_unique_by_later_id",
-            ),
+            model_name='banktransaction',
+            constraint=models.UniqueConstraint(condition=models.Q(('later_bank_transaction_id', ''), _negated=True), fields=('later_bank_transaction_id', 'bank', 'kind'), name='banktxn_unique_by_later_id'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    ("match_result", "applied"),
-                    ("resolution_state__in", ["accepted", "attached"]),
-                    _connector="OR",
-                ),
-                fields=("payment",),
-                name="banktxn_credits_payment_once",
-            ),
+            model_name='banktransaction',
+            constraint=models.UniqueConstraint(condition=models.Q(('match_result', 'applied'), ('resolution_state__in', ['accepted', 'attached']), _connector='OR'), fields=('payment',), name='banktxn_credits_payment_once'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["credit", "decline", "reversal"])), name="banktxn_kind_known"
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['credit', 'decline', 'reversal'])), name='banktxn_kind_known'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("source__in", ["callback", "inquiry", "statement"])),
-                name="banktxn_source_known",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('source__in', ['callback', 'inquiry', 'statement'])), name='banktxn_source_known'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "match_result__in",
-                        [
-                            "",
-                            "applied",
-                            "declined",
-                            "reversed",
-                            "ordered",
-                            "unmatched",
-                            "duplicate",
-                            "amount_mismatch",
-                            "late",
-                        ],
-                    )
-                ),
-                name="banktxn_match_result_known",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('match_result__in', ['', 'applied', 'declined', 'reversed', 'ordered', 'unmatched', 'duplicate', 'amount_mismatch', 'late'])), name='banktxn_match_result_known'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "resolution_state__in",
-                        [
-                            "",
-                            "accepted",
-                            "attached",
-                            "sending_back",
-                            "sent_back",
-                            "taken_back",
-                            "merged",
-                            "dismissed",
-                            "written_off",
-                        ],
-                    )
-                ),
-                name="banktxn_resolution_state_known",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('resolution_state__in', ['', 'accepted', 'attached', 'sending_back', 'sent_back', 'taken_back', 'merged', 'dismissed', 'written_off'])), name='banktxn_resolution_state_known'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("resolution_state", ""), ("resolved_at__isnull", True)),
-                    models.Q(
-                        ("match_result__in", ["unmatched", "duplicate", "amount_mismatch", "late"]),
-                        ("resolved_at__isnull", False),
-                        models.Q(("resolution_state", ""), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="banktxn_only_held_are_resolved",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('match_result__in', ['unmatched', 'duplicate', 'amount_mismatch', 'late']), ('resolved_at__isnull', False), models.Q(('resolution_state', ''), _negated=True)), _connector='OR'), name='banktxn_only_held_are_resolved'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("resolution_state__in", ["accepted", "attached"]), _negated=True),
-                    ("payment__isnull", False),
-                    _connector="OR",
-                ),
-                name="banktxn_accepted_has_payment",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state__in', ['accepted', 'attached']), _negated=True), ('payment__isnull', False), _connector='OR'), name='banktxn_accepted_has_payment'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("resolution_state", ""),
-                    models.Q(
-                        ("kind", "credit"),
-                        models.Q(("resolution_state__in", ["dismissed", "written_off"]), _negated=True),
-                    ),
-                    models.Q(("kind", "reversal"), ("resolution_state__in", ["dismissed", "written_off"])),
-                    _connector="OR",
-                ),
-                name="banktxn_resolution_state_fits_kind",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('resolution_state', ''), models.Q(('kind', 'credit'), models.Q(('resolution_state__in', ['dismissed', 'written_off']), _negated=True)), models.Q(('kind', 'reversal'), ('resolution_state__in', ['dismissed', 'written_off'])), _connector='OR'), name='banktxn_resolution_state_fits_kind'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 0)), name="banktxn_amount_not_negative"
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='banktxn_amount_not_negative'),
         ),
         migrations.AddConstraint(
-            model_name="banktransaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("is_confirmed", True),
-                    models.Q(("kind", "credit"), ("source", "statement")),
-                    _connector="OR",
-                ),
-                name="banktxn_unconfirmed_from_statement",
-            ),
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('is_confirmed', True), models.Q(('kind', 'credit'), ('source', 'statement')), _connector='OR'), name='banktxn_unconfirmed_from_statement'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a bank transaction is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="cedf6621607bd9b90b1d15f3a443d6edc61a32c1",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_5639c",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a bank transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='cedf6621607bd9b90b1d15f3a443d6edc61a32c1', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_5639c', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))',
-                    func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="2fde2a3a5893d5b0b66259089815bfd7e54a645c",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_969c6",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='2fde2a3a5893d5b0b66259089815bfd7e54a645c', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="payer_name_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name)",
-                    func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="7fd54d90dc9bdaf9df30cf1687447af14e31c3d4",
-                    operation="UPDATE",
-                    pgid="pgtrigger_payer_name_set_once_f13ce",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='7fd54d90dc9bdaf9df30cf1687447af14e31c3d4', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_f13ce', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="payer_bank_code_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.payer_bank_code <> '' AND NEW.payer_bank_code IS DISTINCT FROM OLD.payer_bank_code)",
-                    func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="665684515d797d67ac7a8ce0cb5da5022a80f8a1",
-                    operation="UPDATE",
-                    pgid="pgtrigger_payer_bank_code_set_once_b1b97",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_bank_code_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_bank_code <> '' AND NEW.payer_bank_code IS DISTINCT FROM OLD.payer_bank_code)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='665684515d797d67ac7a8ce0cb5da5022a80f8a1', operation='UPDATE', pgid='pgtrigger_payer_bank_code_set_once_b1b97', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="slip_reference_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.slip_reference <> '' AND NEW.slip_reference IS DISTINCT FROM OLD.slip_reference)",
-                    func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="35cf24a363c7a6ee44af1806aeb888db53fa5822",
-                    operation="UPDATE",
-                    pgid="pgtrigger_slip_reference_set_once_f7278",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='slip_reference_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.slip_reference <> '' AND NEW.slip_reference IS DISTINCT FROM OLD.slip_reference)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='35cf24a363c7a6ee44af1806aeb888db53fa5822', operation='UPDATE', pgid='pgtrigger_slip_reference_set_once_f7278', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="payer_account_sealed_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) AND NOT current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on')",
-                    func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';",
-                    hash="db8e838e648271a04dfe0469e502eb2c029793be",
-                    operation="UPDATE",
-                    pgid="pgtrigger_payer_account_sealed_set_once_59d5a",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) AND NOT current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on')", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='db8e838e648271a04dfe0469e502eb2c029793be', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_59d5a', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="bank_id_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement'))",
-                    func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';",
-                    hash="8306c4ecdde4d2cf26f4bb8a133e6d754b28cb3f",
-                    operation="UPDATE",
-                    pgid="pgtrigger_bank_id_set_once_bb202",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='bank_id_set_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement'))", func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';", hash='8306c4ecdde4d2cf26f4bb8a133e6d754b28cb3f', operation='UPDATE', pgid='pgtrigger_bank_id_set_once_bb202', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="matched_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT (OLD.kind = 'reversal' AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN ('reversed', 'ordered')))",
-                    func="RAISE EXCEPTION 'a bank transaction is matched once' USING ERRCODE = 'check_violation';",
-                    hash="7ba66cfd990c494a0f3603e750f4612b6f9d73b8",
-                    operation="UPDATE",
-                    pgid="pgtrigger_matched_once_85809",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT (OLD.kind = 'reversal' AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN ('reversed', 'ordered')))", func="RAISE EXCEPTION 'a bank transaction is matched once' USING ERRCODE = 'check_violation';", hash='7ba66cfd990c494a0f3603e750f4612b6f9d73b8', operation='UPDATE', pgid='pgtrigger_matched_once_85809', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="match_result_fits_kind",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch',\n                    'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)",
-                    func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';",
-                    hash="130aa265c7651088f42b23ef18e3acba6ff0e18a",
-                    operation="UPDATE",
-                    pgid="pgtrigger_match_result_fits_kind_c8310",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch',\n                    'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='130aa265c7651088f42b23ef18e3acba6ff0e18a', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', '')))",
-                    func="RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';",
-                    hash="3e9688b0c3f7d75418a4daa7e496f30aaa3fedaf",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_cd825",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', '')))", func="RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='3e9688b0c3f7d75418a4daa7e496f30aaa3fedaf', operation='UPDATE', pgid='pgtrigger_transitions_cd825', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keeps_its_payment",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.match_result = OLD.match_result AND (NEW.payment_id, NEW.merchant_id) IS DISTINCT FROM (OLD.payment_id, OLD.merchant_id) AND NOT (OLD.resolution_state = '' AND NEW.resolution_state = 'attached'))",
-                    func="RAISE EXCEPTION 'a bank transaction keeps its payment' USING ERRCODE = 'check_violation';",
-                    hash="e5a43aad141e23c5b6e7d4c64369adf14158e8ad",
-                    operation="UPDATE",
-                    pgid="pgtrigger_keeps_its_payment_80a1b",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='keeps_its_payment', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result = OLD.match_result AND (NEW.payment_id, NEW.merchant_id) IS DISTINCT FROM (OLD.payment_id, OLD.merchant_id) AND NOT (OLD.resolution_state = '' AND NEW.resolution_state = 'attached'))", func="RAISE EXCEPTION 'a bank transaction keeps its payment' USING ERRCODE = 'check_violation';", hash='e5a43aad141e23c5b6e7d4c64369adf14158e8ad', operation='UPDATE', pgid='pgtrigger_keeps_its_payment_80a1b', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="stays_confirmed",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.is_confirmed AND NOT NEW.is_confirmed)",
-                    func="RAISE EXCEPTION 'confirmed money stays confirmed' USING ERRCODE = 'check_violation';",
-                    hash="b7ef63b41bfaa3ac93cfe9611ba6eb1a9f9e69a5",
-                    operation="UPDATE",
-                    pgid="pgtrigger_stays_confirmed_9bb61",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='stays_confirmed', sql=core.triggers.TriggerSql(condition='WHEN (OLD.is_confirmed AND NOT NEW.is_confirmed)', func="RAISE EXCEPTION 'confirmed money stays confirmed' USING ERRCODE = 'check_violation';", hash='b7ef63b41bfaa3ac93cfe9611ba6eb1a9f9e69a5', operation='UPDATE', pgid='pgtrigger_stays_confirmed_9bb61', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banktransaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="statement_is_unconfirmed",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.source = 'statement' AND NEW.kind = 'credit' AND NEW.is_confirmed)",
-                    func="RAISE EXCEPTION 'only the bank or a second person confirms money' USING ERRCODE = 'check_violation';",
-                    hash="d29c9d631d88061c3bd980f6aab5574c01133a74",
-                    operation="INSERT",
-                    pgid="pgtrigger_statement_is_unconfirmed_97a07",
-                    table="reconciliation_banktransaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='statement_is_unconfirmed', sql=core.triggers.TriggerSql(condition="WHEN (NEW.source = 'statement' AND NEW.kind = 'credit' AND NEW.is_confirmed)", func="RAISE EXCEPTION 'only the bank or a second person confirms money' USING ERRCODE = 'check_violation';", hash='d29c9d631d88061c3bd980f6aab5574c01133a74', operation='INSERT', pgid='pgtrigger_statement_is_unconfirmed_97a07', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="banknotification",
-            index=models.Index(fields=["-received_at"], name="notification_newest_first"),
+            model_name='banknotification',
+            index=models.Index(fields=['-received_at'], name='notification_newest_first'),
         ),
         migrations.AddIndex(
-            model_name="banknotification",
-            index=models.Index(
-                condition=models.Q(("order_id__isnull", False)),
-                fields=["order_id"],
-                name="notification_by_order",
-            ),
+            model_name='banknotification',
+            index=models.Index(condition=models.Q(('order_id__isnull', False)), fields=['order_id'], name='notification_by_order'),
         ),
         migrations.AddIndex(
-            model_name="banknotification",
-            index=models.Index(
-                condition=models.Q(("result__in", ["conflict", "unreadable"])),
-                fields=["received_at"],
-                name="notification_open_exceptions",
-            ),
+            model_name='banknotification',
+            index=models.Index(condition=models.Q(('result__in', ['conflict', 'unreadable'])), fields=['received_at'], name='notification_open_exceptions'),
         ),
         migrations.AddConstraint(
-            model_name="banknotification",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("result__in", ["new", "repeat", "conflict", "unreadable", "unsigned"])),
-                name="notification_result_known",
-            ),
+            model_name='banknotification',
+            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'unsigned'])), name='notification_result_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banknotification",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a notification of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="ba7eb14b948dde82cfe9b7b7afe8f4cce2f16c1e",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_ad06a",
-                    table="reconciliation_banknotification",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banknotification',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a notification of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='ba7eb14b948dde82cfe9b7b7afe8f4cce2f16c1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ad06a', table='reconciliation_banknotification', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="banknotification",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed"))',
-                    func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="8e53743aee6bf88c2156f2875bafffd61587f7b2",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_36f5e",
-                    table="reconciliation_banknotification",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='banknotification',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed"))', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='8e53743aee6bf88c2156f2875bafffd61587f7b2', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="confirmationinquiry",
-            index=models.Index(
-                condition=models.Q(("due_at__isnull", False)),
-                fields=["bank", "is_urgent", "due_at"],
-                name="confirmationinquiry_priority",
-            ),
+            model_name='confirmationinquiry',
+            index=models.Index(condition=models.Q(('due_at__isnull', False)), fields=['bank', 'is_urgent', 'due_at'], name='confirmationinquiry_priority'),
         ),
         migrations.AddIndex(
-            model_name="confirmationinquiry",
-            index=models.Index(
-                condition=models.Q(("payment_id__isnull", False)),
-                fields=["payment_id"],
-                name="confirmation_by_payment",
-            ),
+            model_name='confirmationinquiry',
+            index=models.Index(condition=models.Q(('payment_id__isnull', False)), fields=['payment_id'], name='confirmation_by_payment'),
         ),
         migrations.AddConstraint(
-            model_name="confirmationinquiry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("bank_transaction_id", ""),
-                        ("movement__isnull", False),
-                        ("notification__isnull", True),
-                    ),
-                    models.Q(
-                        ("movement__isnull", True),
-                        ("notification__isnull", False),
-                        models.Q(("bank_transaction_id", ""), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="confirmation_has_one_cause",
-            ),
+            model_name='confirmationinquiry',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank_transaction_id', ''), ('movement__isnull', False), ('notification__isnull', True)), models.Q(('movement__isnull', True), ('notification__isnull', False), models.Q(('bank_transaction_id', ''), _negated=True)), _connector='OR'), name='confirmation_has_one_cause'),
         ),
         migrations.AddConstraint(
-            model_name="confirmationinquiry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("confirmed_at__isnull", True), ("due_at__isnull", True), _connector="OR"),
-                name="confirmation_not_due_when_confirmed",
-            ),
+            model_name='confirmationinquiry',
+            constraint=models.CheckConstraint(condition=models.Q(('confirmed_at__isnull', True), ('due_at__isnull', True), _connector='OR'), name='confirmation_not_due_when_confirmed'),
         ),
         migrations.AddConstraint(
-            model_name="confirmationinquiry",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("notification__isnull", False)),
-                fields=("bank", "bank_transaction_id", "biller_id", "reference1"),
-                name="confirmation_once_per_notification",
-            ),
+            model_name='confirmationinquiry',
+            constraint=models.UniqueConstraint(condition=models.Q(('notification__isnull', False)), fields=('bank', 'bank_transaction_id', 'biller_id', 'reference1'), name='confirmation_once_per_notification'),
         ),
         migrations.AddIndex(
-            model_name="inquiryanswer",
-            index=models.Index(fields=["payment", "answered_at"], name="inquiryanswer_by_payment"),
+            model_name='inquiryanswer',
+            index=models.Index(fields=['payment', 'answered_at'], name='inquiryanswer_by_payment'),
         ),
         migrations.AddConstraint(
-            model_name="inquiryanswer",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("outcome__in", ["found", "nothing", "no_answer", "unreadable"])),
-                name="inquiryanswer_outcome_known",
-            ),
+            model_name='inquiryanswer',
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['found', 'nothing', 'no_answer', 'unreadable'])), name='inquiryanswer_outcome_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="inquiryanswer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="b049bd7da5ae21940d8c03aefd926427a8a3a61b",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_b811b",
-                    table="reconciliation_inquiryanswer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='inquiryanswer',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b049bd7da5ae21940d8c03aefd926427a8a3a61b', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_b811b', table='reconciliation_inquiryanswer', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(fields=["is_sandbox", "opened_at", "id"], name="exception_live_first"),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['is_sandbox', 'opened_at', 'id'], name='exception_live_first'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(
-                fields=["reason", "is_sandbox", "opened_at", "id"], name="exception_live_by_reason"
-            ),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['reason', 'is_sandbox', 'opened_at', 'id'], name='exception_live_by_reason'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(
-                fields=["bank", "is_sandbox", "opened_at", "id"], name="exception_live_by_bank"
-            ),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['bank', 'is_sandbox', 'opened_at', 'id'], name='exception_live_by_bank'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(
-                fields=["merchant", "is_sandbox", "opened_at", "id"], name="exception_live_by_merchant"
-            ),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['merchant', 'is_sandbox', 'opened_at', 'id'], name='exception_live_by_merchant'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(fields=["opened_at", "id"], name="exception_oldest_first"),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['opened_at', 'id'], name='exception_oldest_first'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(fields=["reason", "opened_at", "id"], name="exception_by_reason"),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['reason', 'opened_at', 'id'], name='exception_by_reason'),
         ),
         migrations.AddIndex(
-            model_name="reconciliationexception",
-            index=models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
+            model_name='reconciliationexception',
+            index=models.Index(fields=['amount', 'opened_at', 'id'], name='exception_by_amount'),
         ),
         migrations.AddIndex(
-            model_name="return",
-            index=models.Index(fields=["movement"], name="return_by_movement"),
+            model_name='return',
+            index=models.Index(fields=['movement'], name='return_by_movement'),
         ),
         migrations.AddIndex(
-            model_name="return",
-            index=models.Index(
-                condition=models.Q(("bank_reference", ""), _negated=True),
-                fields=["bank_reference"],
-                name="return_by_bank_reference",
-            ),
+            model_name='return',
+            index=models.Index(condition=models.Q(('bank_reference', ''), _negated=True), fields=['bank_reference'], name='return_by_bank_reference'),
         ),
         migrations.AddConstraint(
-            model_name="return",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["pending", "completed", "failed", "canceled"])),
-                name="return_status_known",
-            ),
+            model_name='return',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'completed', 'failed', 'canceled'])), name='return_status_known'),
         ),
         migrations.AddConstraint(
-            model_name="return",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 1)), name="return_amount_positive"
-            ),
+            model_name='return',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='return_amount_positive'),
         ),
         migrations.AddConstraint(
-            model_name="return",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("completed_at__isnull", False), ("status", "completed")),
-                    models.Q(
-                        models.Q(("status", "completed"), _negated=True),
-                        ("completed_at__isnull", True),
-                        ("returned_at__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="return_completed_has_time",
-            ),
+            model_name='return',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('completed_at__isnull', True), ('returned_at__isnull', True)), _connector='OR'), name='return_completed_has_time'),
         ),
         migrations.AddConstraint(
-            model_name="return",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("status", "failed"), models.Q(("failure_code", ""), _negated=True)),
-                    models.Q(models.Q(("status", "failed"), _negated=True), ("failure_code", "")),
-                    _connector="OR",
-                ),
-                name="return_failure_code_iff_failed",
-            ),
+            model_name='return',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'failed'), models.Q(('failure_code', ''), _negated=True)), models.Q(models.Q(('status', 'failed'), _negated=True), ('failure_code', '')), _connector='OR'), name='return_failure_code_iff_failed'),
         ),
         migrations.AddConstraint(
-            model_name="return",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    ("status", "pending"),
-                    models.Q(("returned_at__isnull", True), ("status", "completed")),
-                    _connector="OR",
-                ),
-                fields=("movement",),
-                name="return_one_active_per_movement",
-            ),
+            model_name='return',
+            constraint=models.UniqueConstraint(condition=models.Q(('status', 'pending'), models.Q(('returned_at__isnull', True), ('status', 'completed')), _connector='OR'), fields=('movement',), name='return_one_active_per_movement'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="return",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a return is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="669959912296a45e6bb3daabec97a114e066f543",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_8ceba",
-                    table="reconciliation_return",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='return',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a return is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='669959912296a45e6bb3daabec97a114e066f543', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8ceba', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="return",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
-                    func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="8725898f4be04778571ee72dbd7fd287d045bc1b",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_e5077",
-                    table="reconciliation_return",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='return',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='8725898f4be04778571ee72dbd7fd287d045bc1b', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="return",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))",
-                    func="RAISE EXCEPTION 'return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="cffcfbc8a341fe0a278cb4922b17fc8974fb466d",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_f77bd",
-                    table="reconciliation_return",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='return',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='cffcfbc8a341fe0a278cb4922b17fc8974fb466d', operation='UPDATE', pgid='pgtrigger_transitions_f77bd', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="return",
-            trigger=pgtrigger.compiler.Trigger(
-                name="returned_at_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)",
-                    func="RAISE EXCEPTION 'the time at which a return came back never changes' USING ERRCODE = 'check_violation';",
-                    hash="ef1753ba3a62f7e01026ba45323696ea83707887",
-                    operation="UPDATE",
-                    pgid="pgtrigger_returned_at_set_once_9aeda",
-                    table="reconciliation_return",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='return',
+            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'the time at which a return came back never changes' USING ERRCODE = 'check_violation';", hash='ef1753ba3a62f7e01026ba45323696ea83707887', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_9aeda', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="return",
-            trigger=pgtrigger.compiler.Trigger(
-                name="final",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)",
-                    func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';",
-                    hash="a3dcda64e08bee3cfa914bdf61379381589d79c1",
-                    operation="UPDATE",
-                    pgid="pgtrigger_final_b278f",
-                    table="reconciliation_return",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='return',
+            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)", func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';", hash='a3dcda64e08bee3cfa914bdf61379381589d79c1', operation='UPDATE', pgid='pgtrigger_final_b278f', table='reconciliation_return', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="slipcheck",
-            index=models.Index(
-                condition=models.Q(("claimed_payment_id__isnull", False)),
-                fields=["claimed_payment_id"],
-                name="slipcheck_of_payment",
-            ),
+            model_name='slipcheck',
+            index=models.Index(condition=models.Q(('claimed_payment_id__isnull', False)), fields=['claimed_payment_id'], name='slipcheck_of_payment'),
         ),
         migrations.AddIndex(
-            model_name="slipcheck",
-            index=models.Index(fields=["transaction_id", "sending_bank"], name="slipcheck_of_slip"),
+            model_name='slipcheck',
+            index=models.Index(fields=['transaction_id', 'sending_bank'], name='slipcheck_of_slip'),
         ),
         migrations.AddIndex(
-            model_name="slipcheck",
-            index=models.Index(fields=["-checked_at"], name="slipcheck_newest_first"),
+            model_name='slipcheck',
+            index=models.Index(fields=['-checked_at'], name='slipcheck_newest_first'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="slipcheck",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="73451efd80a184bd8054a393b66505e9ef8e568e",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_9b492",
-                    table="reconciliation_slipcheck",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='slipcheck',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="statementline",
-            index=models.Index(fields=["bank", "bank_date"], name="statementline_of_day"),
+            model_name='statementline',
+            index=models.Index(fields=['bank', 'bank_date'], name='statementline_of_day'),
         ),
         migrations.AddIndex(
-            model_name="statementline",
-            index=models.Index(
-                condition=models.Q(("kind", "credit")),
-                fields=["reference1", "amount", "biller_id", "bank"],
-                name="statementline_of_credit",
-            ),
+            model_name='statementline',
+            index=models.Index(condition=models.Q(('kind', 'credit')), fields=['reference1', 'amount', 'biller_id', 'bank'], name='statementline_of_credit'),
         ),
         migrations.AddIndex(
-            model_name="statementline",
-            index=models.Index(
-                condition=models.Q(("result", "unreadable")),
-                fields=["statement"],
-                name="statementline_unreadable",
-            ),
+            model_name='statementline',
+            index=models.Index(condition=models.Q(('result', 'unreadable')), fields=['statement'], name='statementline_unreadable'),
         ),
         migrations.AddConstraint(
-            model_name="statementline",
-            constraint=models.UniqueConstraint(
-                fields=("line_sha256", "occurrence", "bank", "biller_id", "bank_date"),
-                name="statementline_once",
-                nulls_distinct=False,
-            ),
+            model_name='statementline',
+            constraint=models.UniqueConstraint(fields=('line_sha256', 'occurrence', 'bank', 'biller_id', 'bank_date'), name='statementline_once', nulls_distinct=False),
         ),
         migrations.AddConstraint(
-            model_name="statementline",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("result__in", ["attached", "new", "unreadable"])),
-                name="statementline_result_known",
-            ),
+            model_name='statementline',
+            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['attached', 'new', 'unreadable'])), name='statementline_result_known'),
         ),
         migrations.AddConstraint(
-            model_name="statementline",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("movement__isnull", False), ("result__in", ["attached", "new"])),
-                    models.Q(("movement__isnull", True), ("result", "unreadable")),
-                    _connector="OR",
-                ),
-                name="statementline_movement_iff_read",
-            ),
+            model_name='statementline',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('movement__isnull', False), ('result__in', ['attached', 'new'])), models.Q(('movement__isnull', True), ('result', 'unreadable')), _connector='OR'), name='statementline_movement_iff_read'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statementline",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="08225ac1cfc3cbcc8c5e133f5a8be386858cb476",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_9b415",
-                    table="reconciliation_statementline",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='08225ac1cfc3cbcc8c5e133f5a8be386858cb476', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_9b415', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statementline",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))',
-                    func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';",
-                    hash="5951575c244cfea587a61241ef3744e3afc72ca8",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_a364d",
-                    table="reconciliation_statementline",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='5951575c244cfea587a61241ef3744e3afc72ca8', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="statementline",
-            trigger=pgtrigger.compiler.Trigger(
-                name="matched_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))",
-                    func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';",
-                    hash="044e21edbc54a1e64602b18c13a6b159c57da487",
-                    operation="UPDATE",
-                    pgid="pgtrigger_matched_once_5b6f1",
-                    table="reconciliation_statementline",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

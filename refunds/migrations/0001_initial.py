@@ -12,430 +12,149 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
-        ("payments", "0001_initial"),
-        ("transactions", "0001_initial"),
+        ('merchants', '0001_initial'),
+        ('payments', '0001_initial'),
+        ('transactions', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="RefundReversal",
+            name='RefundReversal',
             fields=[
-                (
-                    "reversal_id",
-                    core.columns.PublicIdKey(
-                        db_collation="C",
-                        help_text="The bank transaction that reports it.",
-                        max_length=31,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("refunded_amount", models.BigIntegerField(default=0, help_text="Satang that refunds show.")),
-                ("route", models.CharField(help_text="The bank, such as bank:sandbox.", max_length=30)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "payment",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="reversal",
-                        to="payments.payment",
-                    ),
-                ),
+                ('reversal_id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction that reports it.', max_length=31, primary_key=True, serialize=False)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('refunded_amount', models.BigIntegerField(default=0, help_text='Satang that refunds show.')),
+                ('route', models.CharField(help_text='The bank, such as bank:sandbox.', max_length=30)),
+                ('created_at', models.DateTimeField()),
+                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='reversal', to='payments.payment')),
             ],
         ),
         migrations.CreateModel(
-            name="Refund",
+            name='Refund',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("currency", models.CharField(max_length=3)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("completed", "Completed"),
-                            ("failed", "Failed"),
-                            ("canceled", "Canceled"),
-                        ],
-                        default="pending",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "route",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="Who sends it, such as bank:sandbox; empty while it waits for a destination.",
-                        max_length=30,
-                    ),
-                ),
-                (
-                    "awaiting_approval",
-                    models.BooleanField(default=False, help_text="A second person must approve it."),
-                ),
-                (
-                    "reason",
-                    models.CharField(
-                        choices=[
-                            ("requested_by_customer", "Requested By Customer"),
-                            ("duplicate", "Duplicate"),
-                            ("fraudulent", "Fraudulent"),
-                            ("late_payment", "Late Payment"),
-                            ("other", "Other"),
-                        ],
-                        max_length=21,
-                        null=True,
-                    ),
-                ),
-                ("note", models.CharField(max_length=255, null=True)),
-                ("metadata", core.columns.RawJson(null=True)),
-                ("failure_code", models.CharField(max_length=40, null=True)),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True, default="", help_text="As core.request_context has it.", max_length=160
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
-                ("cancel_actor", models.CharField(blank=True, default="", max_length=160)),
-                ("cancel_request_id", models.CharField(blank=True, default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField()),
-                ("completed_at", models.DateTimeField(null=True)),
-                (
-                    "returned_at",
-                    models.DateTimeField(help_text="When the bank returned its money.", null=True),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="refunds",
-                        to="payments.payment",
-                    ),
-                ),
-                (
-                    "transaction",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="transactions.transaction",
-                    ),
-                ),
-                (
-                    "reversal",
-                    models.ForeignKey(
-                        help_text="Set if the refund only shows a reversal by the bank.",
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="refunds",
-                        to="refunds.refundreversal",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('currency', models.CharField(max_length=3)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
+                ('route', models.CharField(blank=True, default='', help_text='Who sends it, such as bank:sandbox; empty while it waits for a destination.', max_length=30)),
+                ('awaiting_approval', models.BooleanField(default=False, help_text='A second person must approve it.')),
+                ('reason', models.CharField(choices=[('requested_by_customer', 'Requested By Customer'), ('duplicate', 'Duplicate'), ('fraudulent', 'Fraudulent'), ('late_payment', 'Late Payment'), ('other', 'Other')], max_length=21, null=True)),
+                ('note', models.CharField(max_length=255, null=True)),
+                ('metadata', core.columns.RawJson(null=True)),
+                ('failure_code', models.CharField(max_length=40, null=True)),
+                ('actor', models.CharField(blank=True, default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, default='', max_length=64)),
+                ('cancel_actor', models.CharField(blank=True, default='', max_length=160)),
+                ('cancel_request_id', models.CharField(blank=True, default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+                ('completed_at', models.DateTimeField(null=True)),
+                ('returned_at', models.DateTimeField(help_text='When the bank returned its money.', null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='payments.payment')),
+                ('transaction', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='transactions.transaction')),
+                ('reversal', models.ForeignKey(help_text='Set if the refund only shows a reversal by the bank.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='refunds.refundreversal')),
             ],
         ),
         migrations.AddConstraint(
-            model_name="refundreversal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("refunded_amount__gte", 0), ("refunded_amount__lte", models.F("amount"))),
-                name="refundreversal_refunded_within_amount",
-            ),
+            model_name='refundreversal',
+            constraint=models.CheckConstraint(condition=models.Q(('refunded_amount__gte', 0), ('refunded_amount__lte', models.F('amount'))), name='refundreversal_refunded_within_amount'),
         ),
         migrations.AddConstraint(
-            model_name="refundreversal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 1)), name="refundreversal_amount_positive"
-            ),
+            model_name='refundreversal',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='refundreversal_amount_positive'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refundreversal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a refund reversal is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="762dc715541343c463257d50a9b1054c6ad03840",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_f6efb",
-                    table="refunds_refundreversal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refundreversal',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund reversal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='762dc715541343c463257d50a9b1054c6ad03840', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6efb', table='refunds_refundreversal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refundreversal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
-                    func="RAISE EXCEPTION 'a refund reversal never changes' USING ERRCODE = 'check_violation';",
-                    hash="4586fffe5a9b0517fce33cfc3ac09008f743240c",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_da311",
-                    table="refunds_refundreversal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refundreversal',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a refund reversal never changes' USING ERRCODE = 'check_violation';", hash='4586fffe5a9b0517fce33cfc3ac09008f743240c', operation='UPDATE', pgid='pgtrigger_read_only_da311', table='refunds_refundreversal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refundreversal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="refunded_amount_grows",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.refunded_amount < OLD.refunded_amount)",
-                    func="RAISE EXCEPTION 'the refunded amount of a reversal only grows' USING ERRCODE = 'check_violation';",
-                    hash="c77d630f7f941508e1055d2b440f5a491f501b64",
-                    operation="UPDATE",
-                    pgid="pgtrigger_refunded_amount_grows_bc551",
-                    table="refunds_refundreversal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refundreversal',
+            trigger=pgtrigger.compiler.Trigger(name='refunded_amount_grows', sql=core.triggers.TriggerSql(condition='WHEN (NEW.refunded_amount < OLD.refunded_amount)', func="RAISE EXCEPTION 'the refunded amount of a reversal only grows' USING ERRCODE = 'check_violation';", hash='c77d630f7f941508e1055d2b440f5a491f501b64', operation='UPDATE', pgid='pgtrigger_refunded_amount_grows_bc551', table='refunds_refundreversal', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="refund",
-            index=models.Index(fields=["merchant", "-created_at", "-id"], name="refund_newest_first"),
+            model_name='refund',
+            index=models.Index(fields=['merchant', '-created_at', '-id'], name='refund_newest_first'),
         ),
         migrations.AddIndex(
-            model_name="refund",
-            index=models.Index(
-                condition=models.Q(("returned_at__isnull", False)),
-                fields=["returned_at"],
-                name="refund_returned",
-            ),
+            model_name='refund',
+            index=models.Index(condition=models.Q(('returned_at__isnull', False)), fields=['returned_at'], name='refund_returned'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["pending", "completed", "failed", "canceled"])),
-                name="refund_status_known",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'completed', 'failed', 'canceled'])), name='refund_status_known'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("reason__isnull", True),
-                    (
-                        "reason__in",
-                        ["requested_by_customer", "duplicate", "fraudulent", "late_payment", "other"],
-                    ),
-                    _connector="OR",
-                ),
-                name="refund_reason_known",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('reason__isnull', True), ('reason__in', ['requested_by_customer', 'duplicate', 'fraudulent', 'late_payment', 'other']), _connector='OR'), name='refund_reason_known'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 1)), name="refund_amount_positive"
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='refund_amount_positive'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("currency", "THB")), name="refund_currency_is_thb"
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='refund_currency_is_thb'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("completed_at__isnull", False), ("status", "completed")),
-                    models.Q(
-                        models.Q(("status", "completed"), _negated=True),
-                        ("completed_at__isnull", True),
-                        ("returned_at__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="refund_completed_has_time",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('completed_at__isnull', True), ('returned_at__isnull', True)), _connector='OR'), name='refund_completed_has_time'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("failure_code__isnull", False), ("status", "failed")),
-                    models.Q(models.Q(("status", "failed"), _negated=True), ("failure_code__isnull", True)),
-                    _connector="OR",
-                ),
-                name="refund_failed_has_reason",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('failure_code__isnull', False), ('status', 'failed')), models.Q(models.Q(('status', 'failed'), _negated=True), ('failure_code__isnull', True)), _connector='OR'), name='refund_failed_has_reason'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("status__in", ["completed", "failed"]), _negated=True),
-                    models.Q(("route", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="refund_ends_by_a_route",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['completed', 'failed']), _negated=True), models.Q(('route', ''), _negated=True), _connector='OR'), name='refund_ends_by_a_route'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("awaiting_approval", False),
-                    models.Q(("status", "pending"), models.Q(("route", ""), _negated=True)),
-                    _connector="OR",
-                ),
-                name="refund_awaits_approval_with_a_route",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('awaiting_approval', False), models.Q(('status', 'pending'), models.Q(('route', ''), _negated=True)), _connector='OR'), name='refund_awaits_approval_with_a_route'),
         ),
         migrations.AddConstraint(
-            model_name="refund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("reversal__isnull", True),
-                    models.Q(("returned_at__isnull", True), ("status", "completed")),
-                    _connector="OR",
-                ),
-                name="refund_by_reversal_is_completed",
-            ),
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('reversal__isnull', True), models.Q(('returned_at__isnull', True), ('status', 'completed')), _connector='OR'), name='refund_by_reversal_is_completed'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a refund is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="4b939e3e61528e04d613d38a4732fe0f3bdc953c",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_a7d08",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='4b939e3e61528e04d613d38a4732fe0f3bdc953c', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a7d08', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="status_initial",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.status <> (CASE WHEN NEW.reversal_id IS NULL THEN 'pending' ELSE 'completed' END))",
-                    func="RAISE EXCEPTION 'a refund cannot begin like that' USING ERRCODE = 'check_violation';",
-                    hash="6707e257f3055d8db49858d59ce3d29917257c99",
-                    operation="INSERT",
-                    pgid="pgtrigger_status_initial_e480f",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status <> (CASE WHEN NEW.reversal_id IS NULL THEN 'pending' ELSE 'completed' END))", func="RAISE EXCEPTION 'a refund cannot begin like that' USING ERRCODE = 'check_violation';", hash='6707e257f3055d8db49858d59ce3d29917257c99', operation='INSERT', pgid='pgtrigger_status_initial_e480f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))',
-                    func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="7d0171bd38a54880917659aec4a4d7821bb53037",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_df79f",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='7d0171bd38a54880917659aec4a4d7821bb53037', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="route_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.route <> OLD.route AND (OLD.route <> '' OR OLD.status <> 'pending'))",
-                    func="RAISE EXCEPTION 'a refund keeps its route' USING ERRCODE = 'check_violation';",
-                    hash="5df0ec09f66acb86ac157bf3d4a520b33ed9ea4c",
-                    operation="UPDATE",
-                    pgid="pgtrigger_route_set_once_61803",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='route_set_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.route <> OLD.route AND (OLD.route <> '' OR OLD.status <> 'pending'))", func="RAISE EXCEPTION 'a refund keeps its route' USING ERRCODE = 'check_violation';", hash='5df0ec09f66acb86ac157bf3d4a520b33ed9ea4c', operation='UPDATE', pgid='pgtrigger_route_set_once_61803', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="approved_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> '')",
-                    func="RAISE EXCEPTION 'a refund that is approved does not wait again' USING ERRCODE = 'check_violation';",
-                    hash="d99c56f84f3493dfab511760fbd8f12f6bcdb881",
-                    operation="UPDATE",
-                    pgid="pgtrigger_approved_once_35d3c",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> '')", func="RAISE EXCEPTION 'a refund that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d99c56f84f3493dfab511760fbd8f12f6bcdb881', operation='UPDATE', pgid='pgtrigger_approved_once_35d3c', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))",
-                    func="RAISE EXCEPTION 'refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="80a0e99e87d18ae9a79865118f9fa10b8c4bed19",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_aa007",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='80a0e99e87d18ae9a79865118f9fa10b8c4bed19', operation='UPDATE', pgid='pgtrigger_transitions_aa007', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="final",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> 'pending' AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))",
-                    func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';",
-                    hash="59e7b9ecc365687ee6df14023204bcc73d8fa277",
-                    operation="UPDATE",
-                    pgid="pgtrigger_final_44b3a",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> 'pending' AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))", func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';", hash='59e7b9ecc365687ee6df14023204bcc73d8fa277', operation='UPDATE', pgid='pgtrigger_final_44b3a', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="refund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="returned_at_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)",
-                    func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';",
-                    hash="6a19887e0f871b60a86ee966797058d1caaee472",
-                    operation="UPDATE",
-                    pgid="pgtrigger_returned_at_set_once_564bc",
-                    table="refunds_refund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='refund',
+            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';", hash='6a19887e0f871b60a86ee966797058d1caaee472', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_564bc', table='refunds_refund', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

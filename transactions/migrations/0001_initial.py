@@ -12,208 +12,76 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
+        ('merchants', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="CountDelta",
+            name='CountDelta',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("merchant_id", core.columns.PublicId(db_collation="C", max_length=31)),
-                ("minute", models.DateTimeField()),
-                ("type", models.CharField(max_length=7)),
-                ("status", models.CharField(max_length=9)),
-                ("delta", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('minute', models.DateTimeField()),
+                ('type', models.CharField(max_length=7)),
+                ('status', models.CharField(max_length=9)),
+                ('delta', models.BigIntegerField()),
             ],
             options={
-                "verbose_name": "count delta",
-                "verbose_name_plural": "count deltas",
-                "indexes": [models.Index(fields=["merchant_id", "minute"], name="countdelta_of_merchant")],
+                'verbose_name': 'count delta',
+                'verbose_name_plural': 'count deltas',
+                'indexes': [models.Index(fields=['merchant_id', 'minute'], name='countdelta_of_merchant')],
             },
         ),
         migrations.CreateModel(
-            name="TransactionCount",
+            name='TransactionCount',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("merchant_id", core.columns.PublicId(db_collation="C", max_length=31)),
-                (
-                    "bucket",
-                    models.CharField(
-                        choices=[("month", "Month"), ("day", "Day"), ("hour", "Hour"), ("minute", "Minute")],
-                        max_length=6,
-                    ),
-                ),
-                ("starts_at", models.DateTimeField()),
-                ("type", models.CharField(max_length=7)),
-                ("status", models.CharField(max_length=9)),
-                ("count", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
+                ('starts_at', models.DateTimeField()),
+                ('type', models.CharField(max_length=7)),
+                ('status', models.CharField(max_length=9)),
+                ('count', models.BigIntegerField()),
             ],
             options={
-                "verbose_name": "transaction count",
-                "verbose_name_plural": "transaction counts",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("merchant_id", "bucket", "starts_at", "type", "status"),
-                        name="transactioncount_once",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("bucket__in", ["month", "day", "hour", "minute"])),
-                        name="transactioncount_bucket_known",
-                    ),
-                ],
+                'verbose_name': 'transaction count',
+                'verbose_name_plural': 'transaction counts',
+                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'bucket', 'starts_at', 'type', 'status'), name='transactioncount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='transactioncount_bucket_known')],
             },
         ),
         migrations.CreateModel(
-            name="Transaction",
+            name='Transaction',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("payment_id", core.columns.PublicId(db_collation="C", max_length=31)),
-                ("refund_id", core.columns.PublicId(db_collation="C", max_length=31, null=True, unique=True)),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[("payment", "Payment"), ("refund", "Refund"), ("failed", "Failed")],
-                        max_length=7,
-                    ),
-                ),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("pending", "Pending"),
-                            ("refunded", "Refunded"),
-                        ],
-                        max_length=9,
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang; negative for refunds.")),
-                ("currency", models.CharField(max_length=3)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('payment_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('refund_id', core.columns.PublicId(db_collation='C', max_length=31, null=True, unique=True)),
+                ('type', models.CharField(choices=[('payment', 'Payment'), ('refund', 'Refund'), ('failed', 'Failed')], max_length=7)),
+                ('status', models.CharField(choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('pending', 'Pending'), ('refunded', 'Refunded')], max_length=9)),
+                ('amount', models.BigIntegerField(help_text='Satang; negative for refunds.')),
+                ('currency', models.CharField(max_length=3)),
+                ('created_at', models.DateTimeField()),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                "indexes": [
-                    models.Index(fields=["merchant", "-created_at", "-id"], name="transaction_newest_first"),
-                    models.Index(
-                        fields=["merchant", "type", "status", "-created_at", "-id"],
-                        name="transaction_filtered",
-                    ),
-                    models.Index(fields=["payment_id"], name="transaction_of_payment"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("type__in", ["payment", "failed"])),
-                        fields=("payment_id", "type"),
-                        name="transaction_once_per_payment",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("type__in", ["payment", "refund", "failed"])),
-                        name="transaction_type_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("status__in", ["succeeded", "failed", "pending", "refunded"])),
-                        name="transaction_status_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("amount__lt", 0), ("refund_id__isnull", False), ("type", "refund")),
-                            models.Q(
-                                ("amount__gt", 0),
-                                ("refund_id__isnull", True),
-                                ("type__in", ["payment", "failed"]),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="transaction_sign_fits_type",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("status__in", ["succeeded", "refunded"]), ("type", "payment")),
-                            models.Q(("status", "failed"), ("type", "failed")),
-                            models.Q(("status__in", ["pending", "succeeded", "failed"]), ("type", "refund")),
-                            _connector="OR",
-                        ),
-                        name="transaction_status_fits_type",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("currency", "THB")), name="transaction_currency_is_thb"
-                    ),
-                ],
+                'indexes': [models.Index(fields=['merchant', '-created_at', '-id'], name='transaction_newest_first'), models.Index(fields=['merchant', 'type', 'status', '-created_at', '-id'], name='transaction_filtered'), models.Index(fields=['payment_id'], name='transaction_of_payment')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('type__in', ['payment', 'failed'])), fields=('payment_id', 'type'), name='transaction_once_per_payment'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'refund', 'failed'])), name='transaction_type_known'), models.CheckConstraint(condition=models.Q(('status__in', ['succeeded', 'failed', 'pending', 'refunded'])), name='transaction_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('amount__lt', 0), ('refund_id__isnull', False), ('type', 'refund')), models.Q(('amount__gt', 0), ('refund_id__isnull', True), ('type__in', ['payment', 'failed'])), _connector='OR'), name='transaction_sign_fits_type'), models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['succeeded', 'refunded']), ('type', 'payment')), models.Q(('status', 'failed'), ('type', 'failed')), models.Q(('status__in', ['pending', 'succeeded', 'failed']), ('type', 'refund')), _connector='OR'), name='transaction_status_fits_type'), models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='transaction_currency_is_thb')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a transaction is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="e1488bed39f26e57b752fc1c6e2a5ba2cb5bb9e2",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_248e5",
-                    table="transactions_transaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transaction',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='e1488bed39f26e57b752fc1c6e2a5ba2cb5bb9e2', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_248e5', table='transactions_transaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))',
-                    func="RAISE EXCEPTION 'a transaction changes only its status' USING ERRCODE = 'insufficient_privilege';",
-                    hash="d9e648b24a73b6f10793249785e228f8acd1282b",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_25448",
-                    table="transactions_transaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transaction',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a transaction changes only its status' USING ERRCODE = 'insufficient_privilege';", hash='d9e648b24a73b6f10793249785e228f8acd1282b', operation='UPDATE', pgid='pgtrigger_read_only_25448', table='transactions_transaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'failed'), ('pending', 'succeeded'), ('succeeded', 'refunded')))",
-                    func="RAISE EXCEPTION 'transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="d0ad2ee39462ae9a852f01f59f2c3daaee9c99a5",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_685fd",
-                    table="transactions_transaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transaction',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'failed'), ('pending', 'succeeded'), ('succeeded', 'refunded')))", func="RAISE EXCEPTION 'transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='d0ad2ee39462ae9a852f01f59f2c3daaee9c99a5', operation='UPDATE', pgid='pgtrigger_transitions_685fd', table='transactions_transaction', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

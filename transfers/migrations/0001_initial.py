@@ -7,510 +7,137 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
-    dependencies = []
+    dependencies = [
+    ]
 
     operations = [
         migrations.CreateModel(
-            name="TransferContradiction",
+            name='TransferContradiction',
             fields=[
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "subject_id",
-                    core.columns.PublicId(
-                        db_collation="C", help_text="The order, or the card payment.", max_length=31
-                    ),
-                ),
-                (
-                    "merchant_id",
-                    core.columns.PublicId(blank=True, db_collation="C", default="", max_length=31),
-                ),
-                ("route", models.CharField(help_text="Who reports it, such as bank:sandbox.", max_length=30)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("state", models.CharField(help_text="How it ended here.", max_length=9)),
-                ("answer", models.CharField(help_text="How it ended there.", max_length=10)),
-                (
-                    "answer_amount",
-                    models.BigIntegerField(
-                        help_text="In the smallest unit, if another amount or currency was moved.", null=True
-                    ),
-                ),
-                ("answer_currency", models.CharField(blank=True, db_default="", default="", max_length=3)),
-                ("bank_reference", models.CharField(blank=True, default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The order, or the card payment.', max_length=31)),
+                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', max_length=31)),
+                ('route', models.CharField(help_text='Who reports it, such as bank:sandbox.', max_length=30)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('state', models.CharField(help_text='How it ended here.', max_length=9)),
+                ('answer', models.CharField(help_text='How it ended there.', max_length=10)),
+                ('answer_amount', models.BigIntegerField(help_text='In the smallest unit, if another amount or currency was moved.', null=True)),
+                ('answer_currency', models.CharField(blank=True, db_default='', default='', max_length=3)),
+                ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="TransferEvent",
+            name='TransferEvent',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[
-                            ("held", "Held"),
-                            ("queued", "Queued"),
-                            ("submitted", "Submitted"),
-                            ("not_sent", "Not Sent"),
-                            ("inquiry", "Inquiry"),
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("returned", "Returned"),
-                            ("canceled", "Canceled"),
-                        ],
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "answer",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="The bank's answer to an inquiry, such as processing.",
-                        max_length=10,
-                    ),
-                ),
-                ("created_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('type', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('not_sent', 'Not Sent'), ('inquiry', 'Inquiry'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], max_length=9)),
+                ('answer', models.CharField(blank=True, default='', help_text="The bank's answer to an inquiry, such as processing.", max_length=10)),
+                ('created_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="CircuitBreaker",
+            name='CircuitBreaker',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("route", models.CharField(help_text="Such as acquirer:omise.", max_length=30)),
-                (
-                    "merchant_id",
-                    core.columns.PublicId(
-                        blank=True,
-                        db_collation="C",
-                        default="",
-                        help_text="The merchant without answers; empty: all merchants.",
-                        max_length=31,
-                    ),
-                ),
-                ("failures", models.IntegerField(default=0, help_text="Calls in a row without an answer.")),
-                (
-                    "openings",
-                    models.IntegerField(default=0, help_text="How often the circuit opened in a row."),
-                ),
-                (
-                    "first_failed_at",
-                    models.DateTimeField(help_text="When the first of these calls was made."),
-                ),
-                ("open_until", models.DateTimeField(help_text="No calls before this time.", null=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('route', models.CharField(help_text='Such as acquirer:omise.', max_length=30)),
+                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant without answers; empty: all merchants.', max_length=31)),
+                ('failures', models.IntegerField(default=0, help_text='Calls in a row without an answer.')),
+                ('openings', models.IntegerField(default=0, help_text='How often the circuit opened in a row.')),
+                ('first_failed_at', models.DateTimeField(help_text='When the first of these calls was made.')),
+                ('open_until', models.DateTimeField(help_text='No calls before this time.', null=True)),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("route", "merchant_id"), name="circuitbreaker_one_per_party"
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(fields=('route', 'merchant_id'), name='circuitbreaker_one_per_party')],
             },
         ),
         migrations.CreateModel(
-            name="Transfer",
+            name='Transfer',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C",
-                        help_text="The id of the refund, withdrawal or return; also the id of the order at the bank.",
-                        max_length=31,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                (
-                    "purpose",
-                    models.CharField(
-                        choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")],
-                        max_length=10,
-                    ),
-                ),
-                (
-                    "merchant_id",
-                    core.columns.PublicId(
-                        blank=True,
-                        db_collation="C",
-                        default="",
-                        help_text="The merchant whose bank sends it; empty if it belongs to none.",
-                        max_length=31,
-                    ),
-                ),
-                ("route", models.CharField(help_text="Who sends it, such as bank:sandbox.", max_length=30)),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("bank_code", models.CharField(blank=True, default="", max_length=3)),
-                ("account_sealed", models.TextField(blank=True, default="", editable=False)),
-                ("account_name", models.CharField(blank=True, default="", max_length=140)),
-                (
-                    "charge_id",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="The id of the charge that is taken back.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("held", "Held"),
-                            ("queued", "Queued"),
-                            ("submitted", "Submitted"),
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("returned", "Returned"),
-                            ("canceled", "Canceled"),
-                        ],
-                        default="queued",
-                        max_length=9,
-                    ),
-                ),
-                ("due_at", models.DateTimeField(help_text="When it is sent or inquired next.")),
-                (
-                    "lease_until",
-                    models.DateTimeField(help_text="A worker has claimed it until then.", null=True),
-                ),
-                ("inquiries", models.IntegerField(default=0)),
-                ("bank_reference", models.CharField(blank=True, default="", max_length=64)),
-                ("failure_code", models.CharField(blank=True, default="", max_length=40)),
-                ("created_at", models.DateTimeField()),
-                ("submitted_at", models.DateTimeField(null=True)),
-                ("completed_at", models.DateTimeField(null=True)),
-                (
-                    "completed_by",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="The member of staff who completed it, if any.",
-                        max_length=160,
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', help_text='The id of the refund, withdrawal or return; also the id of the order at the bank.', max_length=31, primary_key=True, serialize=False)),
+                ('purpose', models.CharField(choices=[('refund', 'Refund'), ('withdrawal', 'Withdrawal'), ('return', 'Return')], max_length=10)),
+                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant whose bank sends it; empty if it belongs to none.', max_length=31)),
+                ('route', models.CharField(help_text='Who sends it, such as bank:sandbox.', max_length=30)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('bank_code', models.CharField(blank=True, default='', max_length=3)),
+                ('account_sealed', models.TextField(blank=True, default='', editable=False)),
+                ('account_name', models.CharField(blank=True, default='', max_length=140)),
+                ('charge_id', models.CharField(blank=True, default='', help_text='The id of the charge that is taken back.', max_length=64)),
+                ('state', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], default='queued', max_length=9)),
+                ('due_at', models.DateTimeField(help_text='When it is sent or inquired next.')),
+                ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
+                ('inquiries', models.IntegerField(default=0)),
+                ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('failure_code', models.CharField(blank=True, default='', max_length=40)),
+                ('created_at', models.DateTimeField()),
+                ('submitted_at', models.DateTimeField(null=True)),
+                ('completed_at', models.DateTimeField(null=True)),
+                ('completed_by', models.CharField(blank=True, default='', help_text='The member of staff who completed it, if any.', max_length=160)),
             ],
             options={
-                "permissions": [("complete_transfer", "Can end transfers on which the bank is silent")],
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("state__in", ("queued", "submitted"))),
-                        fields=["purpose", "route", "due_at"],
-                        name="transfer_due_by_route",
-                    ),
-                    models.Index(
-                        condition=models.Q(("state__in", ("queued", "submitted"))),
-                        fields=["created_at"],
-                        name="transfer_open_oldest",
-                    ),
-                    models.Index(fields=["-created_at"], name="transfer_newest_first"),
-                    models.Index(
-                        condition=models.Q(("charge_id", ""), _negated=True),
-                        fields=["charge_id"],
-                        name="transfer_of_charge",
-                    ),
-                    models.Index(
-                        condition=models.Q(("bank_reference", ""), _negated=True),
-                        fields=["bank_reference"],
-                        name="transfer_by_bank_reference",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "state__in",
-                                [
-                                    "held",
-                                    "queued",
-                                    "submitted",
-                                    "succeeded",
-                                    "failed",
-                                    "returned",
-                                    "canceled",
-                                ],
-                            )
-                        ),
-                        name="transfer_state_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("purpose__in", ["refund", "withdrawal", "return"])),
-                        name="transfer_purpose_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("amount__gte", 1)), name="transfer_amount_positive"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("charge_id", ""),
-                                models.Q(("bank_code", ""), _negated=True),
-                                models.Q(("account_sealed", ""), _negated=True),
-                            ),
-                            models.Q(
-                                models.Q(("charge_id", ""), _negated=True),
-                                ("account_sealed", ""),
-                                ("bank_code", ""),
-                                ("purpose__in", ["refund", "return"]),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="transfer_goes_to_an_account_or_a_card",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("state__in", ("held", "queued", "canceled")),
-                            ("submitted_at__isnull", False),
-                            _connector="OR",
-                        ),
-                        name="transfer_submitted_has_time",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("completed_at__isnull", True), ("state__in", ("held", "queued", "submitted"))
-                            ),
-                            models.Q(
-                                models.Q(("state__in", ("held", "queued", "submitted")), _negated=True),
-                                ("completed_at__isnull", False),
-                                ("lease_until__isnull", True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="transfer_completed_iff_finished",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("state__in", ["failed", "returned"]),
-                                models.Q(("failure_code", ""), _negated=True),
-                            ),
-                            models.Q(
-                                models.Q(("state__in", ["failed", "returned"]), _negated=True),
-                                ("failure_code", ""),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="transfer_reason_iff_failed",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("completed_by", ""),
-                            ("state__in", ["succeeded", "failed", "returned"]),
-                            _connector="OR",
-                        ),
-                        name="transfer_completed_by_staff_is_finished",
-                    ),
-                ],
+                'permissions': [('complete_transfer', 'Can end transfers on which the bank is silent')],
+                'indexes': [models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['purpose', 'route', 'due_at'], name='transfer_due_by_route'), models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['created_at'], name='transfer_open_oldest'), models.Index(fields=['-created_at'], name='transfer_newest_first'), models.Index(condition=models.Q(('charge_id', ''), _negated=True), fields=['charge_id'], name='transfer_of_charge'), models.Index(condition=models.Q(('bank_reference', ''), _negated=True), fields=['bank_reference'], name='transfer_by_bank_reference')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['held', 'queued', 'submitted', 'succeeded', 'failed', 'returned', 'canceled'])), name='transfer_state_known'), models.CheckConstraint(condition=models.Q(('purpose__in', ['refund', 'withdrawal', 'return'])), name='transfer_purpose_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='transfer_amount_positive'), models.CheckConstraint(condition=models.Q(models.Q(('charge_id', ''), models.Q(('bank_code', ''), _negated=True), models.Q(('account_sealed', ''), _negated=True)), models.Q(models.Q(('charge_id', ''), _negated=True), ('account_sealed', ''), ('bank_code', ''), ('purpose__in', ['refund', 'return'])), _connector='OR'), name='transfer_goes_to_an_account_or_a_card'), models.CheckConstraint(condition=models.Q(('state__in', ('held', 'queued', 'canceled')), ('submitted_at__isnull', False), _connector='OR'), name='transfer_submitted_has_time'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('state__in', ('held', 'queued', 'submitted'))), models.Q(models.Q(('state__in', ('held', 'queued', 'submitted')), _negated=True), ('completed_at__isnull', False), ('lease_until__isnull', True)), _connector='OR'), name='transfer_completed_iff_finished'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['failed', 'returned']), models.Q(('failure_code', ''), _negated=True)), models.Q(models.Q(('state__in', ['failed', 'returned']), _negated=True), ('failure_code', '')), _connector='OR'), name='transfer_reason_iff_failed'), models.CheckConstraint(condition=models.Q(('completed_by', ''), ('state__in', ['succeeded', 'failed', 'returned']), _connector='OR'), name='transfer_completed_by_staff_is_finished')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a transfer is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="0dc1d5c3c182c03cf1e25184fecc6291377838b9",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_7e21f",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a transfer is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='0dc1d5c3c182c03cf1e25184fecc6291377838b9', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7e21f', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="state_initial",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.state NOT IN ('held', 'queued'))",
-                    func="RAISE EXCEPTION 'a transfer cannot begin like that' USING ERRCODE = 'check_violation';",
-                    hash="e81e38cdd97fbfa12b96d7ccf9c41bcdd4d63c38",
-                    operation="INSERT",
-                    pgid="pgtrigger_state_initial_15ef2",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.state NOT IN ('held', 'queued'))", func="RAISE EXCEPTION 'a transfer cannot begin like that' USING ERRCODE = 'check_violation';", hash='e81e38cdd97fbfa12b96d7ccf9c41bcdd4d63c38', operation='INSERT', pgid='pgtrigger_state_initial_15ef2', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))',
-                    func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';",
-                    hash="d5753d77184f825b11bd13de8797da7c561f0cbe",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_f5208",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))', func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';", hash='d5753d77184f825b11bd13de8797da7c561f0cbe', operation='UPDATE', pgid='pgtrigger_read_only_f5208', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('held', 'canceled'), ('held', 'queued'), ('queued', 'canceled'), ('queued', 'submitted'), ('submitted', 'failed'), ('submitted', 'queued'), ('submitted', 'succeeded'), ('succeeded', 'returned')))",
-                    func="RAISE EXCEPTION 'transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';",
-                    hash="121b631f3e7f26442341e27670e7ba1888ce6981",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_d5dbd",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('held', 'canceled'), ('held', 'queued'), ('queued', 'canceled'), ('queued', 'submitted'), ('submitted', 'failed'), ('submitted', 'queued'), ('submitted', 'succeeded'), ('succeeded', 'returned')))", func="RAISE EXCEPTION 'transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';", hash='121b631f3e7f26442341e27670e7ba1888ce6981', operation='UPDATE', pgid='pgtrigger_transitions_d5dbd', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="inquired_is_not_sent_again",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0)",
-                    func="RAISE EXCEPTION 'an order that was inquired is not sent again' USING ERRCODE = 'check_violation';",
-                    hash="0293221a64582b4a98b257f7a3be447e9a707c01",
-                    operation="UPDATE",
-                    pgid="pgtrigger_inquired_is_not_sent_again_4b4a7",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='inquired_is_not_sent_again', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0)", func="RAISE EXCEPTION 'an order that was inquired is not sent again' USING ERRCODE = 'check_violation';", hash='0293221a64582b4a98b257f7a3be447e9a707c01', operation='UPDATE', pgid='pgtrigger_inquired_is_not_sent_again_4b4a7', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfer",
-            trigger=pgtrigger.compiler.Trigger(
-                name="completed_by_person_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.completed_by <> OLD.completed_by AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed')))",
-                    func="RAISE EXCEPTION 'only the change that ends a transfer names who ended it' USING ERRCODE = 'check_violation';",
-                    hash="6e0fc098f526cb79867cd3dccade8167f1239130",
-                    operation="UPDATE",
-                    pgid="pgtrigger_completed_by_person_once_8e4e7",
-                    table="transfers_transfer",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='completed_by_person_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.completed_by <> OLD.completed_by AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed')))", func="RAISE EXCEPTION 'only the change that ends a transfer names who ended it' USING ERRCODE = 'check_violation';", hash='6e0fc098f526cb79867cd3dccade8167f1239130', operation='UPDATE', pgid='pgtrigger_completed_by_person_once_8e4e7', table='transfers_transfer', when='BEFORE')),
         ),
         migrations.AddConstraint(
-            model_name="transfercontradiction",
-            constraint=models.UniqueConstraint(
-                fields=("subject_id", "state", "answer"), name="transfercontradiction_once"
-            ),
+            model_name='transfercontradiction',
+            constraint=models.UniqueConstraint(fields=('subject_id', 'state', 'answer'), name='transfercontradiction_once'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transfercontradiction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'what a bank reported is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="8ea7b871f61f48ee8d28651b9914fa6ecf0441c0",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_ad027",
-                    table="transfers_transfercontradiction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transfercontradiction',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'what a bank reported is never changed' USING ERRCODE = 'insufficient_privilege';", hash='8ea7b871f61f48ee8d28651b9914fa6ecf0441c0', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_ad027', table='transfers_transfercontradiction', when='BEFORE')),
         ),
         migrations.AddField(
-            model_name="transferevent",
-            name="transfer",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="events",
-                to="transfers.transfer",
-            ),
+            model_name='transferevent',
+            name='transfer',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='transfers.transfer'),
         ),
         migrations.AddIndex(
-            model_name="transferevent",
-            index=models.Index(fields=["transfer", "type", "created_at"], name="transferevent_of_transfer"),
+            model_name='transferevent',
+            index=models.Index(fields=['transfer', 'type', 'created_at'], name='transferevent_of_transfer'),
         ),
         migrations.AddConstraint(
-            model_name="transferevent",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "type__in",
-                        [
-                            "held",
-                            "queued",
-                            "submitted",
-                            "not_sent",
-                            "inquiry",
-                            "succeeded",
-                            "failed",
-                            "returned",
-                            "canceled",
-                        ],
-                    )
-                ),
-                name="transferevent_type_known",
-            ),
+            model_name='transferevent',
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['held', 'queued', 'submitted', 'not_sent', 'inquiry', 'succeeded', 'failed', 'returned', 'canceled'])), name='transferevent_type_known'),
         ),
         migrations.AddConstraint(
-            model_name="transferevent",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("type", "inquiry"), models.Q(("answer", ""), _negated=True)),
-                    models.Q(models.Q(("type", "inquiry"), _negated=True), ("answer", "")),
-                    _connector="OR",
-                ),
-                name="transferevent_answer_iff_inquiry",
-            ),
+            model_name='transferevent',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('type', 'inquiry'), models.Q(('answer', ''), _negated=True)), models.Q(models.Q(('type', 'inquiry'), _negated=True), ('answer', '')), _connector='OR'), name='transferevent_answer_iff_inquiry'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="transferevent",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'the history of a transfer is never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="81da0bf0a904a1e472b7d44ff47defbd3f6c5462",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_7b460",
-                    table="transfers_transferevent",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='transferevent',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the history of a transfer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='81da0bf0a904a1e472b7d44ff47defbd3f6c5462', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_7b460', table='transfers_transferevent', when='BEFORE')),
         ),
     ]

@@ -8,468 +8,200 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
+        ('merchants', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Delivery",
+            name='Delivery',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("leased", "Leased"),
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("held", "Held"),
-                        ],
-                        default="pending",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "manual_number",
-                    models.IntegerField(
-                        default=0, help_text="0: the scheduled delivery; n: the n-th manual delivery."
-                    ),
-                ),
-                ("attempt_count", models.SmallIntegerField(default=0)),
-                ("due_at", models.DateTimeField()),
-                ("lease_id", models.UUIDField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField()),
-                ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "requested_at",
-                    models.DateTimeField(
-                        help_text="When the last redelivery or replay was requested.", null=True
-                    ),
-                ),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('state', models.CharField(choices=[('pending', 'Pending'), ('leased', 'Leased'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
+                ('manual_number', models.IntegerField(default=0, help_text='0: the scheduled delivery; n: the n-th manual delivery.')),
+                ('attempt_count', models.SmallIntegerField(default=0)),
+                ('due_at', models.DateTimeField()),
+                ('lease_id', models.UUIDField(null=True)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('requested_at', models.DateTimeField(help_text='When the last redelivery or replay was requested.', null=True)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
             ],
             options={
-                "verbose_name": "delivery",
-                "verbose_name_plural": "deliveries",
+                'verbose_name': 'delivery',
+                'verbose_name_plural': 'deliveries',
             },
         ),
         migrations.CreateModel(
-            name="Endpoint",
+            name='Endpoint',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("url", models.CharField(max_length=2048)),
-                (
-                    "events",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=40), size=None
-                    ),
-                ),
-                ("secret_sealed", models.TextField(editable=False)),
-                ("previous_secret_sealed", models.TextField(editable=False, null=True)),
-                ("previous_secret_until", models.DateTimeField(editable=False, null=True)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[("active", "Active"), ("disabled", "Disabled")],
-                        default="active",
-                        max_length=8,
-                    ),
-                ),
-                (
-                    "disabled_reason",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("merchant", "Merchant"),
-                            ("gone", "Gone"),
-                            ("failing", "Failing"),
-                            ("staff", "Staff"),
-                        ],
-                        default="",
-                        max_length=40,
-                    ),
-                ),
-                ("last_ping_status", models.SmallIntegerField(null=True)),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField()),
-                ("deleted_at", models.DateTimeField(null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('url', models.CharField(max_length=2048)),
+                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
+                ('secret_sealed', models.TextField(editable=False)),
+                ('previous_secret_sealed', models.TextField(editable=False, null=True)),
+                ('previous_secret_until', models.DateTimeField(editable=False, null=True)),
+                ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=8)),
+                ('disabled_reason', models.CharField(blank=True, choices=[('merchant', 'Merchant'), ('gone', 'Gone'), ('failing', 'Failing'), ('staff', 'Staff')], default='', max_length=40)),
+                ('last_ping_status', models.SmallIntegerField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+                ('deleted_at', models.DateTimeField(null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.CreateModel(
-            name="DeliveryAttempt",
+            name='DeliveryAttempt',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("number", models.SmallIntegerField()),
-                (
-                    "trigger",
-                    models.CharField(
-                        choices=[("auto", "Auto"), ("manual", "Manual")], default="auto", max_length=6
-                    ),
-                ),
-                ("started_at", models.DateTimeField(db_index=True)),
-                ("duration_ms", models.IntegerField(null=True)),
-                ("status", models.SmallIntegerField(null=True)),
-                ("error", models.CharField(blank=True, default="", max_length=20)),
-                ("peer", models.CharField(blank=True, default="", max_length=45)),
-                ("excerpt", models.TextField(blank=True, default="")),
-                (
-                    "request_id",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="Id of the task that posted it.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "delivery",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="attempt_set",
-                        to="webhooks.delivery",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.SmallIntegerField()),
+                ('trigger', models.CharField(choices=[('auto', 'Auto'), ('manual', 'Manual')], default='auto', max_length=6)),
+                ('started_at', models.DateTimeField(db_index=True)),
+                ('duration_ms', models.IntegerField(null=True)),
+                ('status', models.SmallIntegerField(null=True)),
+                ('error', models.CharField(blank=True, default='', max_length=20)),
+                ('peer', models.CharField(blank=True, default='', max_length=45)),
+                ('excerpt', models.TextField(blank=True, default='')),
+                ('request_id', models.CharField(blank=True, db_default='', default='', help_text='Id of the task that posted it.', max_length=64)),
+                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempt_set', to='webhooks.delivery')),
             ],
         ),
         migrations.CreateModel(
-            name="DeliveryCounter",
+            name='DeliveryCounter',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "type",
-                    models.CharField(choices=[("attempt", "Attempt"), ("wakeup", "Wakeup")], max_length=7),
-                ),
-                ("outcome", models.CharField(max_length=20)),
-                ("bucket_ms", models.IntegerField(default=0)),
-                ("count", models.BigIntegerField()),
-                ("total_ms", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('type', models.CharField(choices=[('attempt', 'Attempt'), ('wakeup', 'Wakeup')], max_length=7)),
+                ('outcome', models.CharField(max_length=20)),
+                ('bucket_ms', models.IntegerField(default=0)),
+                ('count', models.BigIntegerField()),
+                ('total_ms', models.BigIntegerField()),
             ],
             options={
-                "verbose_name": "delivery counter",
-                "verbose_name_plural": "delivery counters",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("type", "outcome", "bucket_ms"), name="delivery_counter_once_per_bucket"
-                    )
-                ],
+                'verbose_name': 'delivery counter',
+                'verbose_name_plural': 'delivery counters',
+                'constraints': [models.UniqueConstraint(fields=('type', 'outcome', 'bucket_ms'), name='delivery_counter_once_per_bucket')],
             },
         ),
         migrations.AddField(
-            model_name="delivery",
-            name="endpoint",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="deliveries",
-                to="webhooks.endpoint",
-            ),
+            model_name='delivery',
+            name='endpoint',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.endpoint'),
         ),
         migrations.CreateModel(
-            name="EndpointAction",
+            name='EndpointAction',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "type",
-                    models.CharField(
-                        choices=[
-                            ("created", "Created"),
-                            ("url_changed", "Url Changed"),
-                            ("events_changed", "Events Changed"),
-                            ("secret_rotated", "Secret Rotated"),
-                            ("disabled", "Disabled"),
-                            ("enabled", "Enabled"),
-                            ("paused", "Paused"),
-                            ("pause_skipped", "Pause Skipped"),
-                            ("resumed", "Resumed"),
-                            ("replayed", "Replayed"),
-                            ("verified", "Verified"),
-                            ("deleted", "Deleted"),
-                        ],
-                        max_length=14,
-                    ),
-                ),
-                (
-                    "detail",
-                    models.TextField(
-                        blank=True, default="", help_text="The reason, or the value before. Never a secret."
-                    ),
-                ),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="As core.request_context has it.",
-                        max_length=160,
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "endpoint",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="actions",
-                        to="webhooks.endpoint",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
+                ('detail', models.TextField(blank=True, default='', help_text='The reason, or the value before. Never a secret.')),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='actions', to='webhooks.endpoint')),
             ],
             options={
-                "verbose_name": "endpoint action",
+                'verbose_name': 'endpoint action',
             },
         ),
         migrations.CreateModel(
-            name="Event",
+            name='Event',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                ("type", models.CharField(max_length=40)),
-                (
-                    "subject_id",
-                    core.columns.PublicId(
-                        db_collation="C", help_text="The payment, refund or withdrawal.", max_length=31
-                    ),
-                ),
-                ("body", models.BinaryField()),
-                (
-                    "actor",
-                    models.CharField(
-                        blank=True, default="", help_text="As core.request_context has it.", max_length=160
-                    ),
-                ),
-                ("request_id", models.CharField(blank=True, default="", max_length=64)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('type', models.CharField(max_length=40)),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
+                ('body', models.BinaryField()),
+                ('actor', models.CharField(blank=True, default='', help_text='As core.request_context has it.', max_length=160)),
+                ('request_id', models.CharField(blank=True, default='', max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.AddField(
-            model_name="delivery",
-            name="event",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="deliveries",
-                to="webhooks.event",
-            ),
+            model_name='delivery',
+            name='event',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
         ),
         migrations.CreateModel(
-            name="EndpointHealth",
+            name='EndpointHealth',
             fields=[
-                (
-                    "endpoint",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="health",
-                        serialize=False,
-                        to="webhooks.endpoint",
-                    ),
-                ),
-                ("consecutive_failures", models.IntegerField(default=0)),
-                ("failing_since", models.DateTimeField(null=True)),
-                ("last_error", models.CharField(blank=True, default="", max_length=20)),
-                ("window_started_at", models.DateTimeField(null=True)),
-                ("window_attempts", models.IntegerField(default=0)),
-                ("window_failures", models.IntegerField(default=0)),
-                ("paused_at", models.DateTimeField(null=True)),
-                ("paused_until", models.DateTimeField(null=True)),
-                ("pause_seconds", models.FloatField(default=0)),
-                ("latency_ms", models.IntegerField(help_text="A moving average.", null=True)),
-                (
-                    "reset_at",
-                    models.DateTimeField(help_text="Attempts that started before do not count.", null=True),
-                ),
-                (
-                    "verified_at",
-                    models.DateTimeField(
-                        help_text="When the current URL first answered a signed request with 2xx.", null=True
-                    ),
-                ),
-                ("attempted_at", models.DateTimeField(help_text="When the last attempt ended.", null=True)),
+                ('endpoint', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='health', serialize=False, to='webhooks.endpoint')),
+                ('consecutive_failures', models.IntegerField(default=0)),
+                ('failing_since', models.DateTimeField(null=True)),
+                ('last_error', models.CharField(blank=True, default='', max_length=20)),
+                ('window_started_at', models.DateTimeField(null=True)),
+                ('window_attempts', models.IntegerField(default=0)),
+                ('window_failures', models.IntegerField(default=0)),
+                ('paused_at', models.DateTimeField(null=True)),
+                ('paused_until', models.DateTimeField(null=True)),
+                ('pause_seconds', models.FloatField(default=0)),
+                ('latency_ms', models.IntegerField(help_text='A moving average.', null=True)),
+                ('reset_at', models.DateTimeField(help_text='Attempts that started before do not count.', null=True)),
+                ('verified_at', models.DateTimeField(help_text='When the current URL first answered a signed request with 2xx.', null=True)),
+                ('attempted_at', models.DateTimeField(help_text='When the last attempt ended.', null=True)),
             ],
             options={
-                "verbose_name_plural": "endpoint health",
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("pause_seconds", 0),
-                                ("paused_at__isnull", True),
-                                ("paused_until__isnull", True),
-                            ),
-                            models.Q(
-                                ("pause_seconds__gt", 0),
-                                ("paused_at__isnull", False),
-                                ("paused_until__isnull", False),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="endpoint_health_pause_complete",
-                    )
-                ],
+                'verbose_name_plural': 'endpoint health',
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('pause_seconds', 0), ('paused_at__isnull', True), ('paused_until__isnull', True)), models.Q(('pause_seconds__gt', 0), ('paused_at__isnull', False), ('paused_until__isnull', False)), _connector='OR'), name='endpoint_health_pause_complete')],
             },
         ),
         migrations.AddIndex(
-            model_name="endpoint",
-            index=models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first"),
+            model_name='endpoint',
+            index=models.Index(fields=['merchant', '-created_at', '-id'], name='endpoint_newest_first'),
         ),
         migrations.AddConstraint(
-            model_name="endpoint",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["active", "disabled"])), name="endpoint_status_known"
-            ),
+            model_name='endpoint',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'disabled'])), name='endpoint_status_known'),
         ),
         migrations.AddIndex(
-            model_name="endpointaction",
-            index=models.Index(fields=["endpoint", "-id"], name="endpoint_action_newest_first"),
+            model_name='endpointaction',
+            index=models.Index(fields=['endpoint', '-id'], name='endpoint_action_newest_first'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="endpointaction",
-            trigger=pgtrigger.compiler.Trigger(
-                name="append_only",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'endpoint actions are never changed' USING ERRCODE = 'insufficient_privilege';",
-                    hash="0a170e2e5eedbdd6ec598c45609341e5e363024b",
-                    level="STATEMENT",
-                    operation="UPDATE OR DELETE OR TRUNCATE",
-                    pgid="pgtrigger_append_only_a86ca",
-                    table="webhooks_endpointaction",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='endpointaction',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'endpoint actions are never changed' USING ERRCODE = 'insufficient_privilege';", hash='0a170e2e5eedbdd6ec598c45609341e5e363024b', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a86ca', table='webhooks_endpointaction', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="event",
-            index=models.Index(fields=["merchant", "-created_at", "-id"], name="event_newest_first"),
+            model_name='event',
+            index=models.Index(fields=['merchant', '-created_at', '-id'], name='event_newest_first'),
         ),
         migrations.AddIndex(
-            model_name="event",
-            index=models.Index(fields=["subject_id"], name="event_of_subject"),
+            model_name='event',
+            index=models.Index(fields=['subject_id'], name='event_of_subject'),
         ),
         migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("state", "pending")), fields=["endpoint", "due_at"], name="delivery_due"
-            ),
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('state', 'pending')), fields=['endpoint', 'due_at'], name='delivery_due'),
         ),
         migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("manual_number__gt", 0), ("state", "pending")),
-                fields=["endpoint", "due_at"],
-                name="delivery_due_manual",
-            ),
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('manual_number__gt', 0), ('state', 'pending')), fields=['endpoint', 'due_at'], name='delivery_due_manual'),
         ),
         migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("state", "held")), fields=["endpoint", "due_at"], name="delivery_held"
-            ),
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('state', 'held')), fields=['endpoint', 'due_at'], name='delivery_held'),
         ),
         migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("state", "leased")),
-                fields=["endpoint", "lease_until"],
-                name="delivery_leased",
-            ),
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('state', 'leased')), fields=['endpoint', 'lease_until'], name='delivery_leased'),
         ),
         migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
+            model_name='delivery',
+            index=models.Index(fields=['endpoint', '-created_at', '-id'], name='delivery_newest_first'),
         ),
         migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.UniqueConstraint(
-                fields=("event", "endpoint", "manual_number"), name="delivery_once_per_endpoint"
-            ),
+            model_name='delivery',
+            constraint=models.UniqueConstraint(fields=('event', 'endpoint', 'manual_number'), name='delivery_once_per_endpoint'),
         ),
         migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["pending", "leased", "succeeded", "failed", "held"])),
-                name="delivery_state_known",
-            ),
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'leased', 'succeeded', 'failed', 'held'])), name='delivery_state_known'),
         ),
         migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("lease_id__isnull", False), ("lease_until__isnull", False), ("state", "leased")
-                    ),
-                    models.Q(
-                        models.Q(("state", "leased"), _negated=True),
-                        ("lease_id__isnull", True),
-                        ("lease_until__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="delivery_lease_iff_leased",
-            ),
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='delivery_lease_iff_leased'),
         ),
     ]

@@ -12,248 +12,66 @@ SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("merchants", "0001_initial"),
-        ("transfers", "0001_initial"),
+        ('merchants', '0001_initial'),
+        ('transfers', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Withdrawal",
+            name='Withdrawal',
             fields=[
-                (
-                    "id",
-                    core.columns.PublicIdKey(
-                        db_collation="C", max_length=31, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("processing", "Processing"),
-                            ("succeeded", "Succeeded"),
-                            ("failed", "Failed"),
-                            ("canceled", "Canceled"),
-                        ],
-                        default="pending",
-                        max_length=10,
-                    ),
-                ),
-                ("amount", models.BigIntegerField(help_text="Satang.")),
-                ("currency", models.CharField(max_length=3)),
-                (
-                    "bank",
-                    models.CharField(
-                        help_text="The bank that sends it: an adapter in `banks`.", max_length=20
-                    ),
-                ),
-                ("bank_code", models.CharField(help_text="Of the account it goes to.", max_length=3)),
-                ("account_sealed", models.TextField(editable=False)),
-                ("account_last4", models.CharField(max_length=4)),
-                ("account_name", models.CharField(max_length=140)),
-                ("reference", models.CharField(max_length=35, null=True)),
-                ("metadata", core.columns.RawJson(null=True)),
-                ("failure_code", models.CharField(max_length=40, null=True)),
-                ("bank_reference", models.CharField(max_length=64, null=True)),
-                (
-                    "awaiting_approval",
-                    models.BooleanField(default=False, help_text="A second person must approve it."),
-                ),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField()),
-                (
-                    "completed_at",
-                    models.DateTimeField(
-                        help_text="When it arrived; kept if the bank returned it.", null=True
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="merchants.merchant",
-                    ),
-                ),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('processing', 'Processing'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=10)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('currency', models.CharField(max_length=3)),
+                ('bank', models.CharField(help_text='The bank that sends it: an adapter in `banks`.', max_length=20)),
+                ('bank_code', models.CharField(help_text='Of the account it goes to.', max_length=3)),
+                ('account_sealed', models.TextField(editable=False)),
+                ('account_last4', models.CharField(max_length=4)),
+                ('account_name', models.CharField(max_length=140)),
+                ('reference', models.CharField(max_length=35, null=True)),
+                ('metadata', core.columns.RawJson(null=True)),
+                ('failure_code', models.CharField(max_length=40, null=True)),
+                ('bank_reference', models.CharField(max_length=64, null=True)),
+                ('awaiting_approval', models.BooleanField(default=False, help_text='A second person must approve it.')),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+                ('completed_at', models.DateTimeField(help_text='When it arrived; kept if the bank returned it.', null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                "permissions": [("cancel_withdrawal", "Can cancel withdrawals")],
-                "indexes": [
-                    models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
-                    models.Index(
-                        condition=models.Q(("reference__isnull", False)),
-                        fields=["reference", "merchant"],
-                        name="withdrawal_by_reference",
-                    ),
-                    models.Index(
-                        condition=models.Q(("bank_reference__isnull", False)),
-                        fields=["bank_reference"],
-                        name="withdrawal_by_bank_reference",
-                    ),
-                    models.Index(
-                        condition=models.Q(("status", "pending")),
-                        fields=["merchant"],
-                        name="withdrawal_pending",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("status__in", ["pending", "processing", "succeeded", "failed", "canceled"])
-                        ),
-                        name="withdrawal_status_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("amount__gte", 100), ("amount__lte", 200000000)),
-                        name="withdrawal_amount_in_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("currency", "THB")), name="withdrawal_currency_is_thb"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("account_last4__regex", "^[0-9]{4}$"),
-                            ("bank_code__regex", "^[0-9]{3}$"),
-                            models.Q(("bank", ""), _negated=True),
-                            models.Q(("account_sealed", ""), _negated=True),
-                            models.Q(("account_name", ""), _negated=True),
-                        ),
-                        name="withdrawal_goes_to_an_account",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("failure_code__isnull", False), ("status", "failed")),
-                            models.Q(
-                                models.Q(("status", "failed"), _negated=True), ("failure_code__isnull", True)
-                            ),
-                            _connector="OR",
-                        ),
-                        name="withdrawal_reason_iff_failed",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("completed_at__isnull", False), ("status", "succeeded")),
-                            models.Q(
-                                ("completed_at__isnull", False),
-                                ("failure_code", "returned_by_bank"),
-                                ("status", "failed"),
-                            ),
-                            models.Q(
-                                ("completed_at__isnull", True),
-                                ("status", "failed"),
-                                models.Q(("failure_code", "returned_by_bank"), _negated=True),
-                            ),
-                            models.Q(
-                                ("completed_at__isnull", True),
-                                ("status__in", ["pending", "processing", "canceled"]),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="withdrawal_completed_iff_arrived",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("awaiting_approval", False), ("status", "pending"), _connector="OR"
-                        ),
-                        name="withdrawal_awaits_approval_while_pending",
-                    ),
-                ],
+                'permissions': [('cancel_withdrawal', 'Can cancel withdrawals')],
+                'indexes': [models.Index(fields=['merchant', '-created_at', '-id'], name='withdrawal_newest_first'), models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant'], name='withdrawal_by_reference'), models.Index(condition=models.Q(('bank_reference__isnull', False)), fields=['bank_reference'], name='withdrawal_by_bank_reference'), models.Index(condition=models.Q(('status', 'pending')), fields=['merchant'], name='withdrawal_pending')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'processing', 'succeeded', 'failed', 'canceled'])), name='withdrawal_status_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 100), ('amount__lte', 200000000)), name='withdrawal_amount_in_range'), models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='withdrawal_currency_is_thb'), models.CheckConstraint(condition=models.Q(('account_last4__regex', '^[0-9]{4}$'), ('bank_code__regex', '^[0-9]{3}$'), models.Q(('bank', ''), _negated=True), models.Q(('account_sealed', ''), _negated=True), models.Q(('account_name', ''), _negated=True)), name='withdrawal_goes_to_an_account'), models.CheckConstraint(condition=models.Q(models.Q(('failure_code__isnull', False), ('status', 'failed')), models.Q(models.Q(('status', 'failed'), _negated=True), ('failure_code__isnull', True)), _connector='OR'), name='withdrawal_reason_iff_failed'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status', 'succeeded')), models.Q(('completed_at__isnull', False), ('failure_code', 'returned_by_bank'), ('status', 'failed')), models.Q(('completed_at__isnull', True), ('status', 'failed'), models.Q(('failure_code', 'returned_by_bank'), _negated=True)), models.Q(('completed_at__isnull', True), ('status__in', ['pending', 'processing', 'canceled'])), _connector='OR'), name='withdrawal_completed_iff_arrived'), models.CheckConstraint(condition=models.Q(('awaiting_approval', False), ('status', 'pending'), _connector='OR'), name='withdrawal_awaits_approval_while_pending')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="keep_rows",
-                sql=core.triggers.TriggerSql(
-                    func="RAISE EXCEPTION 'a withdrawal is never deleted' USING ERRCODE = 'insufficient_privilege';",
-                    hash="793343e847753493a2d02c99aff124301a010edd",
-                    level="STATEMENT",
-                    operation="DELETE OR TRUNCATE",
-                    pgid="pgtrigger_keep_rows_1580f",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a withdrawal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='793343e847753493a2d02c99aff124301a010edd', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_1580f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="status_initial",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.status NOT IN ('pending'))",
-                    func="RAISE EXCEPTION 'a withdrawal cannot begin like that' USING ERRCODE = 'check_violation';",
-                    hash="5d154d621af4bd081a4dec44e3cb69ff95b7b9ba",
-                    operation="INSERT",
-                    pgid="pgtrigger_status_initial_fd9a1",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('pending'))", func="RAISE EXCEPTION 'a withdrawal cannot begin like that' USING ERRCODE = 'check_violation';", hash='5d154d621af4bd081a4dec44e3cb69ff95b7b9ba', operation='INSERT', pgid='pgtrigger_status_initial_fd9a1', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="read_only",
-                sql=core.triggers.TriggerSql(
-                    condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))',
-                    func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';",
-                    hash="dc485c7a0ad855f851e63741a8173b4983b066fc",
-                    operation="UPDATE",
-                    pgid="pgtrigger_read_only_dbfdb",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='dc485c7a0ad855f851e63741a8173b4983b066fc', operation='UPDATE', pgid='pgtrigger_read_only_dbfdb', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="completed_at_set_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)",
-                    func="RAISE EXCEPTION 'a withdrawal keeps when it arrived' USING ERRCODE = 'check_violation';",
-                    hash="b6e54ed4229d4365a0bdeea5f97c0fc9eb1db8ba",
-                    operation="UPDATE",
-                    pgid="pgtrigger_completed_at_set_once_79e6f",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='completed_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)', func="RAISE EXCEPTION 'a withdrawal keeps when it arrived' USING ERRCODE = 'check_violation';", hash='b6e54ed4229d4365a0bdeea5f97c0fc9eb1db8ba', operation='UPDATE', pgid='pgtrigger_completed_at_set_once_79e6f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="approved_once",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval)",
-                    func="RAISE EXCEPTION 'a withdrawal that is approved does not wait again' USING ERRCODE = 'check_violation';",
-                    hash="d89d11b072e901c81513ebdbfb5b40d3de072521",
-                    operation="UPDATE",
-                    pgid="pgtrigger_approved_once_bc60c",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.triggers.TriggerSql(condition='WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval)', func="RAISE EXCEPTION 'a withdrawal that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d89d11b072e901c81513ebdbfb5b40d3de072521', operation='UPDATE', pgid='pgtrigger_approved_once_bc60c', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="withdrawal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="transitions",
-                sql=core.triggers.TriggerSql(
-                    condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'failed'), ('pending', 'processing'), ('processing', 'failed'), ('processing', 'succeeded'), ('succeeded', 'failed')))",
-                    func="RAISE EXCEPTION 'withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';",
-                    hash="ff15044b0211d1cb99d52005582cb201f910dc9b",
-                    operation="UPDATE",
-                    pgid="pgtrigger_transitions_0489c",
-                    table="withdrawals_withdrawal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'failed'), ('pending', 'processing'), ('processing', 'failed'), ('processing', 'succeeded'), ('succeeded', 'failed')))", func="RAISE EXCEPTION 'withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='ff15044b0211d1cb99d52005582cb201f910dc9b', operation='UPDATE', pgid='pgtrigger_transitions_0489c', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]
