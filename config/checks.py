@@ -19,7 +19,7 @@ from django.db import DatabaseError, ProgrammingError, connections
 from config.env import NO_DATABASE, invalid_variables
 from core import money
 from core.postgres import sessions
-from operations import encryption
+from operations import resealing
 
 MAX_TTL_HOURS = 8784
 MAX_WAITING_HOURS = 720
@@ -42,7 +42,7 @@ def refuse_wrong_settings() -> None:
     call_command("check", tags=[SETTINGS_TAG, Tags.database], databases=["default"], fail_level="ERROR")
     _run_checks()
     with suppress(ProgrammingError):  # without tables `/readyz` reports it
-        encryption.write_key_check()
+        resealing.write_key_check()
     _run_checks(Tags.database)  # somebody else may have written it, with other keys
 
 
@@ -227,10 +227,10 @@ def encryption_keys(app_configs: Any, databases: Any = None, **kwargs: Any) -> l
     if databases is None or not keys or not all(map(_is_fernet_key, keys)):
         return []
     try:
-        problem = encryption.find_problem()
+        problem = resealing.find_problem()
     except DatabaseError:  # it does not answer, or has no tables yet
         return []
-    return [] if problem is None else [_error(82, problem, encryption.HINT)]
+    return [] if problem is None else [_error(82, problem, resealing.HINT)]
 
 
 def _secret_key() -> str:

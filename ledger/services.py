@@ -14,11 +14,11 @@ from django.db import transaction
 from core import ids
 from core.deadlines import Deadline
 from core.errors import ServiceUnavailable
-from ledger import accounts, postings
+from ledger import accounts, queries
 from ledger.accounts import WRITE_OFFS
 from ledger.errors import InsufficientFunds
 from ledger.models import AccountType, JournalType
-from ledger.postings import (
+from ledger.queries import (
     LockedBalance,
     lock_accounts,
     next_pending,
@@ -163,7 +163,7 @@ def lock_debt(*, merchant_id: str, now: datetime) -> int:
 
 def debts() -> dict[str, int]:
     """Return the debts of all merchants with a negative balance; satang by merchant."""
-    return postings.read_debts()
+    return queries.read_debts()
 
 
 def hold(amounts: Mapping[str, int], *, source: str, now: datetime) -> None:

@@ -17,7 +17,7 @@ from core.api import get_or_head_only
 from core.http import ApiResponse
 from core.postgres import sessions
 from merchants.errors import AuthenticationFailed
-from operations import encryption, heartbeats
+from operations import heartbeats, resealing
 from webhooks.delivery import metrics as deliveries
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -77,7 +77,7 @@ def _checks(now: datetime) -> dict[str, dict[str, Any]]:
     }
     if pending:
         return checks
-    checks["encryption_keys"] = {"ok": encryption.opens_key_check()}
+    checks["encryption_keys"] = {"ok": resealing.opens_key_check()}
     for name, is_silent in heartbeats.silent(now=now).items():
         checks[name if name == heartbeats.BEAT else f"worker_{name}"] = {"ok": not is_silent}
     checks[CLOCK_CHECK] = _clock_check()

@@ -14,7 +14,7 @@ class Heartbeat(models.Model):
 
 
 class EncryptionKeyCheck(models.Model):
-    """A sealed text that only the keys of this database can open. See `operations.encryption`."""
+    """A sealed text that only the keys of this database can open. See `operations.resealing`."""
 
     ONLY = 1
 

@@ -19,7 +19,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.transaction import Atomic
 
 from approvals import services as approvals
-from ledger import accounts, postings
+from ledger import accounts, queries
 
 # A transaction takes its locks in this order. The tables in brackets guard a table: every transaction that
 # locks its rows holds a lock of a guard first. So under a guard the table may be locked at any time.
@@ -109,7 +109,7 @@ ID_PREFIXES: dict[str, tuple[str, ...]] = {
     "transfers_transfercontradiction": ("ctr_",),
     APPROVAL_LIMITS_LOCK: ("outgoing ",),
 }
-ROLL_UPS = (postings.ROLL_UP_ENTRIES, postings.ROLL_UP_NEWEST)
+ROLL_UPS = (queries.ROLL_UP_ENTRIES, queries.ROLL_UP_NEWEST)
 ACCOUNT_CODE = re.compile(
     r"(available|reserved|debt|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|write_offs"
 )
@@ -274,7 +274,7 @@ def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iter
 
 def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
     """The accounts that a statement locks, in its order, and those that it changes."""
-    if sql == postings.POST_JOURNALS:
+    if sql == queries.POST_JOURNALS:
         locks, changed = params[-3], params[-1]
         return locks, changed
     named = [text for text in _texts(params) if ACCOUNT_CODE.fullmatch(text)]

@@ -4,7 +4,13 @@ from datetime import datetime
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
-from reconciliation.exceptions import duplicates, order_completion, resolutions, return_completion, returns
+from reconciliation.exceptions import (
+    order_completion,
+    probable_duplicates,
+    resolutions,
+    return_completion,
+    returns,
+)
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, ReturnStatus
 from transfers import services as transfers
@@ -64,7 +70,7 @@ def _check_can_be_sent(movement: BankTransaction) -> None:
         raise approvals.NotDecidable(
             "The bank is reversing money of this transaction: ask the bank how much is left, or reject it."
         )
-    if others := duplicates.probable_ids(movement):
+    if others := probable_duplicates.probable_ids(movement):
         raise approvals.NotDecidable(f"It is probably a duplicate of {others[0]}. Reject it.")
 
 

@@ -13,7 +13,7 @@ from core import clock, money, request_context, thaibanks, vault
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions import duplicates
+from reconciliation.exceptions import probable_duplicates
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
@@ -112,7 +112,7 @@ def _details(summary: ExceptionSummary) -> Details:
     if isinstance(subject, BankTransaction):
         duplicate = summary.probable_duplicate and _transaction_link(summary.probable_duplicate)
         merged_movement = (
-            _transaction_link(duplicates.merged_into(subject))
+            _transaction_link(probable_duplicates.merged_into(subject))
             if subject.resolution_state == ResolutionState.MERGED
             else None
         )

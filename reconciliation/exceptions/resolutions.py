@@ -16,7 +16,13 @@ from ledger import services as ledger
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import contradictions, duplicates, explanations, resolution_records, returns
+from reconciliation.exceptions import (
+    contradictions,
+    explanations,
+    probable_duplicates,
+    resolution_records,
+    returns,
+)
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.exceptions.returns import NoDestination, NoSender, ReturnDestination
 from reconciliation.matching import crediting, reversals
@@ -54,7 +60,7 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
     if movement.kind == BankTransactionKind.REVERSAL:
         types = {ResolutionType.DISMISSED}
         return frozenset(types if approvals.is_waiting(movement.id) else types | {ResolutionType.WRITTEN_OFF})
-    if duplicates.find_probable([movement]):
+    if probable_duplicates.find([movement]):
         return frozenset({ResolutionType.MERGED})
     types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
     is_acceptable = movement.match_result in (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH)
@@ -154,19 +160,19 @@ def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
     unlocked = BankTransaction.objects.get(pk=movement_id)
     if unlocked.payment_id is not None:
         Payment.objects.locked(unlocked.payment_id)
-    other = duplicates.find_probable([unlocked]).get(movement_id)
+    other = probable_duplicates.find([unlocked]).get(movement_id)
     # In order of their ids, so that two people cannot merge the two with each other.
     for each in sorted([movement_id, *([other.id] if other else [])]):
         BankTransaction.objects.locked(each)
     movement = _lock_open(movement_id)
-    found = duplicates.find_probable([movement]).get(movement_id)
+    found = probable_duplicates.find([movement]).get(movement_id)
     if other is None or found != other:
         raise ActionNotAllowed("This is not, or no longer, a probable duplicate of another bank transaction.")
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
             "The bank is reversing money of this transaction: ask the bank which one it means."
         )
-    return duplicates.merge(movement, found, note=note, now=now)
+    return probable_duplicates.merge(movement, found, note=note, now=now)
 
 
 @transaction.atomic
@@ -257,7 +263,7 @@ def _reopen_transaction(movement_id: str, note: str, now: datetime) -> Resolutio
     if movement.resolution_state not in REOPENABLE:
         raise _cannot_reopen(resolution_records.latest(movement_id))
     is_merged = movement.resolution_state == ResolutionState.MERGED
-    (duplicates.undo_merge if is_merged else reversals.reopen)(movement, now=now)
+    (probable_duplicates.undo_merge if is_merged else reversals.reopen)(movement, now=now)
     return resolution_records.record(movement_id, ResolutionType.REOPENED, note, now)
 
 
@@ -292,7 +298,7 @@ def _lock_open(movement_id: str) -> BankTransaction:
 
 def _check_no_probable_duplicate(movement: BankTransaction) -> None:
     """Raises ActionNotAllowed for money that probably counts already."""
-    for other in duplicates.find_probable([movement]).values():
+    for other in probable_duplicates.find([movement]).values():
         raise ActionNotAllowed(explanations.of_probable_duplicate(movement, other))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from approvals.models import Approval
 from core import money
-from reconciliation.exceptions import candidates, duplicates, explanations
+from reconciliation.exceptions import candidates, explanations, probable_duplicates
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.models import (
     HELD_RESULTS,
@@ -56,7 +56,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
     waiting_ids = set(waiting.values_list("subject_id", flat=True))
     payment_candidates = candidates.find([movement for movement in found if is_open(movement)])
-    probable_duplicates = duplicates.find_probable(found)
+    duplicates = probable_duplicates.find(found)
     return {
         movement.id: ExceptionSummary(
             movement,
@@ -67,10 +67,10 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
                 payer_return := returns.get(movement.id),
                 is_waiting_for_approval=movement.id in waiting_ids
                 or (payer_return is not None and payer_return.id in waiting_ids),
-                probable_duplicate=probable_duplicates.get(movement.id),
+                probable_duplicate=duplicates.get(movement.id),
             ),
             payment_candidates.get(movement.id, []),
-            probable_duplicates.get(movement.id),
+            duplicates.get(movement.id),
         )
         for movement in found
     }

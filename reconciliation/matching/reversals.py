@@ -12,7 +12,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.models import JournalType
 from payments.models import Payment
-from reconciliation.exceptions import duplicates, returns
+from reconciliation.exceptions import probable_duplicates, returns
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankTransaction,
@@ -42,7 +42,7 @@ def find_credit(reversal: BankTransaction) -> BankTransaction | None:
         for name in reversal.bank_transaction_ids
     )
     credit = next((credit for credit in found if credit is not None), None)
-    return None if credit is None else duplicates.merged_into(credit)
+    return None if credit is None else probable_duplicates.merged_into(credit)
 
 
 def own_reversal_orders(credit: BankTransaction) -> list[str]:

@@ -17,7 +17,7 @@ from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
 from payments import services as payments
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import duplicates, order_completion
+from reconciliation.exceptions import order_completion, probable_duplicates
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import confirmation, crediting, deduplication, reversals
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult
@@ -105,7 +105,7 @@ def apply_together(movements: Sequence[BankTransaction], *, now: datetime) -> se
     pairs = [(match.movement, match.payment) for match in matches if match.payment]
     credits_per_payment = Counter(payment.id for _, payment in pairs)
     payments.store_expiry(list({payment.id: payment for _, payment in pairs}.values()), now)
-    returned = duplicates.payments_with_returned_money(list(credits_per_payment))
+    returned = probable_duplicates.payments_with_returned_money(list(credits_per_payment))
     reversed_ids = reversals.reversed_ids([movement for movement, _ in pairs])
     simple = []
     for match in matches:
@@ -223,7 +223,7 @@ def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> 
         and payment is not None
         and payment.status == PaymentStatus.EXPIRED
     )
-    if was_late and duplicates.is_returned_already(movement):
+    if was_late and probable_duplicates.is_returned_already(movement):
         return MatchResult.DUPLICATE
     return match_result
 
@@ -271,7 +271,7 @@ def _accept_late_money(match: Match, now: datetime) -> bool:
     payment = match.payment
     if match.result != MatchResult.LATE or payment is None:
         return False
-    if payment.merchant.late_money != LateMoneyPolicy.ACCEPT or duplicates.find_probable([match.movement]):
+    if payment.merchant.late_money != LateMoneyPolicy.ACCEPT or probable_duplicates.find([match.movement]):
         return False
     crediting.accept_by_policy(match.movement, payment, now=now)
     return True

@@ -11,7 +11,7 @@ from ledger import services as ledger
 from ledger import tasks
 from ledger.errors import InsufficientFunds
 from ledger.models import Journal, PendingEntry
-from ledger.postings import AccountNotOpen
+from ledger.queries import AccountNotOpen
 from tests.ledger.builders import BANK, MerchantLedger, check_ledger
 
 pytestmark = pytest.mark.django_db

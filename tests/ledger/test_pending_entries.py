@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from core import clock, ids
 from core.errors import ServiceUnavailable
-from ledger import accounts, postings
+from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.errors import InsufficientFunds
 from ledger.models import Journal, JournalType, PendingEntry
@@ -91,8 +91,8 @@ def test_balance_is_read_by_index_beside_many_pending_entries_of_another_merchan
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE ledger_pendingentry")
         cursor.execute(
-            f"EXPLAIN {postings.READ_BALANCES}",
-            [postings.END_OF_TIME, accounts.of_merchant(other.merchant_id)],
+            f"EXPLAIN {queries.READ_BALANCES}",
+            [queries.END_OF_TIME, accounts.of_merchant(other.merchant_id)],
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on ledger_pendingentry" not in plan
@@ -126,7 +126,7 @@ def test_roll_up_continues_after_its_last_commit(
 
     def waiting(after: tuple[str, int], limit: int) -> list[tuple[str, int]]:
         asked.append(after)
-        return postings.next_pending(after, limit)
+        return queries.next_pending(after, limit)
 
     monkeypatch.setattr(ledger, "next_pending", waiting)
     assert ledger.roll_up_due(now=clock.now(), batch=30) == 2 * PENDING

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from config import checks
 from core.commands import SealingCommand
-from operations import encryption
+from operations import resealing
 from operations.models import EncryptionKeyCheck
 from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
@@ -54,15 +54,15 @@ def reseal() -> str:
 
 def test_first_start_writes_encryption_key_check(settings: Settings) -> None:
     assert refusals() == []
-    encryption.write_key_check()
-    encryption.write_key_check()
+    resealing.write_key_check()
+    resealing.write_key_check()
     assert (EncryptionKeyCheck.objects.count(), refusals(), readiness()) == (1, [], True)
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
     assert (refusals(), readiness()) == (["qr.E082"], False)
 
 
 def test_wrong_encryption_key_is_refused_with_hint(settings: Settings) -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
     (error,) = checks.encryption_keys(None, databases=["default"])
     assert "do not open what is in the database" in error.msg
@@ -93,14 +93,14 @@ def test_wrong_key_is_found_by_oldest_and_newest_rows(sealed_rows: None, setting
 
 
 def test_new_key_beside_old_key_is_accepted(settings: Settings) -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     for keys in ([OLD, NEW], [NEW, OLD]):
         settings.FIELD_ENCRYPTION_KEYS = keys
         assert (refusals(), readiness()) == ([], True)
 
 
 def test_old_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
     assert refusals() == ["qr.E082"]
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
@@ -111,13 +111,13 @@ def test_old_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
 
 def test_key_check_is_sealed_with_oldest_key(sealed_rows: None, settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
-    encryption.write_key_check()
+    resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
     assert refusals() == ["qr.E082"]
 
 
 def test_reseal_keeps_key_check_while_tokens_cannot_be_opened(sealed_rows: None, settings: Settings) -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
     make_endpoint(open_shop("Larb Palace"))
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
@@ -128,7 +128,7 @@ def test_reseal_keeps_key_check_while_tokens_cannot_be_opened(sealed_rows: None,
 
 
 def test_there_is_one_key_check() -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     with pytest.raises(IntegrityError, match="encryption_key_check_single_row"), transaction.atomic():
         EncryptionKeyCheck.objects.create(id=2, text_sealed="x")
 
@@ -165,7 +165,7 @@ def test_every_sealing_command_checks_keys() -> None:
     ids=["web", "worker", "beat", "import_statement", "connect_bank", "payout_accounts"],
 )
 def test_no_process_starts_with_a_wrong_key(command: list[str]) -> None:
-    encryption.write_key_check()
+    resealing.write_key_check()
     made = connection.settings_dict
     url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)
     done = subprocess.run(

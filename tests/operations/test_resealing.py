@@ -16,7 +16,7 @@ from core import clock, triggers, vault
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection
-from operations import encryption
+from operations import resealing
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
 from sandbox import orders
@@ -67,7 +67,7 @@ def old_key(settings: Settings) -> None:
 @pytest.fixture
 def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     """Something in every sealed column; returns the webhook and the code."""
-    encryption.write_key_check()
+    resealing.write_key_check()
     hook = {"url": "https://shop.example/hook", "events": ["payment.succeeded"], "secret": SECRET}
     webhook: dict[str, str] = shop.post("/v1/webhooks", hook).json()
     shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET})
@@ -97,7 +97,7 @@ def reseal(stream: io.StringIO | None = None) -> str:
 def tokens() -> list[str]:
     return [
         value if isinstance(value, str) else bytes(value).decode()
-        for model, columns in encryption.sealed_columns().items()
+        for model, columns in resealing.sealed_columns().items()
         for row in model._base_manager.values_list(*columns)
         for value in row
         if value
@@ -147,7 +147,7 @@ def change_rows(model: type[Model], change: str, *, resealing: bool = False) -> 
 def test_every_sealed_column_has_sealed_suffix() -> None:
     known = {
         f"{model._meta.db_table}.{name}"
-        for model, columns in encryption.sealed_columns().items()
+        for model, columns in resealing.sealed_columns().items()
         for name in columns
     }
     assert columns_with_tokens() == known
@@ -228,7 +228,7 @@ def test_reseal_names_malformed_tokens(shop: Shop, settings: Settings, broken: s
 
 @pytest.mark.slow
 def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
-    many = PaymentFactory.build_batch(2 * encryption.BATCH_SIZE + 1, merchant=shop.merchant)
+    many = PaymentFactory.build_batch(2 * resealing.BATCH_SIZE + 1, merchant=shop.merchant)
     for payment in many:
         payment.client_bank_account_sealed = vault.seal(ACCOUNT, context=payment.id, keys=[OLD])
     Payment.objects.bulk_create(many)
@@ -271,7 +271,7 @@ def test_resealing_refuses_changes_that_are_allowed_otherwise(model: type[Model]
 def test_every_table_with_a_rule_and_sealed_columns_is_attacked() -> None:
     guarded = {
         model
-        for model in encryption.sealed_columns()
+        for model in resealing.sealed_columns()
         if any(isinstance(trigger, triggers.ReadOnly) for trigger in getattr(model._meta, "triggers", ()))
     }
     nothing_changes = {BankNotification, StatementLine}  # of the latter: once it is matched

@@ -13,7 +13,7 @@ from console import approval_admin
 from core import clock, ids
 from core import money as satang
 from ledger import accounts
-from ledger.postings import read_balances
+from ledger.queries import read_balances
 from merchants import services as merchants
 from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions

@@ -6,9 +6,9 @@ from django.db import OperationalError
 from django.db.models import Model
 
 from core.commands import ProgressBar
-from operations import encryption
-from operations.encryption import ResealCounts
+from operations import resealing
 from operations.models import EncryptionKeyCheck
+from operations.resealing import ResealCounts
 
 RUN_AGAIN = "Finished rows stay sealed; run it again."
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         total = ResealCounts()
         try:
-            for model, columns in encryption.sealed_columns().items():
+            for model, columns in resealing.sealed_columns().items():
                 # If a row cannot be opened, the key check stays as it is and shows that a key is missing.
                 if model is not EncryptionKeyCheck or not total.unopened:
                     total += self._reseal(model, columns)
@@ -37,7 +37,7 @@ class Command(BaseCommand):
     def _reseal(self, model: type[Model], columns: Sequence[str]) -> ResealCounts:
         name = model._meta.label
         bar = ProgressBar(self.stdout, name, model._base_manager.count)
-        counts = encryption.reseal(model, columns, on_progress=bar.advance)
+        counts = resealing.reseal(model, columns, on_progress=bar.advance)
         bar.clear()
         self.stdout.write(
             f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"

@@ -10,7 +10,7 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from core.clock import BANGKOK
 from ledger import accounts
-from ledger.postings import read_balances as read_accounts
+from ledger.queries import read_balances as read_accounts
 from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType

@@ -8,7 +8,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from banks import TransferResult
 from core import clock, ids, rows
-from ledger import accounts, postings
+from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.models import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
@@ -223,7 +223,7 @@ def pay_out(movement: BankTransaction) -> None:
     merchant = movement.merchant_id
     lines = {accounts.unconfirmed(merchant): -AMOUNT, accounts.reserved(merchant): AMOUNT}
     ledger.roll_up_due(now=clock.now())
-    postings.post(JournalType.WITHDRAWAL_RESERVED, {ids.new("wd_", clock.now()): lines}, clock.now())
+    queries.post(JournalType.WITHDRAWAL_RESERVED, {ids.new("wd_", clock.now()): lines}, clock.now())
 
 
 def post_confirmation(movement: BankTransaction) -> None:

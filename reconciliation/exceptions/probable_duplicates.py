@@ -34,7 +34,7 @@ WHERE payment_id = ANY(%s) AND resolution_state = ANY(%s)
 RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
 
 
-def find_probable(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
+def find(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
     """The oldest probable duplicate of each open credit, by the id of the credit."""
     asked = [movement.id for movement in movements if _is_open_credit(movement)]
     if not asked:
