@@ -153,7 +153,7 @@ def reverse_unconfirmed(
 
 
 def lock_debt(*, merchant_id: str, now: datetime) -> int:
-    """Return the merchant's debt after its pending credits have repaid what they can; satang.
+    """Return the merchant's debt in satang, after pending credits repaid as much of it as possible.
 
     The balance stays locked until the commit, so no reversal can add to the debt before that.
     """
@@ -174,7 +174,7 @@ def hold(amounts: Mapping[str, int], *, source: str, now: datetime) -> None:
 
 
 def accept(*, merchant_id: str, subject_id: str, amount: int, held_from: str, now: datetime) -> None:
-    """Give held money to a merchant, for no payment: money of a refund that `held_from` sent back."""
+    """Credit a merchant with held money of a refund that `held_from` returned."""
     accepted = Credit(merchant_id, subject_id, amount)
     credit([accepted], type=JournalType.ACCEPTED, source=accounts.suspense_for(held_from), now=now)
 
@@ -189,7 +189,7 @@ def send_back(
 
 
 def merge(*, subject_id: str, amount: int, bank: str, now: datetime) -> None:
-    """Post that held money never came in: the account `bank` reported one transaction twice."""
+    """Take held money out of suspense, because the account `bank` reported one transaction twice."""
     send_back(subject_id=subject_id, amount=amount, to=bank, now=now, type=JournalType.MERGED)
 
 
@@ -205,7 +205,7 @@ def write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
 
 
 def recover_write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
-    """Undo `write_off`: the money can be taken from somebody after all."""
+    """Undo `write_off`, because the money can be taken now."""
     _lock_account(WRITE_OFFS)
     post(JournalType.RECOVERED, {subject_id: {to: -amount, WRITE_OFFS: amount}}, now)
 
@@ -224,7 +224,7 @@ def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
 
 @transaction.atomic
 def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
-    """Roll up what belongs to accounts that nobody else has locked. The next run gets the others."""
+    """Roll up entries of accounts that no other transaction has locked. The next run handles the others."""
     codes = {code for code, _ in chunk}
     free = set(lock_accounts([*codes, *map(accounts.lock_account_of, codes)], skip_locked=True))
     ours = {code for code in codes if {code, accounts.lock_account_of(code)} <= free}

@@ -10,7 +10,7 @@ from core.state_machines import StateMachine
 
 class ChargeState(models.TextChoices):
     SUBMITTED = "submitted"  # the acquirer has, or may have, the request
-    PENDING = "pending"  # the merchant knows that it is pending: from now on only inquiries
+    PENDING = "pending"  # the merchant got it as pending: from now on only inquiries
     COMPLETED = "completed"  # the status of the payment is the result
     REFUSED = "refused"  # nothing was charged: the payment is deleted, and this row with it
 

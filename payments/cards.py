@@ -149,7 +149,7 @@ def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment
 
 @transaction.atomic
 def fail_manually(payment_id: str, *, now: datetime) -> None:
-    """Fail a payment for which the acquirer charged another amount, which staff refunded at the acquirer.
+    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
 
     Raises ChargeAlreadyCompleted.
     """
@@ -178,7 +178,7 @@ def _record_contradiction(payment: Payment, charge: CardCharge, result: ChargeRe
 
 
 def _differs_from_request(payment: Payment, result: ChargeResult) -> bool:
-    """Return whether the acquirer charged another amount or currency. That is never booked as a success."""
+    """Return whether the acquirer charged another amount or currency. Such a charge is never a success."""
     if result.outcome != "succeeded" or result.amount is None:
         return False
     return (result.amount, result.currency) != (payment.amount, payment.currency)
@@ -200,7 +200,7 @@ def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datet
 
 def _discard(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
     """Delete the payment: the token is invalid and nothing was charged, so that a retry is a new payment."""
-    if charge.state != ChargeState.SUBMITTED:  # an inquiry was quicker, and the merchant knows the payment
+    if charge.state != ChargeState.SUBMITTED:  # an inquiry was first, and the merchant has the payment
         return _fail(payment, charge, ChargeResult("not_sent"), now)
     charge.transition(ChargeState.REFUSED, completed_at=now)
     payment.delete()
@@ -230,7 +230,7 @@ def _handle_missing(payment: Payment, charge: CardCharge, result: ChargeResult, 
 
 
 def _store_details(payment: Payment, charge: CardCharge, result: ChargeResult) -> None:
-    """Store what the result says about the card and the charge."""
+    """Store the details of the card and the charge from the result."""
     if result.last4:
         payment.card_last4, payment.card_brand = result.last4, result.brand
         payment.save(update_fields=["card_last4", "card_brand"])

@@ -88,7 +88,7 @@ def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
 
 
 def add_payer_details(payment: Payment, payer: Payer) -> None:
-    """Store what a later report says about the payer. What is stored already stays."""
+    """Store the payer details of a later report. Stored details do not change."""
     fields = _payer_fields(payment, payer)
     payment.set_fields(
         **{name: value for name, value in fields.items() if value and not getattr(payment, name)}
@@ -124,7 +124,7 @@ def expire(payments: Sequence[Payment], *, now: datetime) -> None:
 
 
 def store_expiry(payments: Sequence[Payment], now: datetime) -> None:
-    """Expire those of the payments whose time is over. Call it before another transition."""
+    """Expire the payments that are past their expiry. Call it before another transition."""
     expire([payment for payment in payments if payment.status_at(now) != payment.status], now=now)
 
 

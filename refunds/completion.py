@@ -32,11 +32,11 @@ class _TransferHandler:
         lock(order_id)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Never: the money was reserved while the balance covered it."""
+        """Return False: the money was reserved while the balance covered it."""
         return False
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
-        """Merchants see `processing` since the refund had a destination."""
+        """Publish no event: merchants see `processing` since the refund got a destination."""
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         payment, refund = lock(order_id)
@@ -98,7 +98,7 @@ def fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> 
 
 
 def cancel(refund: Refund, payment: Payment, *, now: datetime) -> None:
-    """Pending becomes canceled. The caller holds both locks. Raises transfers.AlreadySubmitted."""
+    """Cancel a pending refund. The caller holds both locks. Raises transfers.AlreadySubmitted."""
     if refund.route:
         transfers.cancel(refund.id, now=now)
         approvals.cancel(refund.id, now=now)

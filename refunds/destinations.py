@@ -1,4 +1,4 @@
-"""The destination of a refund: the first rule that knows an account decides."""
+"""Choose the destination of a refund by the first rule that finds an account."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

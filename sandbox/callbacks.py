@@ -111,7 +111,7 @@ class CallbackWorker:
     """Sends due callbacks in up to MAX_CONCURRENT threads until it is stopped.
 
     Only the main thread uses the database. Several processes may run one worker each. If a result cannot be
-    stored, the lease ends and the callback is sent again; the service knows repetitions by their id.
+    stored, the lease ends and the callback is sent again; the service recognises repetitions by their id.
     """
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from sandbox.errors import InvalidScenario
 from sandbox.models import SandboxEntryType
 
 AT_ONCE = timedelta(0)
-# The bank does not know when a code expires, but no code lives longer than a day.
+# The bank does not know the expiry of a code. Every code expires within a day.
 AFTER_EXPIRY = timedelta(days=1, minutes=1)
 
 
@@ -29,7 +29,7 @@ class SimulatedTransfer:
 
     @property
     def booked_at(self) -> datetime:
-        """When inquiries find it first. They must not deny what a callback has already reported."""
+        """Return when inquiries first find the transfer: not later than a callback reports it."""
         return min(self.paid_at, self.report_at) if self.callback_count else self.paid_at
 
 

@@ -17,8 +17,8 @@ from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, Sand
 from sandbox.scenarios import SimulatedTransfer
 
 YEAR = timedelta(days=366)
-# Time between two callbacks of one entry, and between two entries of one payment: the service knows the first
-# before the second comes, and nobody waits long in a demonstration.
+# Time between two callbacks of one entry, and between two entries of one payment. The service has processed
+# the first before the second arrives, and a demonstration stays short.
 CALLBACK_INTERVAL, ENTRY_INTERVAL = timedelta(seconds=0.5), timedelta(seconds=3)
 # Name, bank code, account. The last four digits must not select a scenario of outgoing money.
 PAYERS = (

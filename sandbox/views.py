@@ -133,7 +133,7 @@ def check_enabled() -> None:
 
 
 def check_test_key(request: Request) -> None:
-    """Raises TestModeOnly."""
+    """Require a key of a test merchant. Raises TestModeOnly."""
     if merchant_of(request).mode != Mode.TEST:
         raise TestModeOnly()
 

@@ -1,1 +1,1 @@
-"""The timeline of a payment: all that happened to it, put together from the rows that were kept anyway."""
+"""The timeline of a payment: its history, built from rows that other apps store."""

@@ -66,7 +66,7 @@ def charge_inquiries(context: PaymentContext) -> EntrySource:
 
 
 def notifications(context: PaymentContext) -> EntrySource:
-    """Without the notifications that stand for statement lines."""
+    """Exclude the notifications that were made from statement lines."""
     rows = BankNotification.objects.filter(movement__in=context.movement_ids)
     rows = rows.exclude(source=ReportSource.STATEMENT).select_related("movement").defer("body_sealed")
     return EntrySource(rows, "received_at", _notification_entry)

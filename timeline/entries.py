@@ -63,7 +63,7 @@ class TimelineEntryType(StrEnum):
     APPROVAL_REJECTED = "approval.rejected"
     APPROVAL_CANCELED = "approval.canceled"  # its subject ended before the decision
     RESEND = "webhook.resend"  # a redelivery or replay was requested
-    HELD = "webhook.held"  # for a replay: the webhook is disabled
+    HELD = "webhook.held"  # kept for a replay, because the webhook is disabled
     ATTEMPT = "webhook.attempt"
     DROPPED = "webhook.dropped"  # not sent: the webhook was deleted or disabled
 
@@ -123,7 +123,7 @@ class PaymentContext:
 
 
 def _movements_of(payment: Payment) -> Q:
-    """Bank transactions of the payment, and all that name its reference."""
+    """Return the bank transactions of the payment, and all others with its reference."""
     code = QrCode.objects.select_related("merchant").filter(payment=payment).first()
     if code is None:
         return Q(payment=payment)

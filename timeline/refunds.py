@@ -15,7 +15,7 @@ from webhooks.models import Event
 
 
 def refunds_created(context: PaymentContext) -> EntrySource:
-    """Without refunds that only show a bank's reversal: nobody asked for them."""
+    """Exclude refunds that only show a bank's reversal, because no request created them."""
     rows = _refunds(context, reversal_id__isnull=True)
     rows = rows.annotate(event_actor=F("actor"), event_request_id=F("request_id"))
     return _source(
@@ -122,7 +122,7 @@ def _completed_returns(rows: QuerySet[Any]) -> EntrySource:
 
 
 def _with_webhook_event(rows: QuerySet[Any], type: str) -> QuerySet[Any]:
-    """Annotate the actor and request of the event that tells the merchant about the refund."""
+    """Annotate the actor and request of the webhook event about the refund."""
     return with_actor(rows, Event.objects.filter(subject_id=OuterRef("pk"), type=type), "event_at")
 
 

@@ -81,7 +81,7 @@ def _disabled() -> QuerySet[EndpointAction]:
 
 
 def _with_actor(rows: QuerySet[Any], at: str) -> QuerySet[Any]:
-    """Annotate who disabled or deleted the webhook at the instant `at`; null if nobody did it then."""
+    """Annotate the actor that disabled or deleted the webhook at the instant `at`, or null."""
     action = EndpointAction.objects.filter(
         endpoint=OuterRef("endpoint"),
         type__in=[EndpointActionType.DISABLED, EndpointActionType.DELETED],
@@ -93,7 +93,7 @@ def _with_actor(rows: QuerySet[Any], at: str) -> QuerySet[Any]:
 
 
 def _actor_and_request(delivery: Any) -> tuple[str, str]:
-    """The clock if nobody caused it; an empty actor if it was not stored who did."""
+    """Return the clock if no action caused it, and an empty actor if the action has no actor."""
     return CLOCK if delivery.action_actor is None else delivery.action_actor, delivery.action_request_id or ""
 
 

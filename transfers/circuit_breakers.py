@@ -57,7 +57,7 @@ def open_until(counterparty: Counterparty, now: datetime) -> datetime | None:
 
 
 def record_calls(calls: Iterable[tuple[Counterparty, bool]], *, now: datetime) -> None:
-    """Count calls, each a counterparty and whether the call failed. In commits of its own."""
+    """Count calls in separate commits. Each call is a counterparty and whether the call failed."""
     failures: defaultdict[Counterparty, list[bool]] = defaultdict(list)
     for counterparty, is_failed in calls:
         failures[counterparty].append(is_failed)

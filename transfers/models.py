@@ -197,7 +197,7 @@ class Transfer(StateMachine):
         """The order as the bank gets it."""
         return TransferOrder(
             order_id=self.id,
-            purpose=self.purpose,  # type: ignore[arg-type]  # the database knows no other
+            purpose=self.purpose,  # type: ignore[arg-type]  # the database allows no other
             amount=self.amount,
             bank_code=self.bank_code,
             account=self.account,

@@ -32,7 +32,7 @@ DEFAULT_FAILURE_CODES: dict[ResultStatus, str] = {
     "failed": "rejected_by_bank",
     "returned": "returned_by_bank",
 }
-# What a silent bank may tell staff: it has no such order and will not accept it, or the money arrived.
+# Results that staff enter for a silent bank: it will never execute the order, or the money arrived.
 NEVER_ARRIVED, ARRIVED = TransferResult("failed", failure_code="never_arrived"), TransferResult("succeeded")
 # The states that a final result leads to, in order. A pair that is missing here is a contradiction.
 STEPS_TO_RESULT: dict[tuple[TransferState, ResultStatus], tuple[ResultStatus, ...]] = {
@@ -315,7 +315,7 @@ def lock_overdue(order_id: str, *, now: datetime) -> Transfer:
 def complete_manually(
     order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime
 ) -> None:
-    """Complete an overdue transfer as `NEVER_ARRIVED` or `ARRIVED`, as its bank told staff.
+    """Complete an overdue transfer as `NEVER_ARRIVED` or `ARRIVED`, by the bank's answer to staff.
 
     Raises NotOverdue, also when staff click twice.
     """
@@ -327,7 +327,7 @@ def complete_manually(
 
 @transaction.atomic
 def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime) -> None:
-    """Book a succeeded transfer as returned, because its bank told staff so. Raises NotSucceeded."""
+    """Book a succeeded transfer as returned, after the bank confirmed this to staff. Raises NotSucceeded."""
     transfer, actor = _lock(order_id, handler), request_context.current().actor
     if transfer.state != TransferState.SUCCEEDED:
         raise NotSucceeded(order_id)

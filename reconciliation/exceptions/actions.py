@@ -26,7 +26,7 @@ DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction
 class Action:
     """A button on the page of an exception.
 
-    describe: says what will happen, before staff confirm it.
+    describe: returns the text that staff read before they confirm.
     execute: the service; its keywords are the fields of the form, and `now`.
     subjects: the models of exceptions that have this action.
     """

@@ -128,7 +128,7 @@ _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta
 
 
 def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
-    """The ids of codes, by the id of the bank transaction."""
+    """Return the ids of candidate QR codes by bank transaction id."""
     parts = [(*similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
     starts, middles, ends = zip(*parts, strict=True)
     queries = {

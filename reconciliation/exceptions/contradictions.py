@@ -1,4 +1,4 @@
-"""What staff do when a bank or acquirer reports another end of a transfer or card charge than we recorded."""
+"""Actions of staff when the bank's or acquirer's result of a transfer or charge differs from our record."""
 
 from datetime import datetime
 
@@ -29,7 +29,7 @@ def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
 
 @transaction.atomic
 def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
-    """End a payment whose card was charged another amount, after staff refunded it at the acquirer.
+    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
 
     The merchant is notified. Raises ActionNotAllowed, AlreadyResolved.
     """
@@ -45,7 +45,7 @@ def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolutio
 
 @transaction.atomic
 def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
-    """Take the money back of an order that the bank reported as sent and never sent.
+    """Take back the money of an order that the bank reported as sent but never sent.
 
     The money of a withdrawal returns to the merchant's balance. The money of a refund or a return becomes an
     exception again. Raises ActionNotAllowed, AlreadyResolved.

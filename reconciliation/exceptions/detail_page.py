@@ -60,7 +60,7 @@ def redacted_message(notification: BankNotification) -> str:
 
 
 def order_link(notification: BankNotification) -> str | None:
-    """A link to the order that it names, if the order is ours."""
+    """Return a link to the order that the notification names, or None if the order is not ours."""
     order = Transfer.objects.filter(pk=notification.order_id).first() if notification.order_id else None
     return link_to(order) if order else None
 

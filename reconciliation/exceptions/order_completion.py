@@ -1,4 +1,4 @@
-"""The end of orders to send money: the bank notifies us, or tells our staff."""
+"""Complete orders to send money, after a notification of the bank or after its answer to staff."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -56,10 +56,10 @@ def complete(order_ids: Iterable[str], *, now: datetime) -> None:
 
 @transaction.atomic
 def complete_by_staff(order_id: str, result: TransferResult, *, now: datetime) -> bool:
-    """End an overdue order with the result that the bank told our staff. Raises transfers.NotOverdue.
+    """Complete an overdue order with the result that the bank gave to staff. Raises transfers.NotOverdue.
 
-    Returns False if a second person must approve it first. That is so for a failed order: its money returns
-    to the merchant, and the bank may pay it later.
+    Returns False if a second person must approve it first. A failed order needs this approval: its money
+    returns to the merchant, and the bank may still pay it.
     """
     lock(order_id)
     order = transfers.lock_overdue(order_id, now=now)

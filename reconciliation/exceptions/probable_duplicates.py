@@ -45,7 +45,7 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
 
 
 def probable_ids(movement: BankTransaction) -> list[str]:
-    """The ids of all probable duplicates, whatever staff decided about the bank transaction."""
+    """Return the ids of all probable duplicates, also after a decision of staff."""
     found = rows.run("SELECT reconciliation_probable_duplicates(%s)", [movement.id]).fetchall()
     return [other for (other,) in found]
 
@@ -57,7 +57,7 @@ def is_returned_already(movement: BankTransaction) -> bool:
 
 
 def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
-    """Those of the payments for which staff sent or are sending other money back."""
+    """Return the payments for which staff sent or are sending other money back."""
     if not payment_ids:
         return set()
     found = rows.run(FIND_RETURNED, [payment_ids, RETURNED]).fetchall()

@@ -46,7 +46,7 @@ RETURN_TYPES = {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
 
 
 def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
-    """The resolutions that are possible now. `returns.check_bank_can_send` says whether its bank can send."""
+    """Return the possible resolutions. `returns.check_bank_can_send` checks whether the bank can send."""
     found = _allowed_if_confirmed(movement)
     is_settled = movement.is_confirmed or movement.resolution_state == ResolutionState.MERGED
     return found if is_settled else found - RETURN_TYPES | {ResolutionType.CONFIRMED}
@@ -87,7 +87,7 @@ def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
 
 @transaction.atomic
 def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> BankTransaction:
-    """Let the money pay another payment of a merchant of the same bank, whatever its amount."""
+    """Let the money pay another payment at the same bank. The amounts may differ."""
     try:
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
@@ -177,7 +177,7 @@ def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
 
 @transaction.atomic
 def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resolution:
-    """Give the money of a refund that the bank returned to the merchant."""
+    """Credit the merchant with the money of a refund that the bank returned."""
     Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
@@ -194,9 +194,9 @@ def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resol
 
 
 def write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Approval:
-    """Book a reversal that nothing here could cover as the operator's loss.
+    """Book an uncovered reversal as the operator's loss.
 
-    First takes what can be taken by now. A write-off ends if the money can be taken later.
+    First, take the money that is available now. If the rest becomes available later, the write-off ends.
     """
     matching.apply(movement_id=movement_id, now=now)
     return _write_off(movement_id, note, now)
@@ -240,7 +240,7 @@ def _book_write_off(reversal: BankTransaction, approval: Approval, now: datetime
 
 
 def reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
-    """Open an exception again. The next commit takes money of a reversal that can be taken by now."""
+    """Open an exception again. For a reversal, the next commit takes the money that is available now."""
     if not subject_id.startswith("rcp_"):
         return _reopen_message(subject_id, note, now)
     resolution = _reopen_transaction(subject_id, note, now)
@@ -308,7 +308,7 @@ def _credit(
     reversal = reversals.find_due(movement)
     resolution = resolution_records.draft(movement.id, type, note, now, payment.id)
     crediting.credit_from_suspense(movement, payment, resolution)
-    # A reversal that came while the money was held is the merchant's from now on.
+    # From now on, a reversal that came while the money was held concerns the merchant.
     reversals.apply_if_due(reversal, movement, payment, now=now)
     return movement
 

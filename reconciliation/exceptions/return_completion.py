@@ -27,12 +27,12 @@ class ReturnHandler:
         reversals.find_due(movement)
 
     def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Whether the bank is reversing the money itself: it must not leave twice."""
+        """Whether the bank is reversing the money itself. If so, the return must wait."""
         movement, _ = lock(order_id)
         return reversals.find_unapplied(movement) is not None
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
-        """The merchant knows nothing of returns, so there is no event."""
+        """Publish no event, because merchants do not see returns."""
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         movement, payer_return = lock(order_id)

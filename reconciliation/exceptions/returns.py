@@ -1,6 +1,6 @@
 """Returns: held money goes back to its payer, by an order to the bank or by staff at the bank.
 
-`reconciliation.exceptions.return_completion` has the end of an order.
+`reconciliation.exceptions.return_completion` handles the results of these orders.
 """
 
 from contextlib import suppress
@@ -33,7 +33,7 @@ class NoSender(Exception):
 class ReturnDestination:
     """A valid account, or the id at the bank of a payment to void.
 
-    is_payers: the bank's own record says that the money came from there.
+    is_payers: by the bank's record, the money came from this account.
     """
 
     bank_code: str = ""
@@ -164,7 +164,7 @@ def _needs_approval(
     now: datetime,
     destination: ReturnDestination = ReturnDestination(),
 ) -> bool:
-    """Request approval; whether the return waits for a second person."""
+    """Request approval. Return whether the return waits for a second person."""
     outgoing = approvals.OutgoingMoney(
         kind=approval_kind,
         subject_id=payer_return.id,

@@ -31,7 +31,7 @@ log = logging.getLogger("reconciliation")
 LEASE = timedelta(seconds=60)
 # Values of `is_urgent`: inquiries that a payer may wait for, and the others.
 PRIORITIES = (True, False)
-# In each fourth batch the inquiries that nobody waits for come first.
+# In each fourth batch, the inquiries that are not urgent come first.
 LOW_PRIORITY_FIRST_EVERY = 4
 # The pause of a bank, or of one merchant, after the first batch without any answer, the second and so on.
 BACKOFFS = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15))
@@ -177,10 +177,10 @@ def _lock_due(
 
 
 def finish(batch: InquiryBatch, answers: list[InquiryResponse], now: datetime) -> None:
-    """Release the bank when its rate allows the next call, or later if it answered no merchant.
+    """Set when the bank may be called again. Wait longer if it answered no inquiry of several merchants.
 
-    If only one merchant was without answers, its connection may be broken: only its own inquiries pause.
-    The pause of the bank starts now, because a call that waited for a token may have been made only now.
+    If only one merchant got no answers, its connection may be broken, so only its own inquiries pause. The
+    pause starts now, because a call may have waited for an access token and been sent only now.
     """
     rate_limit, wait = batch.rate_limit, batch.pause
     results = list(zip((each.merchant_id for each in batch.inquiries), answers, strict=True))

@@ -131,7 +131,7 @@ def _retry_at(inquiry: ConfirmationInquiry, now: datetime) -> datetime | None:
 def _alert(inquiry: ConfirmationInquiry, now: datetime) -> None:
     """Show staff a notification that the bank has not confirmed for 5 minutes.
 
-    Unconfirmed money of a statement is on a list of its own.
+    Unconfirmed money of a statement is on a separate list.
     """
     is_late = now - inquiry.created_at >= schedule.scaled(ALERT_AFTER)
     if inquiry.notification_id and inquiry.alerted_at is None and is_late:

@@ -19,7 +19,7 @@ from reconciliation.models import BankRateLimit
 LEASE = timedelta(seconds=30)
 # Batches release a bank after about a second.
 PATIENCE_SECONDS, POLL_SECONDS = 3.0, 0.1
-# Calls side by side in one batch, whatever rate a bank allows.
+# Maximum number of parallel calls in one batch, even if a bank allows a higher rate.
 MAX_PARALLEL_CALLS = 32
 # One waiting call per process, because it holds one of the few threads that serve all requests.
 _in_use = threading.Lock()
@@ -75,9 +75,9 @@ class CallBudget:
         return min(max(int(self.bank.calls_per_second), 1), MAX_PARALLEL_CALLS)
 
     def fit(self, questions: Sequence[InquiryRequest], room: int) -> list[int]:
-        """Return the calls that each of the first questions needs, while their sum is at most `room`.
+        """Return the number of calls for each of the first inquiries whose sum is at most `room`.
 
-        The first question always fits into `max_calls`, however many calls it needs.
+        An inquiry counts as at most `max_calls`, so the first one always fits into a new batch.
         """
         costs = [min(self.bank.calls_needed(each), self.max_calls) for each in questions]
         return [cost for cost, total in zip(costs, accumulate(costs), strict=True) if total <= room]

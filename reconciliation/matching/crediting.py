@@ -39,7 +39,7 @@ def credit_from_suspense(movement: BankTransaction, payment: Payment, resolution
 
 
 def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """Credit late money without a decision of staff, as the merchant's policy says."""
+    """Credit late money by the merchant's policy, without a decision of staff."""
     resolution = Resolution(
         subject_id=movement.id,
         type=ResolutionType.ACCEPTED,
@@ -52,7 +52,7 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
 
 
 def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """Add what a later report says about the payer, and send the refunds that waited for it."""
+    """Add the payer details of a later report, and send the refunds that waited for them."""
     payments.add_payer_details(payment, payer_of(movement))
     refunds.send_waiting(payment, now=now)
 

@@ -101,7 +101,7 @@ def reversal_cutoff(reversal: MovementReport) -> datetime:
 def is_separated_by_reversal(
     one: MovementReport, other: MovementReport, reversals: Iterable[MovementReport]
 ) -> bool:
-    """Whether a reversal lies between the two times. Then the later report is of other money."""
+    """Whether a reversal happened between the two times. Then the later report is about other money."""
     first, last = sorted([one.paid_at, other.paid_at])
     return any(first < reversal_cutoff(reversal) <= last for reversal in reversals)
 
@@ -141,7 +141,7 @@ def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
 
 @transaction.atomic
 def add_payer_details(movement: BankTransaction, other: BankTransaction) -> None:
-    """Add what another report of the same money says about the payer. Stored details stay.
+    """Add the payer details of another report of the same money. Stored details do not change.
 
     other: the bank transaction that the report would have made.
     """
@@ -152,7 +152,7 @@ def add_payer_details(movement: BankTransaction, other: BankTransaction) -> None
 
 
 def identify_credit_of(reversal: BankTransaction) -> None:
-    """Give the credit that only a statement line reported the id by which its bank reverses it.
+    """Store the bank id of a reversal with its credit, which only a statement line reported.
 
     The caller holds the locks. If several credits are possible, staff decide.
     """

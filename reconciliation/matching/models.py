@@ -67,7 +67,7 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.filter(match_result=MatchResult.PENDING)
 
     def open_exceptions(self) -> "BankTransactionQuerySet":
-        """Those that need a decision of staff."""
+        """Return bank transactions that need a decision of staff."""
         return self.filter(match_result__in=HELD_RESULTS, resolution_state=ResolutionState.OPEN)
 
     def unconfirmed(self) -> "BankTransactionQuerySet":
@@ -75,7 +75,7 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.filter(is_confirmed=False).exclude(resolution_state=ResolutionState.MERGED)
 
     def credited(self) -> "BankTransactionQuerySet":
-        """Those that made a payment succeed."""
+        """Return bank transactions that made a payment succeed."""
         return self.filter(CREDITED)
 
     def locked(self, movement_id: str) -> "BankTransaction":
@@ -202,7 +202,7 @@ class BankTransaction(StateMachine):
                 "matched_once",
                 triggers.UPDATE,
                 "a bank transaction is matched once",
-                # A reversal that came before what it takes back is matched again.
+                # A reversal that came before its credit is matched again.
                 condition="NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT "
                 "(OLD.kind = 'reversal' "
                 "AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN "

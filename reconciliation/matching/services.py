@@ -53,8 +53,8 @@ class Match:
 def apply(*, movement_id: str, now: datetime) -> BankTransaction:
     """Match a bank transaction and act on the result in one commit.
 
-    The result of an earlier call stays. But a reversal can have waited for a credit that got its bank id
-    since then, and a later report can say more about the payer.
+    The result of an earlier call does not change. But a reversal may have waited until the credit got its
+    bank id, and a later report may have more details of the payer.
     """
     while True:
         try:
@@ -64,7 +64,7 @@ def apply(*, movement_id: str, now: datetime) -> BankTransaction:
 
 
 def apply_report(movement: BankTransaction, *, now: datetime) -> None:
-    """Apply what a report was stored as.
+    """Apply the bank transaction of a report.
 
     The sweep repeats a failed attempt if the bank transaction is not matched yet. Otherwise the error is
     raised, so that the bank gets an error and sends its notification again.
@@ -146,7 +146,7 @@ def _apply(movement_id: str, now: datetime) -> BankTransaction:
         _act_on([match], now)
     reversals.apply_if_due(reversal, movement, payment, now=now)
     if updated_payment is not None:
-        # Last: money that the bank took back itself is not ordered back again.
+        # Last, so that no return is ordered for money that the bank has reversed.
         crediting.update_payer(movement, updated_payment, now=now)
     return movement
 
@@ -154,8 +154,8 @@ def _apply(movement_id: str, now: datetime) -> BankTransaction:
 def _lock(movements: Sequence[BankTransaction]) -> list[Match]:
     """Lock the payments of bank transactions of one bank, then the bank transactions, each by id.
 
-    Before them, the pairing locks: without them a credit and its reversal could miss each other, because
-    neither sees the other before its commit.
+    Take the pairing locks before them. Otherwise a credit and its reversal could miss each other, because
+    concurrent transactions do not see each other's rows before the commit.
     """
     deduplication.lock_names([_pairing_lock(movement) for movement in movements])
     payment_ids = _find_payment_ids(movements)
@@ -211,7 +211,7 @@ def _act_on(matches: Sequence[Match], now: datetime) -> None:
 
 
 def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> MatchResult:
-    """Money does not pay if it was returned before, when another source had reported it as late."""
+    """Return the result. Money that was already returned, as late money, does not pay again."""
     match_result = match_result_for(movement, payment)
     if match_result == MatchResult.LATE and payment is not None and payment.expires_at is not None:
         # An unsigned notification can have come before the code expired, and its confirmation after that.
@@ -249,8 +249,8 @@ def match_result_for(movement: BankTransaction, payment: Payment | None) -> Matc
 def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:
     """Whether the money came after the code expired, by the bank's clock and by ours.
 
-    What reached us in time was paid in time, even if the bank's clock is ahead. But if the bank's time is
-    more than `CLOCK_SKEW` after our reception, the bank's time alone decides.
+    A report that reached us before the expiry was paid in time, even if the bank's clock is ahead. But if the
+    bank's time is more than `CLOCK_SKEW` after our reception, only the bank's time counts.
     """
     deadline = expires_at + timedelta(seconds=settings.LATE_TOLERANCE_SECONDS)
     if paid_at <= deadline:

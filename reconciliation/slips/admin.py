@@ -128,7 +128,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             return [("error", str(error))]
 
     def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheckResult | None:
-        """None if it is not a slip; the form says why."""
+        """Return None if it is not a slip. The form shows the reason."""
         values = form.cleaned_data
         texts = [values["text"]] if values["text"] else values["picture"]
         try:

@@ -42,7 +42,7 @@ class BankCheckResult:
 
 
 def can_ask_about(sending_bank: str) -> bool:
-    """Banks know only the slips of banks."""
+    """Whether a bank can look up the slip: slips of wallets are unknown to banks."""
     return sending_bank != checking.TRUEMONEY
 
 

@@ -37,7 +37,7 @@ def read_qr_codes(picture: bytes) -> list[str]:
 
 
 def _run_decoder(picture: bytes) -> bytes:
-    """The output of the decoder. It gets none of our settings, and has ended when this returns or raises."""
+    """Run the decoder to its end and return its output. The decoder gets none of our settings."""
     command = [sys.executable, "-I", str(DECODER)]
     try:
         return subprocess.run(  # noqa: S603 (our own program)

@@ -76,7 +76,7 @@ class StatementAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/reconciliation/import_statement.html", context)
 
     def _import(self, request: HttpRequest, form: StatementImportForm) -> ImportSummary | None:
-        """None if the file was refused; the form says why."""
+        """Return None if the file was refused. The form shows the reason."""
         try:
             with importing.console_import_lock():
                 return self._run_import(request, form)

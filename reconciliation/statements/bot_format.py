@@ -116,7 +116,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _decode_utf8(raw: bytes) -> str:
-    """A line that an editor stored in UTF-8: Thai letters take three bytes. Raises UnreadableMessage."""
+    """Decode a line saved as UTF-8, where a Thai letter takes three bytes. Raises UnreadableMessage."""
     cells = raw.decode(errors="replace")
     if len(cells) != LINE_WIDTH or "\ufffd" in cells:
         raise UnreadableMessage(f"a line has {LINE_WIDTH} characters, this one {_length(raw)}")

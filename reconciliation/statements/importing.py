@@ -1,7 +1,7 @@
 """Import a statement file: store every line, join it to its bank transaction, and match that. Safe to repeat.
 
 A batch of lines is one commit, and the match of their bank transactions is the next. After an interruption,
-import the file again: stored lines are recognised, and what is not matched is matched.
+import the file again: stored lines are recognised, and unmatched bank transactions are matched.
 """
 
 import logging
@@ -34,13 +34,13 @@ from reconciliation.statements.statement_file import OccurrenceCounter, Statemen
 log = logging.getLogger("reconciliation")
 # Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
 BATCH_SIZE = 500
-MAX_FAILURES = 3  # then the rest of a batch is left to the sweep: each failure can take seconds
+MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
 MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
 MAX_LISTED_BILLERS = 3
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
 IMPORT_LOCK_ID = 0x7374_6D74  # any constant
-MAX_LOCK_DURATION = "1h"  # after this, an import loses the lock: its process may be frozen
+MAX_LOCK_DURATION = "1h"  # the lock expires after this time, in case the process hangs
 
 
 class ImportAlreadyRunning(Exception):
@@ -76,7 +76,7 @@ class ImportSummary:
 def console_import_lock() -> Iterator[None]:
     """Allow one import in the console at a time: each holds a thread of the web server for minutes.
 
-    Raises ImportAlreadyRunning at once. The lock belongs to a transaction on a connection of its own, because
+    Raises ImportAlreadyRunning at once. The lock belongs to a transaction on a separate connection, because
     the import commits many times, and pgbouncer may give us another session after each commit.
     """
     with closing(connection.copy()) as connection_copy:
@@ -160,10 +160,10 @@ def _apply(movements: Sequence[BankTransaction], *, now: datetime) -> None:
 
 
 def _apply_together(movements: Sequence[BankTransaction], now: datetime) -> set[str]:
-    """Return the ids of those that must be matched one by one.
+    """Return the ids of the bank transactions that must be matched one by one.
 
-    All of them if the data of one payment cannot be decrypted. None if the database is away or a row is
-    locked: each one would wait as long again, so the sweep gets them all.
+    Returns all ids if the data of one payment cannot be decrypted. Returns none if the database is down or a
+    row is locked. Each single attempt would wait as long again, so the sweep matches them later.
     """
     if not movements:
         return set()

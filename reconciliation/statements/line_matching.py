@@ -155,7 +155,7 @@ def _similar(bank: str, lines: Sequence[ParsedLine]) -> list[BankTransaction]:
 
 
 def _without_line(movements: Sequence[BankTransaction]) -> list[BankTransaction]:
-    """A statement of its own: without statistics, a join could read both tables."""
+    """Run a separate query: without table statistics, a join could read both tables."""
     if not movements:
         return []
     wanted = [movement.id for movement in movements]

@@ -26,10 +26,10 @@ from reconciliation.statements.lines import FileLine
 
 @contextmanager
 def transaction_by_index() -> Iterator[None]:
-    """A transaction that finds rows by index.
+    """Open a transaction in which the planner finds rows by index.
 
-    A plan from when a table was small would read all of it for each batch: in a new database, 100,000 lines
-    took twenty times as long.
+    A cached plan from a time when the table was small would read the whole table for each batch. In a new
+    database, the import of 100,000 lines took twenty times as long.
     """
     with transaction.atomic():
         rows.run("SET LOCAL enable_seqscan = off", ())

@@ -38,7 +38,7 @@ class ParsedLine:
 
     @property
     def sha256(self) -> str:
-        """The identity of the line in every export and format. Formats differ in what they say of payers."""
+        """The identity of the line in every export and format. Formats differ in the details of payers."""
         fields = (self.kind, self.biller_id, self.reference1, self.reference2, self.reference3)
         return sha256_hex("\x1f".join([*fields, str(self.amount), self.paid_at.isoformat()]).encode())
 
@@ -47,7 +47,7 @@ class ParsedLine:
 class FileLine:
     """A line of a file, byte for byte, and its parsed form.
 
-    If `parsed` is None, `error` says why. Then `content` is what is equal in every export of the line.
+    If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
     """
 
     number: int

@@ -21,7 +21,7 @@ FILTER_BITS = 1 << 23
 class StatementFile:
     """A file that can be read several times. size: in bytes.
 
-    bank_code: three digits of the bank that wrote it, or empty if the file does not say.
+    bank_code: three digits of the bank that wrote it, or empty if the file does not name it.
     """
 
     stream: BinaryIO
@@ -46,7 +46,7 @@ class StatementFile:
 class OccurrenceCounter:
     """Counts how often the same line occurs in a file, with bounded memory.
 
-    Few lines repeat. A first pass finds those that may, and the second pass counts only these.
+    Few lines repeat. The first pass finds lines that may repeat, and the second pass counts only these.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) 
 
 
 def decode_line(line: bytes) -> str:
-    """A line as text for display, whatever bytes it has."""
+    """Return a line as text for display. The line may have any bytes."""
     try:
         return line.decode()
     except UnicodeDecodeError:

@@ -107,7 +107,7 @@ class Command(SealingCommand):
 
 
 def _system_user() -> str | None:
-    """The owner of the process, whatever its environment says; None if the system knows no name."""
+    """Return the owner of the process; ignore the environment. None if the system has no name for it."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
