@@ -41,7 +41,7 @@ class Expected:
 
 
 def cases(*, raw: bool) -> list[dict[str, Any]]:
-    """The cases of raw bytes, or those that an HTTP client can send."""
+    """Return the cases that send raw bytes, or the cases that an HTTP client can send."""
     return [case for case in CORPUS["cases"] if is_raw(case) == raw]
 
 

@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection, transaction
 
 NOT_NULL_VIOLATION, FOREIGN_KEY_VIOLATION = "23502", "23503"
 UNIQUE_VIOLATION, CHECK_VIOLATION = "23505", "23514"
-NOT_ALLOWED = "42501"  # insufficient_privilege: nobody may ever do it
+NOT_ALLOWED = "42501"  # insufficient_privilege: never allowed
 
 
 def sqlstate_of(refusal: BaseException) -> str:

@@ -254,7 +254,7 @@ def find(fake: FakeOmise) -> ChargeResult:
 def add_charges(
     fake: FakeOmise, per_second: int, *, seconds: int = 600, ours_after: float | None = 2.0
 ) -> None:
-    """Add charges of others in each second around ours, which is `ours_after` seconds after we stored it."""
+    """Add other charges in each second around ours, which is made `ours_after` seconds after STORED_AT."""
     for second in range(-seconds, seconds):
         for number in range(per_second):
             fake.add(f"pay_x{second}_{number}", STORED_AT + timedelta(seconds=second))

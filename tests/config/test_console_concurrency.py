@@ -1,4 +1,4 @@
-"""The console takes half of the web threads at most, and whoever is not logged in takes one of them."""
+"""The console uses at most half of the web threads. Users who are not logged in use one of them."""
 
 import asyncio
 import threading

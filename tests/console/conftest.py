@@ -12,6 +12,6 @@ __all__ = ["served_by"]
 
 @pytest.fixture
 def clock(noon: datetime) -> Iterator[Any]:
-    """Noon in Bangkok; the time stands still unless the test moves it."""
+    """Freeze the clock at noon in Bangkok. A test can move it."""
     with time_machine.travel(noon, tick=False) as clock:
         yield clock

@@ -1,4 +1,4 @@
-"""Where a client is: the connection's other end, or what our own proxies say."""
+"""The address of a client: the peer of the connection, or the address that our proxies report."""
 
 import pytest
 from django.test import RequestFactory

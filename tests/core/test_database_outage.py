@@ -1,4 +1,4 @@
-"""While the database is away: clear answers, and one line of log a second."""
+"""While the database is down, errors are clear and the log gets one line a second."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The catalogue of refusals: one code per condition, each with the status that its type stands for."""
+"""The catalogue of errors: one code per condition, with the HTTP status of its type."""
 
 from collections import Counter
 from collections.abc import Iterator

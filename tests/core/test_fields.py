@@ -1,4 +1,4 @@
-"""Strict fields: what a body or a query may say, and that nothing is coerced."""
+"""Strict fields: the accepted values of bodies and queries. No value is converted."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who caused what, by which request: written down with each event, and mixed up with nobody else's."""
+"""Each change records its own actor and request id, also when requests run at the same time."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The short way into and out of the database gives exactly what the ORM's own way gives."""
+"""Plain SQL of `core.rows` stores and reads exactly the same values as the ORM."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -85,7 +85,7 @@ class ShopClient:
 
 @dataclass
 class UnpaidCode:
-    """A code of a shop of its own, with the shop's client and webhook receiver."""
+    """An unpaid code of a new shop, with the shop's client and webhook receiver."""
 
     client: ShopClient
     endpoint: Receiver

@@ -95,7 +95,7 @@ class Examples:
 
     @contextmanager
     def verifier(self, language: str, secret: str) -> Iterator[Accepts]:
-        """A function that tells whether a message is genuine, in any language."""
+        """Yield a function that verifies a message with the example in this language."""
         if language == "shell":
             yield lambda headers, body: self.script_accepts(secret, headers, body)
         else:

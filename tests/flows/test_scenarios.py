@@ -1,4 +1,4 @@
-"""Every scenario of the sandbox bank, and a code that nobody pays, through all real processes."""
+"""Every scenario of the sandbox bank, and an unpaid code, through all real processes."""
 
 import json
 from collections import Counter

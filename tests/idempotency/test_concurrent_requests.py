@@ -80,7 +80,7 @@ def test_duplicate_gets_409_after_lock_timeout() -> None:
 
 
 def test_deletion_keeps_key_that_is_claimed_again_meanwhile() -> None:
-    """The sweep waits for the row's lock, and then finds that it lives again."""
+    """The sweep waits for the lock of the row, and then finds that the key is in use again."""
     shop = open_shop("Race")
     shop.post(PATH, qr_request(), key="k")
     past = clock.now() - timedelta(hours=25)

@@ -1,4 +1,4 @@
-"""A live merchant and its bank: connected by a command, known by a door, shown without secrets."""
+"""Bank connections: a command creates them, the notification address finds them, and secrets stay hidden."""
 
 import io
 import json

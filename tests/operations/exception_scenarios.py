@@ -145,7 +145,7 @@ def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
-    """Each kind of held money; a part of it before it is accepted; more than it."""
+    """Reverse each kind of held money, a part of it before staff accept it, and more than was held."""
     seller = _shop(counter)
     for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         seller.reverse(credit)
@@ -155,7 +155,7 @@ def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
-    """While the return is queued, and after it is submitted: it fails, arrives, or comes back."""
+    """Reverse money of a queued return, and of submitted ones that fail, succeed or are returned."""
     seller = _shop(counter)
     queued = seller.unmatched()
     decide("send_back", queued)
@@ -172,7 +172,7 @@ def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_before(counter: RefundShop, serving: Serving) -> None:
-    """The reversal comes before its credit: of a payment, and of held money."""
+    """Send a reversal before its credit: for a payment, and for held money."""
     seller = _shop(counter)
     for changes in ({}, {"reference1": "NOBODYS"}):
         notification = seller.bank.notification(seller.shop.qr_code(), **changes)

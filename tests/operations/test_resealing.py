@@ -37,7 +37,7 @@ from withdrawals.models import Withdrawal
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
-# Version and time of a Fernet token: what every one of this century begins with.
+# The first characters of every Fernet token: its version and the first bytes of its time.
 TOKEN_START = "gAAAAA"
 TOKENS = 14  # what `lived_in` seals, one in each column
 
@@ -214,7 +214,7 @@ def test_reseal_names_rows_that_no_key_opens(
         ) as output:
             reseal()
         assert TOKEN_START not in str(output.value)
-    # The key check too waits until everything is resealed.
+    # The key check is resealed last, after all other tokens.
     assert opened_by(NEW) == TOKENS - 2
 
 

@@ -68,7 +68,7 @@ def test_payment_that_is_authorised_on_the_banks_page_succeeds(card_shop: Shop, 
     assert events() == ["payment.pending"]
     returned = decide(browser, made["authorize_uri"])
     assert "We are asking" in come_back(browser, returned)
-    assert inquire_due(now=clock.now) == 1  # the visit made it due
+    assert inquire_due(now=clock.now) == 1  # the visit of the page scheduled it
     assert "Paid" in come_back(browser, returned)
     paid = card_shop.get(f"{PATH}/{made['payment_id']}").json()
     assert (paid["status"], paid["authorize_uri"]) == ("succeeded", None)

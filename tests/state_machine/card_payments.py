@@ -30,7 +30,7 @@ REFUSALS = {
 
 
 class CardPayments(PaymentsMachine):
-    """A shop that takes cards as well."""
+    """Rules of the state machine for a shop that also accepts cards."""
 
     cards = Bundle("cards")
 

@@ -87,13 +87,13 @@ class ExceptionsMachine(PaymentsMachine):
     @precondition(lambda self: self.model.money)
     @rule(index=INDEX)
     def take_back(self, index: int) -> None:
-        """The bank takes back any money that it told of, or says again that it did."""
+        """The bank reverses any money that it reported, or repeats an earlier reversal."""
         untouched = [money for money in self.model.money if not money.reversal]
         on_its_way = [money for money in untouched if money.place == "sending"]
         self.reverse(pick_mostly(on_its_way or untouched, self.model.money, index))
 
     def reverse(self, money: BankMoney) -> None:
-        """The bank says so twice, because it missed our answer: that changes nothing more."""
+        """The bank sends the reversal twice, because it missed our answer. The second one changes nothing."""
         for _ in range(2):
             assert self.bank.post(money.notification | {"type": "reversal"}).status_code == 200
         money.reversal_id = self.movement_of(money, BankTransactionKind.REVERSAL)

@@ -121,7 +121,7 @@ def serve() -> Iterator[str]:
 
 
 class _HangingUpAcquirer(AcquirerHandler):
-    """An acquirer that ends the connection where the sandbox's is silent: nobody has to wait for it."""
+    """An acquirer that closes the connection instead of not answering, so that tests do not wait."""
 
     is_silent = False
 

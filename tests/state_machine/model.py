@@ -59,7 +59,7 @@ class MoneyModel:
         return [money for money in self.money if money.place == "held"]
 
     def waiting(self) -> list[ApprovalItem]:
-        """What a second person has to decide."""
+        """Return what waits for approval by a second person."""
         return [item for item in self.approval_items if item.state == "waiting"]
 
     def check_limits(self, item: ApprovalItem) -> bool:
@@ -105,7 +105,7 @@ class MoneyModel:
         return [money for money in self.money if money.place == "credited" and not money.reversal]
 
     def receive(self, money: BankMoney, paid_at: datetime) -> None:
-        """The bank tells of it: a payment succeeds by it, or it waits."""
+        """The bank reports the money: a payment succeeds, or the money waits for staff."""
         self.money.append(money)
         self.suspense += money.amount
         named_payment = money.named_payment
@@ -159,12 +159,12 @@ class MoneyModel:
         self.apply_reversal(money)
 
     def reverse(self, money: BankMoney) -> None:
-        """The bank tells that it takes it back, for the first time or again."""
+        """The bank reports a reversal, for the first time or again."""
         money.reversal = money.reversal or "waits"
         self.apply_reversal(money)
 
     def apply_reversal(self, money: BankMoney) -> None:
-        """What the bank takes back leaves as soon as it is there."""
+        """Take reversed money as soon as it is available."""
         if money.reversal not in ("waits", "lost"):
             return
         if money.payment is not None:

@@ -159,7 +159,7 @@ class PaymentsMachine(RuleBasedStateMachine):
 
     @rule()
     def run_background_tasks(self) -> None:
-        """What the workers do that nobody sees."""
+        """Run the background tasks that have no visible result."""
         payments.expire_due()
         ledger.roll_up_due()
         transactions.roll_up_counts()
@@ -260,7 +260,7 @@ class PaymentsMachine(RuleBasedStateMachine):
         assert self.view.history() == self.model.history()
 
     def adopt_refunds_by_reversal(self) -> None:
-        """Learn what those are called that nobody asked for."""
+        """Learn the ids of refunds that reversals created."""
         while self.model.bank_reversals:
             money, refund = self.model.bank_reversals.pop()
             shown = Refund.objects.filter(reversal=money.reversal_id, amount=refund.amount)

@@ -145,7 +145,7 @@ def test_unknown_payment_redirects_to_index(admin_client: Client) -> None:
 
 
 RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("rcp", "ref", "rtn"))
-# An index of the messages that wait for a person: they are few, so it may be read whole.
+# This index contains only notifications that are exceptions. They are few, so a plan may read all of it.
 WAITING = frozenset({"notification_open_exceptions"})
 
 

@@ -1,4 +1,4 @@
-"""What a merchant has, over the API."""
+"""The balance of a merchant in the API."""
 
 from datetime import datetime, timedelta
 from typing import Any

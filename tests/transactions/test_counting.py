@@ -1,4 +1,4 @@
-"""Totals and pages are what a plain count and a plain OFFSET say, whatever is rolled up by then."""
+"""Totals and pages equal a plain COUNT and a plain OFFSET, before and after each roll-up."""
 
 from datetime import datetime
 from random import Random

@@ -1,4 +1,4 @@
-"""What the database refuses to do to rows of the history, and what nobody can ask twice."""
+"""Rules of the database for rows of the transaction history."""
 
 from itertools import product
 

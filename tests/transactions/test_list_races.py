@@ -1,4 +1,4 @@
-"""Totals and pages while others write and roll up: real threads, each with a connection of its own."""
+"""Totals and pages while other threads write and roll up, each with its own connection."""
 
 from functools import partial
 from random import Random
@@ -73,7 +73,7 @@ def test_a_page_and_its_total_are_of_one_moment(merchant: Merchant) -> None:
 
 
 def test_a_page_and_its_total_agree_without_a_transaction_around_them(merchant: Merchant) -> None:
-    # All of these move to the same status, so the page of 100 holds all that its total counts.
+    # All rows move to the same status, so one page of 100 shows every row that the total counts.
     def record_and_move() -> None:
         write(merchant, Random(1))
         move(merchant, Random(1))

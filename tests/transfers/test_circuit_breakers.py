@@ -45,7 +45,7 @@ def test_circuit_opens_after_consecutive_failures_for_growing_periods() -> None:
         period = open_period(OMISE)
         assert period is not None
         periods.append(period)
-        fail_calls(times=5)  # calls from before do not extend the period
+        fail_calls(times=5)  # results of earlier calls do not extend the period
         assert open_period(OMISE) == period
         CircuitBreaker.objects.update(open_until=clock.now())
     assert periods == [*OPEN_PERIODS, OPEN_PERIODS[-1]]

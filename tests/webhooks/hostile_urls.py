@@ -33,7 +33,7 @@ def case_name(case: dict[str, Any]) -> str:
 
 
 def resolving(*answers: str) -> Any:
-    """A resolver with these answers, one after the other. The last one is repeated; "" is no such name."""
+    """Return a resolver that gives these answers in order and repeats the last one. "" is an unknown name."""
     remaining = list(answers)
 
     def resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:

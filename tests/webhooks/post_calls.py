@@ -11,7 +11,7 @@ from webhooks.http.client import PostResult, Timeouts
 from webhooks.http.url_check import UrlPolicy
 
 LOOPBACK = UrlPolicy(allowed_networks=(ip_network("127.0.0.0/8"),), allow_http=True)
-# For posts that end by themselves, also on a busy machine.
+# For posts that must not time out, even on a busy machine.
 LONG_TIMEOUTS = Timeouts(connect=60, total=60)
 SHORT_TIMEOUTS = Timeouts(connect=0.25, total=0.3)
 # For responses that never end, whose beginning must be received.

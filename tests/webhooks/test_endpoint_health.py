@@ -24,7 +24,7 @@ HEALTHY = {
 
 
 def shown_health(shop: Shop, endpoint: Endpoint) -> dict[str, Any]:
-    """The webhook object, which is the same in the list."""
+    """Return the webhook object, and check that the list shows the same object."""
     found: dict[str, Any] = shop.get(f"/Thai/v1/webhooks/{endpoint.id}").json()
     assert shop.get("/Thai/v1/webhooks").json()["webhooks"] == [found]
     return found

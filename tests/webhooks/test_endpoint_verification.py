@@ -172,7 +172,7 @@ def test_answer_to_the_old_url_does_not_verify_the_new_one(shop: Shop, receiver:
     with time_machine.travel(NOW + timedelta(seconds=1), tick=False):
         shop.patch(webhook_path(endpoint), {"url": receiver.url("/moved")})
     receiver.on("/moved", Reply())
-    drain()  # at NOW, before the change
+    drain()  # the attempt starts at NOW, before the URL changes
     assert verification(shop, endpoint.id) == "unverified"
 
 

@@ -83,7 +83,7 @@ def has_arrived(payment_id: str, requests: list[ReceivedRequest]) -> bool:
 def test_seventy_slow_endpoints_of_one_merchant_do_not_delay_deliveries_to_a_neighbour(
     stack: Stack, answering: Receiver, hanging: Receiver
 ) -> None:
-    """With the defect a delivery took 48 s instead of 0.1 s. Each neighbour has a new endpoint."""
+    """Before the fix, a delivery took 48 s instead of 0.1 s. Each measurement uses a new endpoint."""
     greedy = open_merchant(stack, "Greedy")
     register(stack, greedy, SLOW_ENDPOINTS, hanging.url())
 

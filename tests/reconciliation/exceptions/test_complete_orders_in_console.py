@@ -1,4 +1,4 @@
-"""Staff complete overdue orders of a silent bank with what the bank told them."""
+"""Staff complete overdue orders of a silent bank with the result that they got from the bank."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -23,7 +23,7 @@ ORDERED = ("ordered", "")
 
 @pytest.fixture(autouse=True)
 def it_voids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bank can only void payments."""
+    """Make the bank one that can only void payments."""
     monkeypatch.setattr("banks.is_void_only", lambda route: True)
 
 

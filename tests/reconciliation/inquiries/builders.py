@@ -112,7 +112,7 @@ def database_now() -> datetime:
 
 
 def end_leases() -> None:
-    """End all leases, as after the death of a worker."""
+    """End all leases, as if the workers had crashed."""
     Inquiry.objects.update(lease_until=Now())
     BankRateLimit.objects.update(available_at=Now())
 

@@ -155,7 +155,7 @@ SECOND = timedelta(seconds=1)
         (0, 1 * SECOND, 1 * SECOND, "late"),
         (0, 5 * SECOND, 1 * SECOND, "late"),
         (0, 60 * SECOND, -30 * SECOND, "applied"),
-        (0, 61 * SECOND, -30 * SECOND, "late"),  # no clock is that far ahead
+        (0, 61 * SECOND, -30 * SECOND, "late"),  # the bank's clock is over 90 s ahead
         (3, 3 * SECOND, 60 * SECOND, "applied"),
         (3, 4 * SECOND, 3 * SECOND, "applied"),
         (3, 4 * SECOND, 4 * SECOND, "late"),

@@ -72,7 +72,7 @@ def test_eight_transfers_for_one_code_make_one_success_and_seven_duplicates() ->
 
 
 class Teller:
-    """A bank that tells of one code after the other, and remembers how long the last telling took."""
+    """A bank that notifies about one code after the other, and stores the duration of the last call."""
 
     def __init__(self, codes: list[Code]) -> None:
         self._codes = codes
@@ -166,7 +166,7 @@ def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
         caller = SandboxBankClient(new_client())
 
         def tell(number: int) -> None:
-            """As a bank does: who waited for the locks too long is answered 503, and tells it again."""
+            """Notify like a bank: send it again after a 503, which means that a lock took too long."""
             while (status := caller.post(notifications[number]).status_code) == 503:
                 continue
             assert status == 200

@@ -1,4 +1,4 @@
-"""A bank takes back what it had reported: whatever became of the money, the books follow the bank."""
+"""Reversals: a bank takes money back. The ledger follows, in every state of the money."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a bank takes back is found also where a statement told of one side and a message of the other."""
+"""A reversal finds its credit, also if a statement reports one of them and a notification the other."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -173,7 +173,7 @@ def test_many_lost_callbacks_take_constant_memory_and_few_queries(tmp_path: Path
 
 
 def sold(shop: Shop, kind: str) -> tuple[str, bytes]:
-    """Return the id of a payment of this kind, and its statement line."""
+    """Create a payment of this kind. Return its id and its statement line."""
     fields, changes, seconds = KINDS[kind]
     code = shop.qr_code(**fields)
     return code["payment_id"], credit_line(code, clock.now() + timedelta(seconds=seconds), **changes)
