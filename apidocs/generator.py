@@ -177,7 +177,7 @@ def _media_types(contents: Mapping[str, Any]) -> Json:
 
 
 def _merge_contents(own: Json, errors: Json) -> Json:
-    """Both bodies of a status; for one media type, either schema."""
+    """Merge the bodies of one status. If both have a media type, allow both schemas for it."""
     both = own | errors
     for media_type in own.keys() & errors.keys():
         schemas = [own[media_type]["schema"], errors[media_type]["schema"]]

@@ -31,12 +31,12 @@ class AlreadyDecided(NotDecidable):
 
 
 class OwnRequest(NotDecidable):
-    """Nobody may decide their own request, or that of an API key that they issued."""
+    """Staff may not decide their own request, or a request of an API key that they issued."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMoney:
-    """Money that is to leave. amount: satang. note: what the requester wrote."""
+    """Money to send out. amount: satang. note: the text of the requester."""
 
     kind: ApprovalKind
     subject_id: str

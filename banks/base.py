@@ -88,7 +88,7 @@ class ReportedTransfer:
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """What an adapter knows of one merchant. bank: the adapter's name.
+    """The data of one merchant that an adapter needs. bank: the adapter's name.
 
     credentials: by the names that the adapter declares. Never log them.
     """
@@ -144,7 +144,7 @@ class Bank(Protocol):
         """Read a verified message. Raises UnreadableMessage."""
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
-        """The body of the 200 that makes the bank stop repeating. None stands for an unreadable message."""
+        """Return the body of the 200 that stops the bank's retries. None: for an unreadable message."""
 
     def inquire(self, inquiry: InquiryRequest) -> InquiryResult:
         """Ask what was paid, in at most 10 s. Raises InquiryFailed, UnreadableMessage."""
@@ -172,7 +172,7 @@ class SlipLookup(Protocol):
     """A bank that also answers questions about slips."""
 
     def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
-        """Ask once; None: the bank does not know the transfer. Raises InquiryFailed, UnreadableMessage."""
+        """Ask the bank once. None: it has no such transfer. Raises InquiryFailed, UnreadableMessage."""
 
 
 @dataclass(frozen=True, slots=True)

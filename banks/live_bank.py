@@ -1,4 +1,4 @@
-"""What the adapters to the banks of live merchants share: declarations, and an inquiry for each day."""
+"""Common code of the adapters to banks of live merchants: declarations, and an inquiry for each day."""
 
 from abc import abstractmethod
 from datetime import date

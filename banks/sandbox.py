@@ -189,7 +189,7 @@ class SandboxSender(_SandboxClient):
         return _parse_result(response, order)
 
     def inquire(self, order: TransferOrder) -> TransferResult:
-        """An order that the bank does not know is unknown, because it may still arrive."""
+        """Return `unknown` if the bank does not have the order, because it may still arrive."""
         try:
             response = self._request("GET", f"/orders/{order.order_id}")
         except CallFailed:

@@ -84,7 +84,7 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @dataclass(frozen=True)
 class SettingRule:
-    """A rule for the value of one setting, whatever the other settings are."""
+    """A rule for the value of one setting, independent of other settings."""
 
     number: int
     name: str
@@ -190,7 +190,7 @@ def _is_local(host: str) -> bool:
 
 @register(Tags.database)
 def durable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """PostgreSQL must not acknowledge what a crash can lose."""
+    """Require durable commits: PostgreSQL must not acknowledge a commit that a crash can lose."""
     if databases is None:  # `manage.py check` and `makemigrations` work without a database
         return []
     try:

@@ -33,7 +33,7 @@ SWITCH_SECONDS = 0.0005
 
 
 class WebServer(MPServer):
-    """Granian ends itself when a worker dies twice within 5.5 s; this one keeps replacing it."""
+    """Granian stops when a worker crashes twice within 5.5 s. This server keeps replacing the worker."""
 
     def _spawn_worker(self, idx: int, target: Any, callback_loader: Any, *rest: Any) -> Any:
         placed = partial(callback_loader, processor_for(idx, self.workers))

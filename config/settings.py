@@ -78,8 +78,8 @@ LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------
-# PostgreSQL ends statements and transactions of frozen processes. A duplicate request that waits for a lock
-# gets an error after lock_timeout and can retry.
+# PostgreSQL ends statements and transactions of processes that hang. A duplicate request that waits for a
+# lock gets an error after lock_timeout and can retry.
 GIVEN_OPTIONS: dict[str, Any] = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
 # A direct connection sets them at its start. A pooler accepts none, so there they belong to the role
 # (`manage.py set_role_limits`). `core.postgres.sessions` checks them.
@@ -262,6 +262,6 @@ LOGGING = {
         "django.request": {"level": "CRITICAL"},
         "django.security": {"level": "CRITICAL"},  # core.api logs it, without a traceback
         "celery": {"level": "WARNING"},
-        "security": {"level": "INFO"},  # whatever LOG_LEVEL says
+        "security": {"level": "INFO"},  # independent of LOG_LEVEL
     },
 }

@@ -1,6 +1,6 @@
 """Count failed logins per subject, and lock out a subject after too many.
 
-The counts are in PostgreSQL: a lockout must hold while Redis is away, and staff must see and lift it. The
+The counts are in PostgreSQL: a lockout must work while Redis is down, and staff must see and lift it. The
 hashing slot limits the writes to about two a second and process.
 """
 

@@ -1,7 +1,7 @@
 """The login of the console. Limits per address and per user apply before a password is hashed.
 
-A lockout ends by itself. A browser in which a user logged in before has a count of its own. So nobody can
-lock out a user from elsewhere by guessing ("device cookies" of OWASP).
+A lockout ends by itself. A browser in which a user logged in before has a separate count. So a guesser
+elsewhere cannot lock out the user ("device cookies" of OWASP).
 """
 
 from typing import Any

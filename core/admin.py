@@ -55,7 +55,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         )
 
     def get_list_filter(self, request: HttpRequest) -> Any:
-        """Replace filters of columns without choices, for whose values Django would read the whole table."""
+        """Replace filters of columns without choices, because Django would read the whole table for them."""
         return [
             (value, admin_lists.NewestValuesFilter)
             if isinstance(value, str) and self._has_open_values(value)

@@ -62,7 +62,7 @@ class BoundedChangeList(ChangeList):
         return found
 
     def get_ordering_field(self, field_name: Any) -> Any:
-        """None for a column that the list does not offer: an address may name any column."""
+        """Return None for a column without sorting, because a URL can name any column."""
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
     def _newest(self, rows: Any) -> Any:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class BulkheadFull(Exception):
-    """All slots of this kind are taken, or all that one key may have."""
+    """All slots are taken, or all slots that one key may hold."""
 
 
 class Bulkhead:

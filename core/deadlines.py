@@ -27,7 +27,7 @@ class Deadline:
         return time.monotonic() >= self.expires_at
 
     def left(self) -> float:
-        """Seconds until then, more than zero. Raises TimeoutError afterwards."""
+        """Return the seconds until the deadline, more than zero. Raises TimeoutError after the deadline."""
         seconds = self.expires_at - time.monotonic()
         if seconds <= 0:
             raise TimeoutError
@@ -77,7 +77,7 @@ class Watchdog:
                 self._changed.wait(self._shut_down_what_is_late())
 
     def _shut_down_what_is_late(self) -> float | None:
-        """Seconds until the next deadline, None when there is none."""
+        """Shut down the sockets past their deadline. Return the seconds until the next deadline, if any."""
         while self._by_deadline:
             deadline, number = self._by_deadline[0]
             if number in self._watched and not deadline.is_past:

@@ -19,7 +19,7 @@ from core.deadlines import Deadline
 RUN_SECONDS = 5.0
 # Rows that one batch claims and calls side by side.
 BATCH_SIZE = 8
-# For tables where others move `due_at` while a worker has the row: the lease is a column of its own.
+# For tables whose `due_at` may change while a worker has the row: the lease is a separate column.
 UNLEASED = Q(lease_until__isnull=True) | Q(lease_until__lte=Now())
 
 M = TypeVar("M", bound=Model)
@@ -30,8 +30,8 @@ T = TypeVar("T")
 def claim(due: "QuerySet[M]", limit: int, **lease: Any) -> list[M]:
     """Return up to `limit` rows of `due`, leased to the caller. No two workers get the same row.
 
-    `lease` says what a claim changes, such as `due_at=Now() + LEASE` and the count of tries. The returned
-    rows have the values from before.
+    `lease` has the columns that a claim sets, such as `due_at=Now() + LEASE` and the count of tries. The
+    returned rows have the old values.
     """
     rows = list(due.select_for_update(skip_locked=True, no_key=True)[:limit])
     due.model._default_manager.filter(pk__in=[row.pk for row in rows]).update(**lease)

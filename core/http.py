@@ -15,7 +15,7 @@ MAX_BODY = 65_536  # bytes of a request
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """A complete response. `body` is what is sent, stored with an idempotency key, and replayed."""
+    """A complete response. `body` is sent, stored with the idempotency key, and replayed."""
 
     status: int
     body: bytes

@@ -27,7 +27,7 @@ def new_checked(biller_id: str, secret: str) -> str:
 
 
 def is_checked(biller_id: str, reference: str, secret: str) -> bool:
-    """Whether somebody who knows the secret made this reference for this biller."""
+    """Whether this reference of the biller ends in valid check characters, which need the secret."""
     text, check = reference[:-CHECK_LENGTH], reference[-CHECK_LENGTH:]
     is_whole = len(reference) == LENGTH and reference.isascii()
     return is_whole and hmac.compare_digest(check, _check(biller_id, text, secret))

@@ -9,7 +9,7 @@ class RequestContext:
     """The context of a request or task; empty outside of them.
 
     actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
-    request_id: as `X-Request-Id` says; of a task its id.
+    request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     """
 

@@ -57,7 +57,7 @@ def record(
 ) -> None:
     """Write one line. Actor, address and request id come from `core.request_context`.
 
-    The parameters are all that a line may hold besides: never a secret, a name or an account number.
+    A line has no fields besides these and the parameters. Never pass a secret, a name or an account number.
     subject: what the event is about, such as `staff:somsri`, `key:ab12cd34` or an id of ours.
     code: the reason or the kind, such as an error code. changes: what is different now, such as `+is_staff`.
     suppressed: how many lines of this kind were not written before this one.

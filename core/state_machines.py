@@ -13,7 +13,7 @@ class IllegalTransition(Exception):
 
 
 class StateMachine(models.Model):
-    """A model whose state changes only as TRANSITIONS says: from each state to those that may follow it.
+    """A model whose state changes only as TRANSITIONS allows: it maps each state to its next states.
 
     Only this module assigns the state of a stored row.
     """

@@ -1,7 +1,7 @@
-"""Banks in Thailand to which money can be sent, and what an account number looks like there.
+"""Banks in Thailand to which money can be sent, and the lengths of their account numbers.
 
 Codes are the Bank of Thailand's, short names those that banks and gateways use. 005 (Royal Bank of Scotland)
-and 065 (Thanachart, merged into ttb) are left out: no account is left there.
+and 065 (Thanachart, merged into ttb) are left out, because they have no accounts any more.
 """
 
 import re
@@ -56,7 +56,7 @@ BANKS = [
     Bank("073", "lhb", "Land and Houses Bank"),
     Bank("098", "sme", "SME Development Bank"),
 ]
-# 076 is how one gateway's list numbers ttb since the merger; tmb was its name before.
+# One gateway uses 076 for ttb since the merger. The name before was tmb.
 _OTHER_NAMES = {
     "076": "011", "tmb": "011", "kkp": "069", "cimbt": "022", "uobt": "024", "icbct": "070", "bofa": "027",
     "mizuho": "039", "stanchart": "020", "krungsri": "025", "lh": "073",
@@ -76,7 +76,7 @@ def find(code_or_alias: str) -> Bank | None:
 
 
 def check_account(code: str, account: str) -> None:
-    """Judge an account number of the bank `code` (or alias). Raises ValueError, which does not repeat it."""
+    """Check an account number at the bank `code` (or alias). Raises ValueError without the number."""
     bank = find(code)
     if bank is None:
         raise ValueError("there is no such bank")

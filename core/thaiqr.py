@@ -44,7 +44,7 @@ SHAPES = {
         "30.02": ".{1,20}",
         "30.03": ".{1,20}",
         "52": "[0-9]{4}",
-        "53": "764",  # amounts are read as satang, which any other currency would make wrong
+        "53": "764",  # only THB, because we read amounts as satang
         "54": r"(?=.{1,13}$)(0|[1-9][0-9]*)(\.[0-9]{2})?",
         "58": "[A-Z]{2}",
         "59": ".{1,25}",

@@ -44,8 +44,8 @@ class TriggerSql(compiler.UpsertTriggerSql):
 class Refuse(pgtrigger.Trigger):
     """Refuse the operation where the SQL `condition` on OLD and NEW is true.
 
-    A refused change is a check violation. `is_forbidden` makes it a missing privilege instead, which says
-    that nobody may ever do it.
+    A refused change is a check violation. With `is_forbidden` it is a missing privilege instead: the
+    operation is never allowed.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ReadOnly(Refuse):
 
 
 class Transitions(Refuse):
-    """The state of a `core.state_machines.StateMachine` changes only as its TRANSITIONS say."""
+    """The state of a `core.state_machines.StateMachine` changes only as its TRANSITIONS allow."""
 
     def __init__(self) -> None:
         super().__init__("transitions", UPDATE, "")

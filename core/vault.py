@@ -61,7 +61,7 @@ def can_open(token: str, *, keys: Keys = None) -> bool:
 
 
 def is_newest(token: str, *, keys: Keys = None) -> bool:
-    """Whether the newest key opens it, so that it does not need the others."""
+    """Whether the newest key can decrypt the token, so that older keys are not needed."""
     return can_open(token, keys=(keys or settings.FIELD_ENCRYPTION_KEYS)[:1])
 
 

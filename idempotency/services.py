@@ -30,8 +30,8 @@ MAX_TRIES = 3
 # How long a duplicate of a request with an outside call waits, and how often it checks.
 WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.1
-# Duplicates that may wait so long, per process and per merchant, because each holds a web thread. The others
-# wait for SHORT_WAIT_SECONDS.
+# How many duplicates may wait for WAIT_SECONDS, per process and per merchant: each one holds a web thread.
+# Further duplicates wait for SHORT_WAIT_SECONDS.
 MAX_WAITING, MAX_WAITING_PER_MERCHANT = 8, 4
 SHORT_WAIT_SECONDS = 0.5
 _waiting_slots = Bulkhead()
@@ -50,7 +50,7 @@ class InsertJob:
 
 @dataclass(frozen=True, slots=True)
 class TwoPhaseJob(Generic[S]):
-    """A job with a call to somebody outside between two commits.
+    """A job with an external call between two commits.
 
     admit: take the slot for the call until the stack ends, or raise a refusal; then nothing is stored.
     prepare: the work of the first commit, which also commits the key.
@@ -70,7 +70,7 @@ class TwoPhaseJob(Generic[S]):
     resume: Callable[[str], ApiResponse]
 
 
-# What a request does once: insert rows, run in one transaction, or run before and after an outside call.
+# The work of a request: insert rows, run in one transaction, or run before and after an external call.
 Job = InsertJob | TwoPhaseJob[Any] | Callable[[], ApiResponse]
 
 

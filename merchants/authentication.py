@@ -51,7 +51,7 @@ class BearerKeyAuthentication(BaseAuthentication):
 def find_key(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     """The merchant and the key, by one query. Raises AuthenticationFailed, InsufficientScope.
 
-    digest: of the secret; None if what was sent is no key.
+    digest: the hash of the secret, or None if the header has no key.
     """
     found = None if digest is None else rows.run(_sql(), [digest]).fetchone()
     if found is None:

@@ -70,7 +70,7 @@ def connect(
 
 
 def find_by_secret(bank: str, secret: str) -> BankConnection:
-    """The connection of this secret. Raises banks.UnknownBank, whatever is wrong."""
+    """Find the connection with this secret. Raises banks.UnknownBank for every error."""
     found = None
     if _SECRET_SHAPE.fullmatch(secret):
         connections = BankConnection.objects.select_related("merchant")

@@ -72,7 +72,7 @@ class Merchant(models.Model):
 
 
 class BankConnection(models.Model):
-    """Credentials and callers of a live merchant's bank. Written by `merchants.bank_connections` alone."""
+    """Credentials and callers of a live merchant's bank. Only `merchants.bank_connections` writes it."""
 
     merchant = models.OneToOneField(
         Merchant, on_delete=models.PROTECT, primary_key=True, related_name="bank_connection"
@@ -100,7 +100,7 @@ def all_scopes() -> list[str]:
 class ApiKey(models.Model):
     """A secret key; only its SHA-256 is stored. `public_id` is the part that may be shown.
 
-    A trigger protects what a key was issued with: only its end and its use change later.
+    A trigger protects the fields of an issued key. Only its end and its use change later.
     """
 
     id = PublicIdKey()

@@ -1,7 +1,7 @@
 """Encryption of stored data: check the keys of this deployment, and seal old data with the newest key.
 
-One small sealed row, the key check, stands for all sealed columns. The first start seals it with the oldest
-key, and `manage.py reseal` renews it last. So the checks notice a key that is removed too early.
+One small encrypted row, the key check, represents all encrypted columns. The first start seals it with the
+oldest key, and `manage.py reseal` renews it last. So the checks notice a key that is removed too early.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -133,7 +133,7 @@ def opens_key_check() -> bool:
 
 
 def find_problem() -> str | None:
-    """A text about what the keys cannot open, or None. Without a key check it tries real rows."""
+    """Describe the data that the keys cannot decrypt, or return None. Without a key check, try real rows."""
     if EncryptionKeyCheck.objects.exists():
         return None if opens_key_check() else "FIELD_ENCRYPTION_KEYS do not open what is in the database."
     for model, columns in sealed_columns().items():

@@ -26,7 +26,7 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
 
 
 def _optional(payment: Payment) -> dict[str, Any]:
-    """Fields that the merchant gave. The bank transaction fills in a missing payer, with a masked account."""
+    """Return the optional fields. If the merchant gave no payer, use the payer that the bank reported."""
     return {
         "reference": payment.reference,
         "client_name": payment.client_name or payment.payer_name,

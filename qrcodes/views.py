@@ -64,7 +64,7 @@ class QrCodeViewSet(MerchantViewSet):
 @docs.image
 @get_or_head_only
 def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
-    """PNG or SVG; 410 with the picture of a word once the code can no longer be paid.
+    """Return a PNG or SVG, or a 410 with an image of its status if the code can no longer be paid.
 
     No key is needed, because the picture goes into an <img>. It shows no personal data, and nobody can guess
     the id.

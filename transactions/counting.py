@@ -100,8 +100,8 @@ def _roll_up_batch(batch: int) -> int:
 def _count_before(instant: str, criteria: TransactionFilter) -> str:
     """SQL of the number of rows created before an instant, without the limits `start` and `end`.
 
-    Buckets of each size count the time since the last bucket of the next wider size, deltas what is not
-    rolled up, and the rows of the last minute are counted one by one.
+    Buckets of each size cover the time since the last bucket of the next larger size. Deltas cover rows that
+    are not rolled up. Rows of the last minute are counted one by one.
     """
     return f"""
         SELECT coalesce(sum(count), 0)::bigint FROM (

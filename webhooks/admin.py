@@ -28,7 +28,7 @@ from webhooks.models import (
 )
 
 MAX_SHOWN = 20
-# The page searches so many of the newest deliveries for failures and does not read the others.
+# The page searches only this many of the newest deliveries for failures.
 MAX_SEARCHED = 200
 
 

@@ -1,4 +1,4 @@
-"""All changes of endpoints, which merchants call webhooks, and what they mean for deliveries."""
+"""Change endpoints, which merchants call webhooks, and update their deliveries."""
 
 from copy import copy
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ def prepare(
 def store(endpoint: Endpoint) -> None:
     """Insert an endpoint of `prepare`. Raises TooManyWebhooks.
 
-    The lock on the merchant makes concurrent creations count one after the other.
+    The lock on the merchant makes concurrent creations run one after the other, so that each counts right.
     """
     Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
     _check_webhook_limit(endpoint.merchant)
@@ -274,8 +274,8 @@ def _checked_secret(secret: str | None) -> str:
 def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
     """Hold deliveries of a disabled endpoint for a replay; fail manual ones and those of a deleted endpoint.
 
-    The caller holds the lock of the endpoint. One call handles 5,000 deliveries of each kind, so that nobody
-    waits for a long backlog. `sweep_inactive` handles the rest.
+    The caller holds the lock of the endpoint. One call handles 5,000 deliveries of each kind, so that a long
+    backlog does not hold the lock. `sweep_inactive` handles the rest.
     """
     if endpoint.deleted_at is not None:
         for state in (DeliveryState.PENDING, DeliveryState.HELD):

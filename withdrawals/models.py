@@ -65,7 +65,7 @@ class Withdrawal(StateMachine):
             WithdrawalStatus.FAILED,
         },
         WithdrawalStatus.PROCESSING: {WithdrawalStatus.SUCCEEDED, WithdrawalStatus.FAILED},
-        WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # a bank sends back what it cannot book
+        WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # a bank returns money that it cannot book
     }
 
     id = PublicIdKey()

@@ -25,7 +25,7 @@ def port() -> int:
 
 
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
-    """The settings from the environment, and for the rest those that the instance stores."""
+    """Return the settings: from the environment, or else those that the instance stores."""
     is_new = "SECRET_KEY" not in instance.state
     secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
 

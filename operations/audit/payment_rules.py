@@ -30,7 +30,7 @@ RULES = [
             ) AS paid, LATERAL (
                 VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
             ) AS line (account_id, satang)""",  # noqa: S608
-        # Confirmed and unconfirmed money count as one here; reconciliation_rules tells them apart.
+        # Here confirmed and unconfirmed money are one sum. `reconciliation_rules` checks each of them.
         journal_lines("journal.type = 'payment'").replace(
             "entry.account_id)", "replace(entry.account_id, 'unconfirmed:', 'available:'))"
         ),
@@ -45,7 +45,7 @@ RULES = [
                ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
                ('payment.failed', payment.status = 'failed')
            ) AS event (kind, is_told) ON is_told""",
-        # Two events may exist or not: that of an expired code, which depends on a setting, and
+        # Two events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), and
         # `payment.pending` of a card payment.
         """SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', event.merchant_id)
            FROM webhooks_event AS event

@@ -62,7 +62,7 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
 
 
 def _disable(result: DeliveryResult, reason: DisabledReason) -> None:
-    """Disable the endpoint in a commit of its own, because an endpoint is locked before its health."""
+    """Disable the endpoint in a separate commit, because an endpoint is locked before its health."""
     try:
         endpoints.disable(
             endpoint_id=result.endpoint_id,

@@ -53,7 +53,7 @@ class Dispatcher:
     def drain(self, now: Clock) -> int:
         """Deliver until nothing is due or in flight. Return the number of started posts.
 
-        If another thread already runs this, only tell it to look again.
+        If another thread already runs this, only make it look for deliveries again.
         """
         started = 0
         self._signals.put(None)

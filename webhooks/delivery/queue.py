@@ -24,11 +24,11 @@ MAX_IN_FLIGHT, MAX_IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
 # Slower endpoints, and endpoints without a post so far, share a part of the threads of a worker.
 SLOW_MS = 1000
-# An unverified endpoint gets one attempt in this time, so that our posts flood nobody.
+# An unverified endpoint gets one attempt in this time, so that unwanted posts cannot flood a server.
 UNVERIFIED_INTERVAL_SECONDS = 15.0
-# One statement looks at so many endpoints, which bounds its cost.
+# One statement reads at most this many endpoints, which limits its cost.
 ENDPOINTS_PER_CLAIM = 256
-# What a worker may need in addition to the post itself.
+# Time that a worker may need in addition to the post itself.
 LEASE_MARGIN_SECONDS = 15.0
 RECLAIM_BATCH = 500
 # The error of an attempt whose lease expired.
@@ -41,8 +41,8 @@ class Quota(StrEnum):
     """The limit of a worker that a delivery counts against."""
 
     SLOW = "slow"  # the endpoint is slow, or got no post so far
-    NORMAL = "normal"  # within the 4 posts of every endpoint
-    EXTRA = "extra"  # above the 4 posts, because the endpoint is quick
+    NORMAL = "normal"  # one of the first 4 posts at a time to an endpoint
+    EXTRA = "extra"  # a post beyond these 4; only quick endpoints get more
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class RoundRobinClaimer:
         self._after = ""
 
     def claim(self, *, now: datetime, limits: ClaimLimits) -> list[Lease]:
-        """Claim due deliveries within the limits, in a commit of its own. Each claim counts an attempt.
+        """Claim due deliveries within the limits, in a separate commit. Each claim counts an attempt.
 
         No endpoint and no merchant gets more than its share. Merchants with the fewest posts in flight come
         first, and their endpoints come in random order. The claim skips rows that another worker has locked,

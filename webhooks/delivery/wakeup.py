@@ -16,14 +16,14 @@ from webhooks.delivery import metrics
 log = logging.getLogger("webhooks.delivery.wakeup")
 TASK = "webhooks.drain"
 QUEUE = "webhooks"
-# At most one message in this time, for all wake-ups in between.
+# At most one message is sent in this time, for all wake-ups in it.
 MIN_INTERVAL_SECONDS = 0.01
 # So messages do not pile up while no worker runs.
 MESSAGE_EXPIRES_SECONDS = 5
 
 
 class WakeupSender:
-    """Sends wake-ups from a thread of its own, so that callers never wait for Redis.
+    """Sends wake-ups from a separate thread, so that callers never wait for Redis.
 
     The thread calls `on_failure` for each failed message, at most once a second.
     """

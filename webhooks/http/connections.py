@@ -17,9 +17,9 @@ from webhooks.http.public_networks import Address, unwrap
 from webhooks.http.response_reader import ResponseSocket
 from webhooks.http.url_check import Target, UrlPolicy
 
-# The time to connect is divided among at most so many addresses of a name.
+# The time to connect is divided among at most this many addresses of a name.
 MAX_DIALS = 4
-# One TLS record, so that each record has a timeout of its own.
+# One TLS record, so that each record has its own timeout.
 SEND_CHUNK_BYTES = 16 * 1024
 
 
@@ -70,7 +70,7 @@ class Connection(HTTPConnection):
         self._unsent += data
 
     def _flush(self) -> None:
-        """Send piece by piece, each within what is left of the deadline."""
+        """Send in pieces, each within the time that is left."""
         data, self._unsent = self._unsent, b""
         for start in range(0, len(data), SEND_CHUNK_BYTES):
             self.sock.settimeout(self.route.answer_by.left())

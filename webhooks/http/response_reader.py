@@ -1,4 +1,4 @@
-"""Read a response of a stranger in bounded time and size: it may be endless, slow, broken or compressed."""
+"""Read an untrusted response in bounded time and size: it may be endless, slow, broken or compressed."""
 
 import contextlib
 import http.client
@@ -25,7 +25,7 @@ class ResponseSocket:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Each read waits for what is left of the deadline, so slow single bytes cannot exceed it."""
+    """Limits each read to the time that is left, so that slow single bytes cannot exceed the deadline."""
 
     def __init__(self, incoming: ResponseSocket, sock: socket.socket, deadline: Deadline) -> None:
         self._incoming, self._sock, self._deadline = incoming, sock, deadline
@@ -48,7 +48,7 @@ class _DeadlineReader(io.RawIOBase):
 class _HeadReader(io.BufferedReader):
     """A stream whose lines must be complete and in total at most MAX_HEAD_BYTES.
 
-    http.client takes the end of the stream for the end of the headers, so half a head would count as a 200.
+    http.client treats the end of the stream as the end of the headers, so half a head would be a valid 200.
     """
 
     _left = MAX_HEAD_BYTES

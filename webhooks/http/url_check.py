@@ -50,7 +50,7 @@ class UrlRejected(ValueError):
 
 @dataclass(frozen=True)
 class UrlPolicy:
-    """What is allowed. Addresses in `allowed_networks` may have any port, and http if `allow_http`."""
+    """The allowed URLs. Addresses in `allowed_networks` may have any port, and http if `allow_http`."""
 
     ports: frozenset[int] = frozenset({443, 8443})
     allowed_networks: tuple[Network, ...] = ()
