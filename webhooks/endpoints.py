@@ -275,7 +275,7 @@ def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
     """Hold deliveries of a disabled endpoint for a replay; fail manual ones and those of a deleted endpoint.
 
     The caller holds the lock of the endpoint. One call handles 5,000 deliveries of each kind, so that a long
-    backlog does not hold the lock. `sweep_inactive` handles the rest.
+    backlog does not hold the lock for long. `sweep_inactive` handles the rest.
     """
     if endpoint.deleted_at is not None:
         for state in (DeliveryState.PENDING, DeliveryState.HELD):

@@ -41,7 +41,7 @@ def base_url(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def test_balances_match_model_after_any_steps(base_url: str) -> None:
-    """Run 60 fixed examples by default. With EXAMPLES=5000, run 5,000 random examples."""
+    """Run the same examples each time. With EXAMPLES=5000, run 5,000 random examples."""
     with closing(HttpConnectionClient(base_url)) as client:
         run_state_machine_as_test(
             lambda: StateMachine(client),  # type: ignore[arg-type]  # whatever makes one
