@@ -130,7 +130,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Transaction:
-    """What one transaction has locked so far, the newest last, and the number of locks at each savepoint."""
+    """The locks of one transaction, the newest last, and the number of locks at each savepoint."""
 
     held: list[Row] = field(default_factory=list)
     savepoints: list[int] = field(default_factory=list)
@@ -250,7 +250,7 @@ def _lock(now: Transaction, table: str, waits: bool, sql: Any, params: Any) -> I
 
 
 def _is_guarded(now: Transaction, table: str) -> bool:
-    """Whether we hold the lock of a guard of this table."""
+    """Return whether this transaction holds the lock of a row that guards this table."""
     return any(gate == held for held, _ in now.held for gate in LOCK_ORDER.get(table, ()))
 
 

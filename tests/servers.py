@@ -54,7 +54,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores, because a worker often waits for PostgreSQL."""
+    """Return the number of cores plus one, because a worker often waits for PostgreSQL."""
     return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
 
 

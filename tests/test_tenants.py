@@ -31,7 +31,7 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one path."""
+    """An API operation: a method and a path."""
 
     method: str
     path: str

@@ -64,7 +64,7 @@ class Reply:
 
 
 class ReceiverConnection:
-    """One connection to a receiver, as a script sees it."""
+    """One connection to a receiver, for the scripts of tests."""
 
     def __init__(self, sock: socket.socket, receiver: "Receiver") -> None:
         self.sock, self.receiver = sock, receiver

@@ -1,4 +1,4 @@
-"""The page with the description: complete by itself, with nothing from elsewhere."""
+"""The API reference page loads nothing from other origins."""
 
 import re
 from typing import Any

@@ -35,9 +35,9 @@ def seller() -> Seller:
 
 
 def callback_for_a_waiting_refund(seller: Seller) -> Callable[[], Any]:
-    """What confirms a statement's money, and queues a refund of it to the account that its code names.
+    """Return a call of the bank that confirms money of a statement and queues its refund.
 
-    The refund waits because that account is not on the list yet.
+    The refund waits for a destination, because the payer's account is not on the list yet.
     """
     code, paid_at = seller.shop.qr_code(**CLIENT), clock.now().replace(microsecond=0)
     assert import_file(bot_file(credit_line(code, paid_at, name="", payer_bank=""))).is_clean
@@ -48,19 +48,19 @@ def callback_for_a_waiting_refund(seller: Seller) -> Callable[[], Any]:
 
 
 def test_callback_for_a_waiting_refund_locks_limits_before_accounts(seller: Seller) -> None:
-    """The recorder of tests/lock_order.py fails this test if not."""
-    tell = callback_for_a_waiting_refund(seller)
+    """The recorder in tests/lock_order.py fails this test if the order is wrong."""
+    send_callback = callback_for_a_waiting_refund(seller)
     add_payout_account(seller.shop, bank_code="004")
-    assert tell().status_code == 200
+    assert send_callback().status_code == 200
     assert list(Approval.objects.values_list("kind", "status")) == [("refund", "within_limits")]
 
 
 @pytest.mark.slow
 def test_concurrent_waiting_refunds_and_withdrawals_never_deadlock(seller: Seller) -> None:
-    told = [callback_for_a_waiting_refund(seller) for _ in range(ROUNDS)]
+    callbacks = [callback_for_a_waiting_refund(seller) for _ in range(ROUNDS)]
     add_payout_account(seller.shop, bank_code="004")
-    for tell in told:
-        answer, _ = run_concurrently(tell, *[partial(withdrawn, seller.shop, amount=100)] * 3)[:2]
+    for send_callback in callbacks:
+        answer, _ = run_concurrently(send_callback, *[partial(withdrawn, seller.shop, amount=100)] * 3)[:2]
         assert answer.status_code == 200
     assert Approval.objects.count() == ROUNDS * 4
     assert ledger.balance(seller.shop.merchant.id).reserved == ROUNDS * (150_000 + 300)

@@ -60,7 +60,7 @@ NOT_ALLOWED = (400, "payout_account_not_allowed", "bank_account")
 TOO_NEW = (400, "payout_account_too_new", "bank_account")
 
 
-def test_without_a_list_money_goes_to_any_account(shop: Shop) -> None:
+def test_withdrawal_to_any_account_is_allowed_without_a_list(shop: Shop) -> None:
     add_payout_account(shop)
     assert withdrawn(shop, bank_account="4059999999")["status"] == "pending"
 
@@ -240,7 +240,7 @@ def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "expected_text"),
     [
         ({"merchant": "mch_0"}, "No merchant"),
         ({"bank_code": "999"}, "no such bank"),
@@ -249,10 +249,10 @@ def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong:
     ],
 )
 def test_invalid_payout_account_is_not_added(
-    shop: Shop, anong: Client, changes: dict[str, str], says: str
+    shop: Shop, anong: Client, changes: dict[str, str], expected_text: str
 ) -> None:
     answer = anong.post(LIST + "new/", form(shop, **changes))
-    assert says in answer.content.decode()
+    assert expected_text in answer.content.decode()
     assert not PayoutAccount.objects.exists()
 
 
@@ -284,8 +284,8 @@ def test_command_adds_lists_and_removes_payout_accounts(shop: Shop) -> None:
     assert "is on" in command("on", merchant)
     assert refused(shop) == TOO_NEW
     made = PayoutAccount.objects.get()
-    told = command("list", merchant)
-    assert (made.id in told, ACCOUNT in told) == (True, False)
+    listed = command("list", merchant)
+    assert (made.id in listed, ACCOUNT in listed) == (True, False)
     assert "Removed" in command("remove", made.id)
     command("off", merchant)
     assert withdrawn(shop)["status"] == "pending"
@@ -294,15 +294,15 @@ def test_command_adds_lists_and_removes_payout_accounts(shop: Shop) -> None:
 def test_command_refuses_invalid_input(shop: Shop) -> None:
     merchant = shop.merchant.id
     add_payout_account(shop)
-    for words, says in [
+    for arguments, expected_text in [
         (["add", merchant, "--bank", "nobank", "--account", ACCOUNT, "--name", "S"], "no such bank"),
         (["add", merchant, "--bank", "SCB", "--account", "12", "--name", "S"], "--account"),
         (["add", merchant, "--bank", "SCB", "--account", ACCOUNT, "--name", "S"], "already"),
         (["on", "mch_0"], "No merchant"),
         (["remove", "pac_0"], "No such account"),
     ]:
-        with pytest.raises(CommandError, match=says):
-            command(*words)
+        with pytest.raises(CommandError, match=expected_text):
+            command(*arguments)
 
 
 def test_payout_account_changes_are_logged_without_the_account(

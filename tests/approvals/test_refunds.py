@@ -44,7 +44,7 @@ def unknown_payer(refund_shop: RefundShop, **fields: Any) -> str:
     return str(code["payment_id"])
 
 
-def elsewhere(refund_shop: RefundShop, amount: int = 150_000) -> dict[str, Any]:
+def refund_to_another_account(refund_shop: RefundShop, amount: int = 150_000) -> dict[str, Any]:
     """Make a refund to another account than the payer's."""
     return refund_shop.refund(refund_shop.paid(amount), destination=PAYEE)
 
@@ -54,7 +54,7 @@ def test_refund_above_the_limit_to_another_account_waits(
     refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     send_due_refunds(3)
     assert refund_shop.read(refund) == refund
     assert (refund["status"], refund["pending_reason"]) == ("pending", "processing")
@@ -68,7 +68,7 @@ def test_refund_within_the_limit_to_another_account_is_sent(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by()
-    refund = elsewhere(refund_shop, LIMIT)
+    refund = refund_to_another_account(refund_shop, LIMIT)
     send_due_refunds()
     assert (bank.sent, refund["awaiting_approval"]) == ([refund["refund_id"]], False)
     assert approval_of(refund["refund_id"]).status == "within_limits"
@@ -123,7 +123,7 @@ def test_later_payer_details_do_not_redirect_a_waiting_refund(refund_shop: Refun
 
 def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) -> None:
     for _ in range(2):
-        assert not elsewhere(refund_shop, 90_000)["awaiting_approval"]
+        assert not refund_to_another_account(refund_shop, 90_000)["awaiting_approval"]
     refund_shop.paid()
     asked = {"amount": 90_000, "currency": "THB", "bank_code": "014"}
     asked |= {"bank_account": "4051234567", "account_name": "Somchai"}
@@ -133,7 +133,7 @@ def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) 
 @pytest.mark.slow
 def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     assert "approved." in click(malee, "approve", refund["refund_id"])
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
     send_due_refunds(2)
@@ -146,7 +146,7 @@ def test_rejected_refund_fails_and_releases_its_money(
     refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     assert "rejected." in click(malee, "reject", refund["refund_id"])
     send_due_refunds(2)
     ended = refund_shop.read(refund)
@@ -158,7 +158,7 @@ def test_rejected_refund_fails_and_releases_its_money(
 
 
 def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Client) -> None:
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     canceled = refund_shop.act(refund, "cancel").json()
     assert (canceled["status"], canceled["awaiting_approval"]) == ("canceled", False)
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
@@ -166,7 +166,7 @@ def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Clien
 
 
 def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) -> None:
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
     shown = {entry["type"]: entry for entry in timeline(refund_shop, refund)}
     requested, rejected = shown["approval.requested"], shown["approval.rejected"]
@@ -182,7 +182,7 @@ def test_concurrent_decisions_about_a_refund_have_one_outcome(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
-    refund = elsewhere(refund_shop)
+    refund = refund_to_another_account(refund_shop)
     refund_id = refund["refund_id"]
 
     def cancel() -> bool:
@@ -207,8 +207,8 @@ def test_qr_codes_client_account_is_not_the_payers_if_the_bank_reports_another(
     payment_id = refund_shop.paid(client_bank_account="4051234567", client_bank_name="kbank")
     refund_shop.refund(payment_id, amount=75_000)
     assert not Approval.objects.exists()
-    elsewhere = refund_shop.refund(payment_id, amount=75_000, destination=PAYEE)
-    assert approval_of(elsewhere["refund_id"]).status == "within_limits"
+    refund = refund_shop.refund(payment_id, amount=75_000, destination=PAYEE)
+    assert approval_of(refund["refund_id"]).status == "within_limits"
 
 
 def error_code(answer: Any) -> str:

@@ -48,7 +48,7 @@ def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
     return Seller(shop, bank)
 
 
-def elsewhere(seller: Seller) -> tuple[BankTransaction, Return]:
+def return_to_entered_account(seller: Seller) -> tuple[BankTransaction, Return]:
     movement = seller.unmatched()
     made: Return = decide("send_back", movement, destination=ELSEWHERE)
     return movement, made
@@ -59,7 +59,7 @@ def test_return_to_an_account_that_staff_entered_waits_above_the_limit(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     run_returns(2)
     assert (bank.sent, state_of(movement), suspense()) == ([], ("unmatched", "sending_back"), 150_000)
     assert waiting() == [made.id]
@@ -82,7 +82,7 @@ def test_return_to_the_account_that_paid_needs_no_approval(
 
 
 def test_staff_who_entered_the_account_cannot_approve_the_return(seller: Seller, malee: Client) -> None:
-    _, made = elsewhere(seller)
+    _, made = return_to_entered_account(seller)
     assert "You requested this yourself" in page(malee, made.id)
     assert "Nothing changed" in click(malee, "approve", made.id)
     with pytest.raises(OwnRequest):
@@ -92,7 +92,7 @@ def test_staff_who_entered_the_account_cannot_approve_the_return(seller: Seller,
 
 def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
     run_returns(2)
     assert (bank.sent, state_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
@@ -100,7 +100,7 @@ def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> Non
 
 def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     decide_approval(made.id, "reject", actor=SOMSAK)
     run_returns()
     made.refresh_from_db()
@@ -113,7 +113,7 @@ def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, s
 
 def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     seller.reverse(movement)
     assert state_of(movement) == ("unmatched", "taken_back")
     assert approval_of(made.id).status == "canceled"
@@ -125,7 +125,7 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served
 
 def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     reversal = seller.reverse(movement, 50_000)
     with pytest.raises(NotDecidable, match="is reversing money of this transaction"):
         decide_approval(made.id, "approve", actor=SOMSAK)
@@ -140,7 +140,7 @@ def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served
 @pytest.mark.slow
 def test_approved_return_is_held_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = elsewhere(seller)
+    movement, made = return_to_entered_account(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
     reversal = seller.reverse(movement, 50_000)
     run_returns(2)
@@ -271,7 +271,7 @@ def test_concurrent_approval_and_rejection_have_one_outcome(
         decide("write_off", movement)
         subject_id = movement.id
     elif kind == "return":
-        movement, made = elsewhere(seller)
+        movement, made = return_to_entered_account(seller)
         subject_id = made.id
     else:
         movement = seller.unmatched()

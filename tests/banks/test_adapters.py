@@ -126,7 +126,7 @@ def test_a_deployment_without_the_secret_has_no_sandbox_bank(settings: Any) -> N
 
 
 def test_bank_without_signatures_supports_inquiry() -> None:
-    """Only an inquiry can confirm its payments."""
+    """A bank without signatures needs inquiries to confirm its payments."""
     known: dict[str, type[Bank]] = {**banks.LIVE_BANKS, **banks.banks_with_inquiry()}
     unsigned = {name for name, bank in known.items() if not bank.signs_callbacks}
     assert unsigned == {"scb"}

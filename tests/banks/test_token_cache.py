@@ -68,7 +68,7 @@ def test_refused_token_is_dropped_unless_renewed() -> None:
         assert get(tokens, fetch) == "token-2"
 
 
-def test_a_failed_fetch_is_tried_again_by_the_next() -> None:
+def test_token_fetch_is_retried_after_a_failure() -> None:
     def fail() -> AccessToken:
         raise ConnectionError
 

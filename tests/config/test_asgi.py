@@ -135,7 +135,7 @@ def test_incomplete_upload_frees_its_slot() -> None:
 
 @pytest.mark.slow
 def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a small body like any other: strangers who drip cannot keep staff from uploading."""
+    """The body counts as a small one, so slow anonymous clients cannot block uploads by staff."""
     monkeypatch.setattr("config.asgi.BODY_SECONDS", 0.5)
 
     async def run() -> None:

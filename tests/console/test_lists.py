@@ -110,7 +110,7 @@ def shown(client: Client, query: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_filter_looks_at_the_newest_rows_and_says_so(
+def test_list_filter_searches_only_the_newest_rows_with_a_note(
     admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
 ) -> None:
     monkeypatch.setattr(admin_lists, "FILTERED_ROWS", 2)

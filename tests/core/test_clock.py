@@ -29,5 +29,5 @@ def test_an_instant_is_shown_in_one_form(at: datetime, shown: str) -> None:
     assert clock.iso(at) == clock.iso_or_none(at) == shown
 
 
-def test_no_instant_is_shown_as_none() -> None:
+def test_iso_or_none_of_none_is_none() -> None:
     assert clock.iso_or_none(None) is None

@@ -19,7 +19,7 @@ from tests.conftest import Shop
 
 @pytest.fixture
 def lines() -> Iterator[StringIO]:
-    """What goes to standard output in production."""
+    """The log lines that go to standard output in production."""
     written = StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(JsonFormatter())

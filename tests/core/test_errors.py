@@ -57,7 +57,7 @@ DECLARED = [kind for kind in descendants(ApiError) if "code" in kind.__dict__]
 REQUESTS = [kind for kind in descendants(serializers.Serializer) if kind.__name__.endswith("Request")]
 
 
-def test_a_code_is_declared_once() -> None:
+def test_each_error_code_is_declared_once() -> None:
     times = Counter(kind.code for kind in DECLARED)
     assert {code for code, count in times.items() if count > 1} == set()
     assert times.keys() == CATALOGUE.keys()

@@ -36,7 +36,7 @@ def each(field: Any, *values: Any) -> list[tuple[Any, Any]]:
     ],
     ids=repr,
 )
-def test_a_right_value_is_kept_as_it_came(field: Field[Any, Any, Any, Any], value: Any) -> None:
+def test_valid_value_is_returned_unchanged(field: Field[Any, Any, Any, Any], value: Any) -> None:
     kept = field.run_validation(value)
     assert kept == value
     assert type(kept) is type(value)

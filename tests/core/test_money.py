@@ -31,11 +31,11 @@ def test_baht_is_read_as_satang(text: str, satang: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1.0", "1.000", ".5", "1.", "-1", "01", "1,500.00", "1e3", "1\n", "٣", "NaN"]
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_malformed_baht_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="digits"):
         money.satang(text)
 
 
 @given(st.integers(0, 10**15))
-def test_every_amount_survives_the_round(satang: int) -> None:
+def test_satang_written_as_baht_is_read_back(satang: int) -> None:
     assert money.satang(money.baht(satang)) == satang

@@ -1,4 +1,4 @@
-"""A Redis that is down costs one caller a moment, and the others nothing."""
+"""If Redis is down, one caller waits briefly and the others do not wait."""
 
 import threading
 

@@ -46,7 +46,7 @@ def test_an_event_names_the_key_and_the_request(shop: Shop) -> None:
     assert (event.actor, event.request_id) == (actor_of(shop), "till-7.0042")
 
 
-def test_a_request_that_brings_no_id_is_found_by_the_one_it_got(shop: Shop) -> None:
+def test_request_without_id_gets_a_generated_request_id(shop: Shop) -> None:
     response = shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"})
     assert Event.objects.get().request_id == response.headers["X-Request-Id"]
 

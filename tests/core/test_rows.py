@@ -126,7 +126,7 @@ def columns(row: Model) -> dict[str, Any]:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What happens inside leaves no trace."""
+    """Roll back all changes of the block."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -137,7 +137,7 @@ def stored(row: Model) -> Model:
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
-def test_rows_that_are_copied_in_go_in_as_save_would_put_them(make: Any, shop: Shop, noon: datetime) -> None:
+def test_copy_in_writes_rows_like_save(make: Any, shop: Shop, noon: datetime) -> None:
     row = make(shop, noon)
     number = row.pk  # none where the database gives it
     with undone():
@@ -150,7 +150,7 @@ def test_rows_that_are_copied_in_go_in_as_save_would_put_them(make: Any, shop: S
     assert row._state.adding is False
 
 
-def test_all_rows_are_copied_in_or_none(shop: Shop, noon: datetime) -> None:
+def test_copy_in_stores_nothing_if_one_row_is_refused(shop: Shop, noon: datetime) -> None:
     one, other = event(shop, noon), event(shop, noon)
     rows.copy_in([one])
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -177,7 +177,7 @@ def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     )
 
 
-def test_rows_are_found_as_the_orm_would_find_them(shop: Shop, noon: datetime) -> None:
+def test_find_reads_rows_like_the_orm(shop: Shop, noon: datetime) -> None:
     first, second, other = sorted((payment(shop, noon) for _ in range(3)), key=lambda row: row.id)
     rows.copy_in([first, second, other])
     wanted = [second.id, first.id, "pay_of_nobody"]
@@ -197,7 +197,7 @@ def test_update_rows_never_truncates_text(shop: Shop, noon: datetime) -> None:
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
-def test_a_row_goes_in_as_save_would_put_it(make: Any, shop: Shop, noon: datetime) -> None:
+def test_insert_together_writes_a_row_like_save(make: Any, shop: Shop, noon: datetime) -> None:
     row = make(shop, noon)
     number = row.pk  # none where the database gives it
     with undone():
@@ -211,7 +211,7 @@ def test_a_row_goes_in_as_save_would_put_it(make: Any, shop: Shop, noon: datetim
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
-def test_a_row_comes_out_as_get_would_read_it(make: Any, shop: Shop, noon: datetime) -> None:
+def test_fetch_reads_a_row_like_the_orm(make: Any, shop: Shop, noon: datetime) -> None:
     row = make(shop, noon)
     row.save(force_insert=True)
     found = rows.fetch(type(row), **{row._meta.pk.attname: row.pk})
@@ -237,7 +237,7 @@ def test_rows_of_several_tables_go_in_together(shop: Shop, noon: datetime) -> No
         assert columns(stored(row)) == columns(row)
 
 
-def test_one_row_that_is_refused_keeps_out_all(shop: Shop, noon: datetime) -> None:
+def test_insert_together_stores_nothing_if_one_row_is_refused(shop: Shop, noon: datetime) -> None:
     first, second = payment(shop, noon), history(shop, noon)
     second.currency = "USD"
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -27,7 +27,7 @@ def test_a_wallets_slip_is_read_and_written_as_published() -> None:
     assert slip_payload(WALLET_SLIP) == WALLET
 
 
-def test_the_case_of_a_checksum_says_nothing() -> None:
+def test_slip_checksum_ignores_case() -> None:
     assert parse_slip(WALLET[:-4] + "B425") == parse_slip(WALLET)
     assert parse_slip(BANK.replace("9C30", "9c30")) == parse_slip(BANK)
 
@@ -70,7 +70,7 @@ def test_any_other_checksum_is_wrong(payload: str) -> None:
         add_checksum(BANK[:-8] + field("60", "BKK"), "91"),
     ],
 )
-def test_what_is_no_slip_is_refused(payload: str) -> None:
+def test_invalid_slip_payload_is_refused(payload: str) -> None:
     with pytest.raises(BadPayload):
         parse_slip(payload)
 
@@ -85,7 +85,7 @@ def test_what_is_no_slip_is_refused(payload: str) -> None:
         WalletSlip("P2P", "TXN-1", date(2024, 1, 25)),
     ],
 )
-def test_a_slip_that_nobody_could_read_is_not_written(slip: Slip | WalletSlip) -> None:
+def test_slip_with_invalid_fields_is_not_written(slip: Slip | WalletSlip) -> None:
     with pytest.raises(BadPayload):
         slip_payload(slip)
 
@@ -106,5 +106,5 @@ letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
         st.text(letters, min_size=1, max_size=25),
     )
 )
-def test_what_is_written_is_read_back(slip: Slip | WalletSlip) -> None:
+def test_written_payload_is_read_back(slip: Slip | WalletSlip) -> None:
     assert parse_slip(slip_payload(slip)) == slip

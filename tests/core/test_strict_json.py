@@ -1,4 +1,4 @@
-"""The gate in front of every body: what passes, what is refused, and that nothing else comes out."""
+"""Strict parsing of JSON bodies: valid ones pass, others raise only the documented error."""
 
 import json
 import time

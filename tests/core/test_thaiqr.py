@@ -61,7 +61,7 @@ def test_a_defective_published_payload_is_refused(vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors(BILLS))
-def test_a_bill_shows_what_it_was_made_of(vector: Vector) -> None:
+def test_parsed_bill_has_the_given_fields(vector: Vector) -> None:
     payload, given_ = thaiqr.parse(vector["payload"]), vector["input"]
     assert payload.kind == vector["kind"]
     assert payload.biller_id == given_["biller_id"]
@@ -158,7 +158,7 @@ def test_a_merchant_name_in_thai_is_read() -> None:
     assert thaiqr.parse(thaiqr.build(tags)).value("64") == local
 
 
-def test_our_own_code_is_what_a_bank_issues() -> None:
+def test_generated_qr_code_has_the_fields_of_a_bank_code() -> None:
     bill = f"0016{thaiqr.BILL}" + "0115099400016550100" + "0204AB12"
     assert OURS[:-4] == "000201010212" + f"3047{bill}" + "5303764" + "54071500.00" + "5802TH" + "6304"
     assert thaiqr.parse(OURS).is_dynamic
@@ -175,7 +175,7 @@ references = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", min_size=1, max_siz
     amount=st.none() | st.integers(money.MIN_AMOUNT, money.MAX_AMOUNT),
     dynamic=st.booleans(),
 )
-def test_what_is_written_is_read_back(**bill: Any) -> None:
+def test_written_payload_is_read_back(**bill: Any) -> None:
     written = thaiqr.bill_payment(**bill)
     read = thaiqr.parse(written)
     assert {name: getattr(read, name) for name in bill if name != "dynamic"} | {
@@ -316,7 +316,7 @@ def test_arbitrary_text_under_a_right_checksum_is_read_or_refused(text: str, che
 
 
 @given(st.integers(0, len(OURS) - 1), st.characters())
-def test_one_changed_character_is_noticed(position: int, character: str) -> None:
+def test_qr_code_with_one_changed_character_is_refused(position: int, character: str) -> None:
     changed = OURS[:position] + character + OURS[position + 1 :]
     if changed != OURS:
         with pytest.raises(tlv.BadPayload):

@@ -14,13 +14,13 @@ def test_sealed_text_opens_with_its_context(text: str) -> None:
     assert vault.open_sealed(token, context="wh_1", keys=[NEW]) == text
 
 
-def test_a_token_moved_to_another_row_does_not_open() -> None:
+def test_token_cannot_be_opened_for_another_row() -> None:
     token = vault.seal("secret", context="wh_1", keys=[NEW])
     with pytest.raises(vault.CannotOpen):
         vault.open_sealed(token, context="wh_2", keys=[NEW])
 
 
-def test_context_and_text_cannot_run_into_each_other() -> None:
+def test_token_separates_context_from_text() -> None:
     token = vault.seal('", "b', context='a", "', keys=[NEW])
     assert vault.open_sealed(token, context='a", "', keys=[NEW]) == '", "b'
     with pytest.raises(vault.CannotOpen):
@@ -44,7 +44,7 @@ def test_an_altered_token_does_not_open() -> None:
         vault.open_sealed(altered, context="wh_1", keys=[NEW])
 
 
-def test_other_key_opens_nothing() -> None:
+def test_token_cannot_be_opened_with_another_key() -> None:
     token = vault.seal("secret", context="wh_1", keys=[OLD])
     with pytest.raises(vault.CannotOpen):
         vault.open_sealed(token, context="wh_1", keys=[NEW])

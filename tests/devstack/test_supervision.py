@@ -28,7 +28,7 @@ def test_a_killed_child_is_replaced(stack: Stack, name: str) -> None:
     wait_until(stack.is_ready, 60)
 
 
-def test_a_folder_in_use_is_refused(stack: Stack) -> None:
+def test_data_folder_in_use_is_refused(stack: Stack) -> None:
     refused = start_another(stack, PORT="0")
     assert (refused.returncode, "DATA_DIR" in refused.stderr) == (1, True)
 

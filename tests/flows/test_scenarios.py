@@ -84,7 +84,7 @@ class ScenarioRun:
         ours = [row for row in rows if row["payment_id"] == code["payment_id"]]
         return [(row["type"], row["status"], row["amount"]) for row in ours]
 
-    def notices(self, code: Code) -> list[str]:
+    def notification_sources(self, code: Code) -> list[str]:
         """The sources of the bank transactions of the payment."""
         timeline = self.client.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
         return [entry["details"]["source"] for entry in timeline if entry["type"] == "bank.notice"]
@@ -97,7 +97,7 @@ def events_of(received: list[ReceivedRequest]) -> Counter[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def run(stack: Stack) -> Iterator[ScenarioRun]:
-    """After all tests the audit finds nothing, no exception is left, and no event came twice."""
+    """Run the tests. Then assert a clean audit, the expected exceptions and no duplicate event."""
     made = json.loads(stack.manage("create_merchant", "--name", "Scenes", "--mode", "test", "--json"))
     client = ShopClient(stack.base_url, made["secret_key"])
     desk = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
@@ -120,12 +120,12 @@ def late_money_is_accepted(run: ScenarioRun) -> Iterator[None]:
 
 
 def after(code: Code) -> str:
-    """An instant after the expiry of the code."""
+    """Return an instant after the expiry of the code."""
     return (datetime.fromisoformat(code["expires_at"]) + timedelta(seconds=1)).isoformat()
 
 
 @pytest.mark.parametrize(
-    ("scenario", "status", "event", "row", "ways"),
+    ("scenario", "status", "event", "row", "sources"),
     [
         ("paid", "succeeded", SUCCEEDED, "payment", ["callback"]),
         ("declined", "failed", FAILED, "failed", ["callback"]),
@@ -134,12 +134,12 @@ def after(code: Code) -> str:
     ],
 )
 def test_payment_succeeds_by_callback_repeats_or_inquiry(
-    run: ScenarioRun, scenario: str, status: str, event: str, row: str, ways: list[str]
+    run: ScenarioRun, scenario: str, status: str, event: str, row: str, sources: list[str]
 ) -> None:
     code, before = run.client.qr_code(), run.balance()
     run.play(code, scenario)
     run.client.wait_for_status(code, status, seconds=20)
-    wait_until(lambda: run.notices(code) == ways, 60)
+    wait_until(lambda: run.notification_sources(code) == sources, 60)
     run.wait_for_webhooks(code, PENDING, event)
     assert run.history(code) == [(row, status, AMOUNT)]
     assert run.balance() - before == (AMOUNT if status == "succeeded" else 0)

@@ -1,4 +1,4 @@
-"""The actors in the timeline, through all real processes: web server, worker, sandbox bank over HTTP."""
+"""Actors in the timeline, with real processes: web server, worker, and sandbox bank over HTTP."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def entries_of(client: ShopClient, code: dict[str, Any], type: str) -> list[dict[str, Any]]:
-    """The entries of a type, the oldest first."""
+    """Return the timeline entries of a type, the oldest first."""
     timeline = client.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
     return [entry for entry in reversed(timeline) if entry["type"] == type]
 

@@ -26,7 +26,7 @@ class Crash(Exception):
 
 
 class Refused(Exception):
-    """No slot is free."""
+    """A bulkhead without a free slot."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Each posting and what it does to the balance."""
+"""Each posting and its effect on the balance."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What live merchants and their banks agreed on."""
+"""Connection configs of live merchants."""
 
 from merchants.bank_connections import ConnectionConfig
 from tests.banks import fake_bbl

@@ -103,7 +103,7 @@ def test_create_merchant_prints_what_is_needed() -> None:
         ("roll_key", ["unknown"], "No key"),
     ],
 )
-def test_commands_say_what_is_wrong(command: str, arguments: list[str], message: str) -> None:
+def test_merchant_commands_refuse_invalid_arguments(command: str, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command(command, *arguments)
     assert not Merchant.objects.exists()

@@ -93,13 +93,13 @@ def test_connection_is_found_by_bank_and_secret(live: Shop) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "door_", "x", "door_" + "0" * 43, "ประตู", "door_" + "๐" * 43, "\x00"])
-def test_a_wrong_secret_finds_nothing(live: Shop, wrong: str) -> None:
+def test_wrong_notification_secret_is_refused(live: Shop, wrong: str) -> None:
     connect(live)
     with pytest.raises(banks.UnknownBank):
         bank_connections.find_by_secret("scb", wrong)
 
 
-def test_secret_of_another_bank_finds_nothing(live: Shop) -> None:
+def test_notification_secret_of_another_bank_is_refused(live: Shop) -> None:
     secret = address_secret(live)
     for bank in ("bbl", "sandbox", ""):
         with pytest.raises(banks.UnknownBank):
@@ -338,7 +338,7 @@ def test_the_command_reads_standard_input(live: Shop, monkeypatch: pytest.Monkey
         (json.dumps(SCB_CREDENTIALS), ["--reference3", "PTF", "--callers", "x"], "--callers"),
     ],
 )
-def test_the_command_says_what_is_wrong(
+def test_connect_command_refuses_invalid_credentials(
     live: Shop, tmp_path: Path, written: str, more: list[str], message: str
 ) -> None:
     path = tmp_path / "credentials.json"

@@ -39,7 +39,7 @@ def newest() -> ApiKey:
     return ApiKey.objects.latest("created_at")
 
 
-def test_form_comes_before_the_key(shop: Shop, clerk: Client) -> None:
+def test_opening_the_key_form_issues_no_key(shop: Shop, clerk: Client) -> None:
     page = issue(clerk, shop)
     assert "payments:write" in page
     assert ApiKey.objects.count() == 1

@@ -16,7 +16,7 @@ INTERVAL = 1000  # seconds
 
 @pytest.fixture
 def rare(settings: Settings) -> None:
-    """So slow a rate that no room comes back during a test."""
+    """Use a rate so slow that no request becomes available again during a test."""
     settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = 1 / INTERVAL, 3
 
 

@@ -30,7 +30,7 @@ def ask(secret: str | None, address: str = ATTACKER) -> Any:
 
 
 def guess(address: str = ATTACKER) -> int:
-    """The status of a request with a key of the right shape that nobody has."""
+    """Send a request with a well-formed unknown key. Return the status."""
     return int(ask(secret_keys.generate("test"), address).status_code)
 
 
@@ -63,7 +63,7 @@ def test_ipv6_clients_are_limited_by_their_network() -> None:
     assert guess("2001:db8:1:3::1") == 401
 
 
-def test_good_key_works_beside_somebody_who_guesses(shop: Shop) -> None:
+def test_valid_key_works_at_an_address_with_refused_keys(shop: Shop) -> None:
     """Both are behind one address, such as a NAT or a proxy that PROXY_HOPS does not know."""
     assert ask(shop.secret_key).status_code == 200
     for _ in range(MOST + 1):
@@ -95,7 +95,7 @@ def test_limit_recovers_with_time(settings: Settings) -> None:
     wait_until(lambda: guess() == 401, 60)
 
 
-def test_zero_turns_the_limit_off(settings: Settings) -> None:
+def test_limit_of_zero_disables_the_refused_key_limit(settings: Settings) -> None:
     settings.REFUSED_KEYS_PER_MINUTE = 0
     assert {guess() for _ in range(MOST * 3)} == {401}
 

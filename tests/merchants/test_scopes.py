@@ -25,7 +25,7 @@ from merchants.models import MAX_SEEN_NETWORKS, ApiKey
 from tests.conftest import Shop
 from tests.security_lines import security_lines
 
-TILL = [Scope.PAYMENTS_WRITE, Scope.PAYMENTS_READ]
+PAYMENT_SCOPES = [Scope.PAYMENTS_WRITE, Scope.PAYMENTS_READ]
 SAMPLES = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
@@ -85,7 +85,7 @@ def test_every_operation_of_the_merchant_api_declares_a_scope(method: str, path:
     assert method == "get" or scope_of(handler) != Scope.PAYMENTS_READ
 
 
-def test_routes_were_found() -> None:
+def test_every_scope_has_a_route() -> None:
     assert len(ROUTES) > 60
     assert {scope_of(handler) for _, _, handler in ROUTES} == set(Scope)
 
@@ -103,14 +103,14 @@ def test_operation_is_refused_without_its_scope_and_served_with_it(shop: Shop) -
         assert ask(with_key(shop, [scope]), method, path).status_code not in (401, 403, 500), path
 
 
-def test_till_key_makes_codes_and_moves_no_money_out(shop: Shop) -> None:
-    till, before = with_key(shop, TILL), shop.get("/v1/balance").json()
-    code = till.qr_code()
-    assert till.payment(code["payment_id"])["status"] == "pending"
+def test_key_with_payment_scopes_cannot_withdraw_or_refund(shop: Shop) -> None:
+    limited_shop, before = with_key(shop, PAYMENT_SCOPES), shop.get("/v1/balance").json()
+    code = limited_shop.qr_code()
+    assert limited_shop.payment(code["payment_id"])["status"] == "pending"
     order = {"amount": 100, "currency": "THB", "bank_code": "SCB", "bank_account": "4051234567",
              "account_name": "Somtam House"}  # fmt: skip
     for path, body in [("withdrawals", order), ("refunds", {"payment_id": code["payment_id"]})]:
-        refused = till.post(f"/Thai/v1/{path}", body)
+        refused = limited_shop.post(f"/Thai/v1/{path}", body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")
     assert shop.get("/v1/balance").json() == before
     assert shop.get("/v1/withdrawals").json()["total"] == 0
@@ -225,7 +225,7 @@ def test_database_refuses_unknown_scopes(shop: Shop, scopes: list[str]) -> None:
         "expires_at = NULL",
     ],
 )
-def test_key_keeps_what_it_was_issued_with(shop: Shop, change: str) -> None:
+def test_database_refuses_changes_of_an_issued_key(shop: Shop, change: str) -> None:
     services.issue_key(
         merchant=shop.merchant, now=our_clock.now(), expires_at=our_clock.now() + timedelta(hours=1)
     )
@@ -269,7 +269,7 @@ def test_key_has_all_scopes_by_default(shop: Shop) -> None:
 
 
 def test_new_merchant_can_begin_with_a_key_of_few_scopes(db: None) -> None:
-    printed = run("create_merchant", "--name", "Khao Soi", "--mode", "test", "--scopes", *TILL)
+    printed = run("create_merchant", "--name", "Khao Soi", "--mode", "test", "--scopes", *PAYMENT_SCOPES)
     assert printed["scopes"] == ["payments:read", "payments:write"]
 
 
@@ -288,8 +288,8 @@ def test_command_names_the_wrong_option(shop: Shop, arguments: list[str], messag
 
 
 def test_rolled_key_keeps_scopes_and_networks(shop: Shop) -> None:
-    till = with_key(shop, TILL, ["127.0.0.0/8"])
-    rolled = run("roll_key", key_of(till).public_id)
+    limited_shop = with_key(shop, PAYMENT_SCOPES, ["127.0.0.0/8"])
+    rolled = run("roll_key", key_of(limited_shop).public_id)
     assert rolled["scopes"] == ["payments:read", "payments:write"]
     assert rolled["networks"] == ["127.0.0.0/8"]
 

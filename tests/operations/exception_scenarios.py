@@ -41,7 +41,7 @@ def _empty_shop(counter: RefundShop) -> Seller:
 
 
 def accept(counter: RefundShop, serving: Serving) -> None:
-    """Late money, too little, too much."""
+    """Accept late money, too little money and too much money."""
     seller = _shop(counter)
     for movement in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
         decide("accept", movement)
@@ -61,7 +61,7 @@ def attach(counter: RefundShop, serving: Serving) -> None:
 
 
 def send_back(counter: RefundShop, serving: Serving) -> None:
-    """One return arrives; one fails and then arrives; one arrives and comes back."""
+    """Send back three: one succeeds, one fails and then succeeds, one is returned after its success."""
     seller = _shop(counter)
     serving(sends=[DONE, REFUSED, DONE, DONE])
     for movement in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
@@ -75,7 +75,7 @@ def send_back(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_to_send_back(counter: RefundShop, serving: Serving) -> None:
-    """One is submitted without an answer; one is queued."""
+    """Send back two: one is submitted without an answer, one is queued."""
     seller = _shop(counter)
     serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
     decide("send_back", seller.unmatched())
@@ -103,7 +103,7 @@ def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse(counter: RefundShop, serving: Serving) -> None:
-    """A whole payment, a part, accepted money, and attached money."""
+    """Reverse a whole payment, a part of one, accepted money and attached money."""
     seller = _shop(counter)
     seller.reverse(seller.sale())
     seller.reverse(seller.sale(), 50_000)
@@ -115,7 +115,7 @@ def reverse(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
-    """A bank takes back more than the balance, and later money repays the debt."""
+    """Reverse more than the balance. Later money repays the debt."""
     seller = _empty_shop(counter)
     credit = seller.sale()
     serving(sends=[DONE])
@@ -127,7 +127,7 @@ def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
-    """After a partial or full refund, and during a refund that succeeds or fails."""
+    """Reverse after a partial or full refund, and during a refund that succeeds or fails."""
     for amount, sends, ends in [
         (60_000, DONE, DONE),
         (150_000, DONE, DONE),
@@ -181,7 +181,7 @@ def reverse_before(counter: RefundShop, serving: Serving) -> None:
 
 
 def reverse_twice(counter: RefundShop, serving: Serving) -> None:
-    """The same reversal again, and another one with another id."""
+    """Send the same reversal twice, and one with another id."""
     seller = _shop(counter)
     notification = reversal_of(seller.sale())
     for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
@@ -190,7 +190,7 @@ def reverse_twice(counter: RefundShop, serving: Serving) -> None:
 
 
 def write_off(counter: RefundShop, serving: Serving) -> None:
-    """The bank takes back money whose return arrived. One return stays, one comes back."""
+    """Write off reversed money whose return succeeded. Later one of the two returns is returned."""
     seller = _shop(counter)
     for _ in range(2):
         serving(sends=[UNDER_WAY], inquiries=[DONE])
@@ -240,7 +240,7 @@ def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
 
 
 def report_by_statement(counter: RefundShop, serving: Serving) -> None:
-    """Only a file reports it: a second person confirms it, the bank takes it back, it stays unconfirmed."""
+    """Import three lines: one is confirmed, one is reversed, one stays unconfirmed."""
     seller = _shop(counter)
     for kind in ("confirmed", "reversed", "unconfirmed"):
         code = seller.shop.qr_code()
@@ -286,7 +286,7 @@ def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
 
 
 def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
-    """Two reports are one transaction: staff merge them, reopen that, and merge them again."""
+    """Merge two reports of one transaction, reopen the merge, and merge them again."""
     seller, now = _shop(counter), clock.now().replace(microsecond=0)
     for times in range(3):
         code = seller.shop.qr_code()

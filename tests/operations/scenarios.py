@@ -105,7 +105,7 @@ def fail_refund(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_refunds(counter: RefundShop, serving: Serving) -> None:
-    """One waits for a destination, one for the answer of the bank, one to be sent; two are canceled."""
+    """Create refunds: one awaits a destination, one is submitted, one is queued, two are canceled."""
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
     counter.refund(counter.paid(), amount=10_000)
     send_due_refunds(2)
@@ -146,7 +146,7 @@ def fail_withdrawal(counter: RefundShop, serving: Serving) -> None:
 
 
 def begin_withdrawals(counter: RefundShop, serving: Serving) -> None:
-    """One waits for an answer, one for a bank that is down, one is canceled, one is to be sent."""
+    """Create withdrawals: one is submitted, one is retried, one is canceled, one is queued."""
     for _ in range(4):
         counter.paid()
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
@@ -171,7 +171,7 @@ def return_withdrawal(counter: RefundShop, serving: Serving) -> None:
 
 
 def request_approvals(counter: RefundShop, serving: Serving, settings: Any) -> None:
-    """Of each kind one waits, one is approved, one is rejected, one is canceled."""
+    """Create four approvals of each kind: waiting, approved, rejected and canceled."""
     settings.APPROVAL_ITEM_LIMIT = 50_000
     _ask_for_refunds(counter)
     _ask_for_returns(counter, serving)
@@ -192,8 +192,11 @@ def _ask_for_refunds(counter: RefundShop) -> None:
 
 
 def _ask_for_returns(counter: RefundShop, serving: Serving) -> None:
-    seller, elsewhere = Seller(counter.shop, counter.bank), ReturnDestination("004", "4051234567", "Somying")
-    returns = [decide("send_back", seller.unmatched(), destination=elsewhere) for _ in range(4)]
+    seller, destination = (
+        Seller(counter.shop, counter.bank),
+        ReturnDestination("004", "4051234567", "Somying"),
+    )
+    returns = [decide("send_back", seller.unmatched(), destination=destination) for _ in range(4)]
     by_hand = [
         decide("record_manual_return", seller.unmatched(), bank_reference="counter 7") for _ in range(3)
     ]

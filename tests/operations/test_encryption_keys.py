@@ -134,7 +134,7 @@ def test_there_is_one_key_check() -> None:
 
 
 def test_every_sealing_command_checks_keys() -> None:
-    """Each command is a SealingCommand, or listed here as one that seals nothing."""
+    """Each command is a SealingCommand, or is listed here because it seals nothing."""
     seals_nothing = {
         *("audit", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
         *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "sandbox_bank"),

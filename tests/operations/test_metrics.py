@@ -1,4 +1,4 @@
-"""The metrics are right and cheap, and the same in each process."""
+"""The values of the metrics, and the cost of reading them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -41,7 +41,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def frozen() -> Iterator[None]:
-    """It is NOW."""
+    """Freeze the clock at NOW."""
     with time_machine.travel(NOW, tick=False):
         yield
 
@@ -53,7 +53,7 @@ def families() -> dict[str, Metric]:
 
 
 def value(name: str, **labels: str) -> float:
-    """The value of the one sample of this name with exactly these labels."""
+    """Return the value of the only sample with this name and these labels."""
     samples = [sample for family in families().values() for sample in family.samples]
     (found,) = [each.value for each in samples if (each.name, each.labels) == (name, labels)]
     return found
@@ -69,7 +69,7 @@ def answered(error: str = "", ms: int = 20) -> PostResult:
 
 
 def note(*responses: PostResult) -> None:
-    """As many deliveries are claimed and come back so, in one batch."""
+    """Claim one delivery for each response, and record the results in one batch."""
     claimed = claim(len(responses))
     pairs = zip(claimed, responses, strict=True)
     attempt_log.record(
@@ -201,14 +201,14 @@ def test_delivery_count_stops_at_limit(shop: Shop, other_shop: Shop, monkeypatch
 
 
 def rows_read(plan: dict[str, Any]) -> float:
-    """All rows that the parts of a plan touched."""
+    """Return the number of rows that a query plan reads in all its nodes."""
     own = plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
     return float(own) + sum(rows_read(part) for part in plan.get("Plans", []))
 
 
 @pytest.mark.slow
 def test_metrics_do_not_read_long_backlog(shop: Shop) -> None:
-    """Whatever the age of the oldest reads, of twenty thousand deliveries due for one endpoint."""
+    """The query for the oldest due delivery reads below 50 rows of 20,000 due ones."""
     endpoint = make_endpoint(shop)
     publish(shop)
     event = Delivery.objects.get().event
@@ -340,7 +340,7 @@ def test_open_circuit_breakers_are_counted() -> None:
 
 
 def test_metrics_of_charges_and_transfers_read_indexes_of_what_is_open(db: None) -> None:
-    """Their cost grows with what is open, not with what has ended."""
+    """The queries use partial indexes, so only open charges and transfers cost time."""
     charges = CardCharge.objects.filter(state__in=["submitted", "pending"]).order_by("created_at")
     overdue = Transfer.objects.open_since(NOW)
     with connection.cursor() as cursor:

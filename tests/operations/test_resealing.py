@@ -39,18 +39,18 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 # The first characters of every Fernet token: its version and the first bytes of its time.
 TOKEN_START = "gAAAAA"
-TOKENS = 14  # what `lived_in` seals, one in each column
+TOKENS = 14  # the number of tokens that `filled_database` seals
 
 
 class Terminal(io.StringIO):
-    """Somebody watches."""
+    """An output that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 class CtrlC(Terminal):
-    """Somebody who has seen enough once a table is through."""
+    """A terminal that raises `KeyboardInterrupt` after the first table."""
 
     def write(self, text: str) -> int:
         if "resealed" in text:
@@ -66,7 +66,7 @@ def old_key(settings: Settings) -> None:
 
 @pytest.fixture
 def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
-    """Something in every sealed column; returns the webhook and the code."""
+    """Fill every sealed column. Return the fields of the webhook and the code."""
     resealing.write_key_check()
     hook = {"url": "https://shop.example/hook", "events": ["payment.succeeded"], "secret": SECRET}
     webhook: dict[str, str] = shop.post("/v1/webhooks", hook).json()

@@ -100,7 +100,9 @@ def test_charge_never_requested_stays_pending_and_then_fails(card_shop: Shop) ->
     assert not SandboxCharge.objects.exists()
 
 
-def test_process_that_stood_still_charges_nothing(card_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charge_after_its_time_limit_is_not_requested(
+    card_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cards, "CHARGE_WITHIN", timedelta(seconds=-1))
     assert card_shop.post(PATH, request()).json()["status"] == "pending"
     assert not SandboxCharge.objects.exists()

@@ -82,7 +82,7 @@ def test_every_outcome_gives_the_slot_back(card_shop: Shop, token: str) -> None:
     assert cards._calls.taken == 0
 
 
-def test_repeats_that_come_at_once_need_one_slot(card_shop: Shop) -> None:
+def test_concurrent_repeats_of_one_charge_use_one_slot(card_shop: Shop) -> None:
     with slots_taken(card_shop, CALLS // 2 - 1):
         answers = run_concurrently(*[partial(card_shop.post, PATH, request(), key="order-1")] * 6)
     assert {answer.status_code for answer in answers} == {200}

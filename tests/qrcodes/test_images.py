@@ -137,20 +137,20 @@ def test_the_same_payload_gives_the_same_bytes() -> None:
     assert images.svg(payload) == images.svg(payload)
 
 
-@pytest.mark.parametrize("word", ["paid", "expired"])
+@pytest.mark.parametrize("status", ["paid", "expired"])
 @pytest.mark.slow
-def test_status_image_contains_no_qr_symbol(word: str) -> None:
-    image = opened(images.status_image(word, "png"))
+def test_status_image_contains_no_qr_symbol(status: str) -> None:
+    image = opened(images.status_image(status, "png"))
     assert image.width == image.height >= 512
     for size in (image.size, (270, 270)):
         assert not zxingcpp.read_barcodes(image.convert("L").resize(size)), "no symbol and no barcode"
 
 
-@pytest.mark.parametrize("word", ["paid", "expired"])
+@pytest.mark.parametrize("status", ["paid", "expired"])
 @pytest.mark.slow
-def test_status_image_is_equal_in_png_and_svg(word: str) -> None:
-    png = opened(images.status_image(word, "png")).convert("L")
-    svg = stroked(images.status_image(word, "svg")).resize(png.size)
+def test_status_image_is_equal_in_png_and_svg(status: str) -> None:
+    png = opened(images.status_image(status, "png")).convert("L")
+    svg = stroked(images.status_image(status, "svg")).resize(png.size)
     apart = ImageChops.difference(png, svg).point(lambda shade: shade > 80)
     assert apart.getbbox() is None, "only shades at the edges of lines may differ"
 

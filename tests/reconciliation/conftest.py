@@ -15,5 +15,5 @@ def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
 
 @pytest.fixture
 def pictures_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader goes last on a busy machine: the clock then says nothing of the picture."""
+    """Allow 120 s to decode a picture, because a busy machine may be slow."""
     monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 120.0)

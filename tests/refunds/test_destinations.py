@@ -164,13 +164,13 @@ def test_refund_of_a_card_payment_takes_no_destination(refund_shop: RefundShop, 
 
 
 @pytest.mark.parametrize(
-    ("destination", "says"),
+    ("destination", "message_start"),
     [({}, "destination.bank_code: "), (PAYEE | {"bank_account": "12"}, "destination.bank_account: ")],
 )
 def test_invalid_destination_error_names_the_field(
-    refund_shop: RefundShop, destination: Any, says: str
+    refund_shop: RefundShop, destination: Any, message_start: str
 ) -> None:
     answer = refund_shop.ask(refund_shop.paid(), destination=destination)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_destination", "destination")
-    assert error["message"].startswith(says)
+    assert error["message"].startswith(message_start)

@@ -85,7 +85,7 @@ def test_future_payment_is_found_from_its_time(frozen_time: Any) -> None:
     ],
 )
 def test_payment_reported_early_is_found(since: str, until: str, number: int) -> None:
-    """Reported at 03:00, for a payment at 03:01 on the next day."""
+    """The bank reports at 03:00 a payment that is made at 03:01 on the next day."""
     pay("late")
     assert [each["paid_at"] for each in found(since=since, until=until)] == (
         ["2026-11-22T10:01:00.000+07:00"] * number

@@ -187,7 +187,7 @@ def test_duplicate_payment_page_links_other_payment(client: Client, qr_data: str
     assert client.get(url).content.decode().count(f"{URL}/payments/") == 1
 
 
-def test_payment_without_callback_says_so(client: Client, qr_data: str) -> None:
+def test_payment_page_shows_that_no_callback_is_sent(client: Client, qr_data: str) -> None:
     page = client.get(client.post(URL, {"qr_data": qr_data, "scenario": "callback_lost"})["Location"])
     assert "The bank reports nothing" in page.content.decode()
 

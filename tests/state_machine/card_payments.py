@@ -15,7 +15,7 @@ from tests.state_machine.expected import Charge, ChargeOutcome, Payment
 from tests.state_machine.http_service import LOST_TOKEN, HttpResponse_, account, refusal, unreachable_bank
 from tests.state_machine.payments_machine import AMOUNTS, PaymentsMachine
 
-# What the acquirer makes of a token, and the status in the response.
+# For each token: the outcome at the acquirer, and the status in the API response.
 TOKENS: dict[str, tuple[ChargeOutcome, str]] = {
     "tok_test_visa": ("succeeded", "succeeded"),
     "tok_test_timeout": ("succeeded", "pending"),
@@ -47,7 +47,7 @@ class CardPayments(PaymentsMachine):
 
     @rule(amount=AMOUNTS, token=st.sampled_from(["", *REFUSALS]))
     def charge_without_success(self, amount: int, token: str) -> None:
-        """No token: the acquirer cannot be reached."""
+        """Charge a card that is refused. Without a token the acquirer is unreachable."""
         with unreachable_bank(not token):
             refused = self.pay_by_card(token or "tok_test_visa", amount)
         expected = REFUSALS.get(token, (402, "processing_error"))
@@ -58,7 +58,7 @@ class CardPayments(PaymentsMachine):
 
     @rule(payment=cards, agrees=st.booleans())
     def authorize(self, payment: Payment, agrees: bool) -> None:
-        """The payer decides on the bank's page, perhaps too late; then the browser comes back to us."""
+        """The payer accepts or refuses at the bank, perhaps too late. The browser then returns to us."""
         charge = payment.charge
         if charge is None or not charge.authorize_uri:
             return
@@ -86,7 +86,7 @@ class CardPayments(PaymentsMachine):
         is_sent=st.booleans(),
     )
     def refund_to_card(self, index: int, part: int, more: int, is_sent: bool) -> Any:
-        """All that is left, or half of it, and sometimes a satang too much."""
+        """Refund the rest or half of it, sometimes with one satang too much."""
         paid = [payment for payment in self.card_payments() if payment.status == "succeeded"]
         payment = pick_mostly(paid, self.card_payments(), index)
         expected_amount = max(payment.left // part + more, 1)
@@ -106,7 +106,7 @@ class CardPayments(PaymentsMachine):
 
     @invariant()
     def check_acquirer(self) -> None:
-        """What it charged and gave back, by our ids."""
+        """Compare the charges and refunds at the acquirer with the model."""
         charged, refunded = self.expected_at_acquirer()
         assert dict(SandboxCharge.objects.values_list("order_id", "amount")) == charged
         assert dict(SandboxCardRefund.objects.values_list("order_id", "amount")) == refunded

@@ -1,4 +1,4 @@
-"""Steps with exceptions: late, wrong, double, unknown and reversed money, and decisions of staff."""
+"""Steps with exceptions: late, wrong, duplicate, unknown and reversed money, and staff decisions."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,12 +29,12 @@ from tests.state_machine.payments_machine import AMOUNTS, PaymentsMachine
 T = TypeVar("T")
 INDEX = st.integers(0, 99)
 MIN_WITHDRAWAL = 100  # satang of a withdrawal
-WAITS = st.sampled_from([0, 5, 10])
-SUBMIT_AND_COMPLETE = (0, 5)  # to tell the bank, and to hear how it ended
+WAIT_SECONDS = st.sampled_from([0, 5, 10])
+SUBMIT_AND_COMPLETE = (0, 5)  # seconds until the order is submitted, and until its final status
 
 
 class ExceptionsMachine(PaymentsMachine):
-    """The steps of payments, and these."""
+    """The steps of payments, and steps with exceptions."""
 
     @rule(payment=PaymentsMachine.payments, more=st.sampled_from([-1, 1, 500]))
     def pay_another_amount(self, payment: Payment, more: int) -> None:
@@ -48,7 +48,7 @@ class ExceptionsMachine(PaymentsMachine):
 
     @rule(payment=PaymentsMachine.payments)
     def pay_unknown_reference(self, payment: Payment) -> None:
-        """Somebody mistyped the reference."""
+        """Pay with a reference that no payment has."""
         nobody = ids.random_text(20, "ABCDEFGH")
         self.pay(payment, payment.amount, named_payment=None, reference1=nobody)
 
@@ -59,9 +59,9 @@ class ExceptionsMachine(PaymentsMachine):
         self.model.takes_late_money = takes
 
     @precondition(lambda self: self.model.net_available >= MIN_WITHDRAWAL and self.model.reversible())
-    @rule(target=PaymentsMachine.orders, ending=st.sampled_from(["4567", "0004"]), seconds=WAITS)
+    @rule(target=PaymentsMachine.orders, ending=st.sampled_from(["4567", "0004"]), seconds=WAIT_SECONDS)
     def reverse_while_withdrawal_pending(self, ending: str, seconds: int) -> Any:
-        """The shop withdraws what needs no approval, and the bank takes payments back until the shop owes."""
+        """The shop withdraws without approval. The bank then reverses payments until there is a debt."""
         order = self.withdraw_amount(min(self.model.net_available, ITEM_LIMIT), ending)
         for money in self.model.reversible():
             if self.model.net_available >= 0:
@@ -79,7 +79,7 @@ class ExceptionsMachine(PaymentsMachine):
         return order
 
     def refund_part(self, money: BankMoney, part: int) -> Any:
-        """All that is left of its payment, or half of it."""
+        """Refund the rest of its payment, or half of the rest."""
         assert money.payment is not None
         expected_amount = max(money.payment.left // part, 1)
         return self.refund(money.payment, expected_amount, "4567", amount=expected_amount)
@@ -93,7 +93,7 @@ class ExceptionsMachine(PaymentsMachine):
         self.reverse(pick_mostly(on_its_way or untouched, self.model.money, index))
 
     def reverse(self, money: BankMoney) -> None:
-        """The bank sends the reversal twice, because it missed our answer. The second one changes nothing."""
+        """The bank sends the reversal twice, as after a lost response. The repetition changes nothing."""
         for _ in range(2):
             assert self.bank.post(money.notification | {"type": "reversal"}).status_code == 200
         money.reversal_id = self.movement_of(money, BankTransactionKind.REVERSAL)
@@ -104,7 +104,7 @@ class ExceptionsMachine(PaymentsMachine):
         money = BankMoney(self.bank.notification(payment.code, type="reversal"), payment.amount, payment)
         assert self.bank.post(money.notification).status_code == 200
         money.reversal, money.reversal_id = "waits", self.movement_of(money, BankTransactionKind.REVERSAL)
-        money.notification = self.tell(payment, transaction_id=money.notification["transaction_id"])
+        money.notification = self.notify(payment, transaction_id=money.notification["transaction_id"])
         money.movement_id = self.movement_of(money, BankTransactionKind.CREDIT)
         self.model.receive(money, clock.now())
 
@@ -154,7 +154,7 @@ class ExceptionsMachine(PaymentsMachine):
     @precondition(lambda self: self.model.open_reversals())
     @rule(index=INDEX)
     def dismiss(self, index: int) -> None:
-        """A reversal of what has left already."""
+        """Dismiss a reversal of money that has already left."""
         money = pick(self.model.open_reversals(), index)
         self.decide(True, resolutions.dismiss, money.reversal_id)
         self.model.end(money.reversal_id)
@@ -174,18 +174,18 @@ class ExceptionsMachine(PaymentsMachine):
     @precondition(lambda self: self.model.waiting())
     @rule(index=INDEX, approves=st.booleans())
     def decide_approval(self, index: int, approves: bool) -> None:
-        """A second person approves or rejects what is above the limits, never the one who requested it."""
+        """A second person approves or rejects an item above the limits. The requester may not."""
         item = pick(self.model.waiting(), index)
         approval = Approval.objects.waiting().get(subject_id=item.subject_id)
         with pytest.raises(services.OwnRequest):
-            self.judge(approval, approves, by=approval.requested_by)
-        self.judge(approval, approves, by="staff:somsak")
+            self.decide_as(approval, approves, by=approval.requested_by)
+        self.decide_as(approval, approves, by="staff:somsak")
         if approves:
             self.model.approve(item, clock.now())
         else:
             self.model.reject(item)
 
-    def judge(self, approval: Approval, approves: bool, *, by: str) -> None:
+    def decide_as(self, approval: Approval, approves: bool, *, by: str) -> None:
         action = services.approve if approves else services.reject
         with acting_as(by):
             action(approval.id, approval_admin.handler_for(approval), note="Checked.", now=clock.now())
@@ -193,7 +193,7 @@ class ExceptionsMachine(PaymentsMachine):
     @precondition(lambda self: self.returns())
     @rule(index=INDEX)
     def return_sent_back_money(self, index: int) -> None:
-        """The payer's bank does not know the account, and says so when it likes."""
+        """The payer's bank returns the money because the account is closed."""
         order = pick(self.returns(), index)
         shown = {"type": "order", "reference": order.id, "bank_reference": "sbo_1", "currency": "THB"}
         shown |= {"amount": satang.baht(order.amount), "status": "returned", "reason": "account_closed"}
@@ -218,23 +218,23 @@ class ExceptionsMachine(PaymentsMachine):
         assert set(ReconciliationException.objects.values_list("pk", flat=True)) == held | undone
 
     def work(self, *waits: int) -> None:
-        """A round of the workers after so many seconds, and the next."""
+        """Run the workers after each of these waits in seconds."""
         for seconds in waits:
             self.wait(seconds)
             self.carry_out(is_bank_up=True)
 
     def returns(self) -> list[Order]:
-        """Those that the bank has taken, and has not brought back."""
+        """Return the returns that are submitted or succeeded."""
         return [
             order for order in self.model.with_purpose("return") if order.state in ("submitted", "succeeded")
         ]
 
     def pick_held_money(self, index: int) -> BankMoney:
-        """Nothing can be decided about money that does not wait."""
+        """Pick mostly held money. Any action on other money must be refused."""
         return pick_mostly(self.model.held(), self.model.money, index)
 
     def decide(self, is_allowed: bool, action: Callable[..., T], subject_id: str, **shown: Any) -> T | None:
-        """What staff do, or nothing where it must not be possible."""
+        """Run an action of staff. Return None if it is refused, as expected."""
         try:
             with acting_as("staff:malee"):
                 done = action(subject_id, note="The customer called.", now=clock.now(), **shown)
@@ -246,7 +246,7 @@ class ExceptionsMachine(PaymentsMachine):
 
 
 def is_acceptable(money: BankMoney) -> bool:
-    """Late, or another amount, for its own payment, which still waits."""
+    """Return whether staff can accept late or wrong money for the payment that it names."""
     is_open = money.place == "held" and money.is_acceptable
     return is_open and money.named_payment is not None and money.named_payment.is_payable
 
@@ -256,5 +256,5 @@ def pick(items: list[T], index: int) -> T:
 
 
 def pick_mostly(preferred: list[T], others: list[T], index: int) -> T:
-    """Nine times in ten one of these, if there are any."""
+    """Return a preferred item in nine of ten cases, if there is one."""
     return pick(preferred if preferred and index % 10 else others, index // 10)

@@ -9,21 +9,21 @@ from payments.cards import MISSING_AFTER
 from sandbox.models import AUTHORIZATION_LIFETIME
 
 PAYABLE = ("pending", "expired")
-# held: in suspense, where staff see it. sending: in suspense, on its way back. gone: with its payer again.
+# held: in suspense, as an exception. sending: in suspense, in a return. gone: returned to its payer.
 MoneyPlace = Literal["held", "credited", "sending", "gone"]
 ChargeOutcome = Literal["succeeded", "declined", "pending", "missing"]
 
 
 @dataclass(eq=False)
 class Charge:
-    """What the acquirer made of a card payment. missing: the request never arrived there."""
+    """The charge of a card payment at the acquirer. `missing`: the request never arrived there."""
 
     outcome: ChargeOutcome
     charged_at: datetime
     authorize_uri: str = ""
 
     def outcome_at(self, now: datetime) -> str:
-        """What an inquiry tells: some charges end by the clock."""
+        """Return the answer to an inquiry. An old pending or missing charge counts as declined."""
         age = now - self.charged_at
         if self.outcome == "pending" and age >= AUTHORIZATION_LIFETIME:
             return "declined"
@@ -32,7 +32,7 @@ class Charge:
 
 @dataclass(eq=False)
 class Payment:
-    """Amounts are satang, here and below. received: what it succeeded with. charge: of a card payment."""
+    """A payment. Amounts are satang. Only a card payment has a `charge`."""
 
     code: dict[str, Any]
     amount: int
@@ -42,7 +42,7 @@ class Payment:
     refunding: int = 0
     taken_back: "BankMoney | None" = None
     charge: Charge | None = None
-    notices: list[bytes] = field(default_factory=list)
+    notifications: list[bytes] = field(default_factory=list)
 
     @property
     def id(self) -> str:
@@ -58,7 +58,7 @@ class Payment:
 
     @property
     def amount_received(self) -> int | None:
-        """As the API shows it."""
+        """Return `amount_received` as the API shows it."""
         return self.received if self.received not in (0, self.amount) else None
 
     @property
@@ -75,8 +75,9 @@ class Payment:
 class BankMoney:
     """A credit that the bank reported.
 
-    own: the payment that its reference names. payment: that succeeded by it. reversal: whether the bank has
-    taken it back: waits done dismissed lost, or nothing. unshown: satang taken back that no refund shows.
+    named_payment: the payment that its reference names. payment: the payment that it pays.
+    reversal: the state of its reversal: waits, done, dismissed, lost (written off) or empty.
+    unrefunded: reversed satang that no refund shows yet.
     is_confirmed: false while only an uploaded statement reports it.
     """
 
@@ -96,7 +97,7 @@ class BankMoney:
 
 @dataclass(eq=False)
 class Order:
-    """Money out, and how far its bank is: of a payment, of money that waited, or else of the balance."""
+    """A refund, return or withdrawal, with its state at the bank."""
 
     id: str
     purpose: TransferPurpose
@@ -105,7 +106,7 @@ class Order:
     due_at: datetime
     payment: Payment | None = None
     money: BankMoney | None = None
-    state: str = "queued"  # held told succeeded failed returned canceled
+    state: str = "queued"  # held submitted succeeded failed returned canceled
     has_begun: bool = False
     inquiries: int = 0
     sent_at: datetime | None = None
@@ -139,9 +140,9 @@ class Order:
 
 @dataclass(eq=False)
 class ApprovalItem:
-    """Money out that the limits were asked about: an order, a return by hand (money), or a write-off (lost).
+    """An order, a manual return (`money`) or a write-off (`written_off`) that the limits were checked for.
 
-    state: waiting, or it may leave, or it was rejected or canceled and never left.
+    state: waiting; free: approved or within the limits; ended: rejected or canceled.
     """
 
     subject_id: str

@@ -31,8 +31,8 @@ from tests.state_machine.model import ROW, Row
 SECONDS = 30
 UNREACHABLE_URL = "http://127.0.0.1:1"
 LOST_TOKEN = "tok_test_lost"
-"""The token of a charge that never reaches its acquirer, while nobody can know that."""
-# By table: how many rows, and by which transactions they were written.
+"""The token of a charge that never reaches its acquirer and gets no answer."""
+# For each table: the number of rows and the transaction ids that wrote them.
 Versions = dict[str, list[Any]]
 TABLES_BEHIND = {
     "balance": ("ledger_account", "ledger_pendingentry"),
@@ -55,7 +55,7 @@ class HttpResponse_:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What a shop asked for, to be asked again."""
+    """A request of a shop, kept so that the test can repeat it."""
 
     path: str
     body: dict[str, Any] | None
@@ -63,7 +63,7 @@ class SentRequest:
 
 
 class HttpConnectionClient:
-    """What the test client does inside the process, over one connection that stays."""
+    """An HTTP client with the interface of Django's test client. It keeps one connection open."""
 
     def __init__(self, base_url: str) -> None:
         self._connection = HTTPConnection(str(urlsplit(base_url).netloc), timeout=SECONDS)
@@ -87,7 +87,7 @@ class HttpConnectionClient:
 
 
 class _Application(WSGIHandler):
-    """Says how long its answers are, or the server would end the connection with each."""
+    """Set `Content-Length`. Without it the server closes the connection after each response."""
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
         response = super().get_response(request)
@@ -97,15 +97,15 @@ class _Application(WSGIHandler):
 
 
 class _Handler(WSGIRequestHandler):
-    disable_nagle_algorithm = True  # or an answer waits for the caller to acknowledge its first half
+    disable_nagle_algorithm = True  # else a response waits for the client's TCP acknowledgement
 
 
 @contextmanager
 def serve() -> Iterator[str]:
-    """The service at an address of its own.
+    """Run the service on a free port and yield its URL.
 
-    Not pytest's live server: it ends each connection after one answer, and with it one to PostgreSQL, which
-    costs five times what the answer does.
+    The live server of pytest-django closes each connection after one response. It then also closes a
+    connection to PostgreSQL. Opening that one again takes five times as long as the response.
     """
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
@@ -121,7 +121,7 @@ def serve() -> Iterator[str]:
 
 
 class _HangingUpAcquirer(AcquirerHandler):
-    """An acquirer that closes the connection instead of not answering, so that tests do not wait."""
+    """An acquirer that closes the connection where it should not answer, so that tests do not wait."""
 
     is_silent = False
 
@@ -139,7 +139,7 @@ class _HangingUpAcquirer(AcquirerHandler):
 
 @contextmanager
 def run_acquirer() -> Iterator[None]:
-    """The acquirer of test cards at an address of its own, which the settings name from now on."""
+    """Run the acquirer of test cards on a free port, and set its URL in the settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "SANDBOX_ACQUIRER_URL", f"http://127.0.0.1:{ports.pick()}")
         patch.setattr(acquirer_server, "SILENCE_SECONDS", 0)
@@ -150,7 +150,7 @@ def run_acquirer() -> Iterator[None]:
 
 @contextmanager
 def unreachable_bank(is_so: bool = True) -> Iterator[None]:
-    """Neither the bank nor the acquirer can be reached."""
+    """Make the bank and the acquirer unreachable."""
     with pytest.MonkeyPatch.context() as patch:
         if is_so:
             patch.setattr(settings, "BASE_URL", UNREACHABLE_URL)
@@ -159,7 +159,7 @@ def unreachable_bank(is_so: bool = True) -> Iterator[None]:
 
 
 def open_empty_shop(client: HttpConnectionClient) -> tuple[Shop, SandboxBankClient]:
-    """A shop and the sandbox bank, in an empty database."""
+    """Empty the database. Return a new shop and the client of the sandbox bank."""
     tables.delete_all_rows()
     merchant, secret_key = services.create_merchant(name="Somtam House", mode="test", now=clock.now())
     http = cast(Client, client)
@@ -167,10 +167,10 @@ def open_empty_shop(client: HttpConnectionClient) -> tuple[Shop, SandboxBankClie
 
 
 class ShopView:
-    """What the API shows a shop of all that it has.
+    """The API's responses about a shop, in a cache.
 
-    Each answer is asked for anew when a row that it is made of was written or the clock has moved, and by
-    `forget`: to ask for all of them after each step takes longer than the steps.
+    A response is requested again if one of its tables or the clock has changed, or after `forget`.
+    Requesting all of them after each step would take longer than the steps.
     """
 
     def __init__(self, shop: Shop) -> None:
@@ -179,7 +179,7 @@ class ShopView:
         self._versions: Versions = {}
 
     def check_audit(self) -> list[str]:
-        """See what was written since the last look; what the audit finds then."""
+        """Run the audit if a table has changed since the last call. Return the differences."""
         last, found = self._versions, rows.run(tables.version_query(), []).fetchall()
         self._versions = {table: version for table, *version in found}
         return [] if self._versions == last else differences()
@@ -198,7 +198,7 @@ class ShopView:
         return known[1]
 
     def listed(self, plural: str, *fields: str) -> dict[str, tuple[Any, ...]]:
-        """All of them, by id: the values of these fields."""
+        """Return the values of these fields for each listed object, by id."""
         found = self.read(f"{plural}?limit=100")
         assert found["total"] == len(found[plural])
         return {row[f"{plural[:-1]}_id"]: tuple(row[name] for name in fields) for row in found[plural]}

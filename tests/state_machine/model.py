@@ -1,4 +1,4 @@
-"""The model: the expected money, with which `test_state_machine` compares the service."""
+"""The model of the expected money. `test_state_machine` compares the service with it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
 from transfers.schedule import INQUIRY_DELAYS, hold_delay, resend_delay
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
-# What the sandbox bank does with an account that ends like this.
+# Transfers to accounts with these endings fail or are returned at the sandbox bank.
 FAILING_ACCOUNTS = {"refund": "0001", "return": "0001", "withdrawal": "0002"}
 RETURNED_ACCOUNT = "0004"
 PURPOSES: list[TransferPurpose] = ["refund", "withdrawal", "return"]
-# Above these a second person approves money out: satang of an item, and of a life, which is below 24 hours.
+# Limits in satang of one item and of 24 hours; a run is shorter. Above them a second person approves.
 ITEM_LIMIT, DAILY_LIMIT = 400, 3_000
-# A row of the history.
+# A row of the transaction history.
 Row = tuple[str, str, str, int]
 ROW = ("payment_id", "type", "status", "amount")
 
 
 class MoneyModel:
-    """One merchant's money, and what is nobody's. net: what is available, less what is owed."""
+    """One merchant's money, and money in suspense. `net_available` is the available money minus the debt."""
 
     def __init__(self) -> None:
         self.net_available = 0
@@ -36,12 +36,12 @@ class MoneyModel:
         self.money: list[BankMoney] = []
         self.bank_reversals: list[
             tuple[BankMoney, Order]
-        ] = []  # refunds by the bank itself, not among the orders yet
+        ] = []  # refunds by bank reversals that are not yet in `orders`
         self.approval_items: list[ApprovalItem] = []
 
     @property
     def balance(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return the balance in the form of the API."""
         shown = {"available": max(self.net_available, 0), "reserved": self.reserved, "currency": "THB"}
         shown |= {"unconfirmed": self.unconfirmed} if self.unconfirmed else {}
         return shown | ({"owed": -self.net_available} if self.net_available < 0 else {})
@@ -55,15 +55,15 @@ class MoneyModel:
                 payment.status = "expired"
 
     def held(self) -> list[BankMoney]:
-        """What staff can decide about."""
+        """Return the held money, about which staff can decide."""
         return [money for money in self.money if money.place == "held"]
 
     def waiting(self) -> list[ApprovalItem]:
-        """Return what waits for approval by a second person."""
+        """Return the items that wait for approval by a second person."""
         return [item for item in self.approval_items if item.state == "waiting"]
 
     def check_limits(self, item: ApprovalItem) -> bool:
-        """Whether it waits for a second person."""
+        """Record the item. Return whether it needs the approval of a second person."""
         counted = sum(other.amount for other in self.approval_items if other.state != "ended")
         if item.amount > ITEM_LIMIT or counted + item.amount > DAILY_LIMIT:
             item.state = "waiting"
@@ -91,21 +91,21 @@ class MoneyModel:
             self.hold_again(item.money)
 
     def end(self, subject_id: str) -> None:
-        """It does not wait any more: what asked for it was canceled."""
+        """Cancel the waiting approvals of this subject."""
         for item in self.waiting():
             if item.subject_id == subject_id:
                 item.state = "ended"
 
     def open_reversals(self) -> list[BankMoney]:
-        """What the bank takes back and cannot have."""
+        """Return the money whose reversal is still an exception."""
         return [money for money in self.money if money.reversal == "waits"]
 
     def reversible(self) -> list[BankMoney]:
-        """What the merchant has of it, and the bank has not taken back."""
+        """Return the money that is credited to the merchant and not reversed."""
         return [money for money in self.money if money.place == "credited" and not money.reversal]
 
     def receive(self, money: BankMoney, paid_at: datetime) -> None:
-        """The bank reports the money: a payment succeeds, or the money waits for staff."""
+        """Apply a credit that the bank reports: a payment succeeds, or the money is held."""
         self.money.append(money)
         self.suspense += money.amount
         named_payment = money.named_payment
@@ -127,7 +127,7 @@ class MoneyModel:
         self.apply_reversal(money)
 
     def confirm(self, money: BankMoney) -> None:
-        """The bank or a second person confirms what only a statement reported."""
+        """Confirm money that only a statement reported."""
         money.is_confirmed = True
         if money.place == "credited" and money.reversal != "done":
             self.unconfirmed -= money.amount
@@ -141,7 +141,7 @@ class MoneyModel:
             payment.status = "failed"
 
     def inquire_charges(self, now: datetime) -> None:
-        """The acquirer answers about each charge whose payment is pending."""
+        """Apply the acquirer's answer about each charge whose payment is pending."""
         for payment in self.payments.values():
             if payment.charge and payment.status == "pending":
                 self.apply_charge_outcome(payment, payment.charge.outcome_at(now))
@@ -159,7 +159,7 @@ class MoneyModel:
         self.apply_reversal(money)
 
     def reverse(self, money: BankMoney) -> None:
-        """The bank reports a reversal, for the first time or again."""
+        """Apply a reversal that the bank reports for the first time or again."""
         money.reversal = money.reversal or "waits"
         self.apply_reversal(money)
 
@@ -186,7 +186,7 @@ class MoneyModel:
         money.reversal = "lost"
 
     def _take_from_merchant(self, money: BankMoney, payment: Payment) -> None:
-        """As much as it has, the rest is owed; what no refund has sent back is a refund."""
+        """Deduct reversed money. A missing amount becomes debt. What is not refunded becomes a refund."""
         if money.is_confirmed:
             self.net_available -= money.amount
         else:
@@ -254,11 +254,9 @@ class MoneyModel:
             self.net_available += order.amount
 
     def carry_out(self, now: datetime, *, is_bank_up: bool) -> None:
-        """What a round of the workers does: refunds first, then withdrawals, then returns."""
+        """Process due orders as the workers do: refunds first, then withdrawals, then returns."""
         for purpose in PURPOSES:
-            is_in_debt = (
-                self.net_available < 0
-            )  # judged for all withdrawals before the bank answers about one
+            is_in_debt = self.net_available < 0  # the service checks the debt before it sends any withdrawal
             for order in self.with_purpose(purpose):
                 if order.state not in ("queued", "submitted") or order.due_at > now:
                     continue
@@ -270,7 +268,7 @@ class MoneyModel:
                     self._miss_bank(order, now)
 
     def apply_returns(self) -> None:
-        """The bank calls about what came back, as soon as it has the order."""
+        """Apply the callbacks by which the bank returns withdrawals."""
         for order in self.orders.values():
             if order.purpose == "withdrawal" and order.ending == RETURNED_ACCOUNT and order.sent_at:
                 if order.state == "submitted":
@@ -295,7 +293,7 @@ class MoneyModel:
                 self.return_money(order)
 
     def _miss_bank(self, order: Order, now: datetime) -> None:
-        """An order that was not sent is sent later; one that was is asked about later."""
+        """Reschedule an order while the bank is unreachable: its sending or its next inquiry."""
         order.has_begun = True
         if order.state == "queued":
             order.due_at = now + resend_delay(now - order.ordered_at)

@@ -1,4 +1,4 @@
-"""Steps of a shop, its customers and its bank, and the invariants after each step."""
+"""Steps of a shop, its payers and its bank, and the invariants after each step."""
 
 import json
 from collections.abc import Collection
@@ -34,14 +34,14 @@ from tests.state_machine.http_service import (
 from tests.state_machine.model import MoneyModel
 from transactions import tasks as transactions
 
-# Long ago: the sandbox bank looks at the clock of the database, by which all that it promised is due.
+# In the past, because the sandbox bank uses the database's clock: all its results are then due.
 START = datetime(2025, 1, 6, 3, tzinfo=UTC)
 AMOUNTS = st.integers(100, 1_000)
 ENDINGS = st.sampled_from(["4567", "0001", "0002", "0003", "0004"])
 
 
 class PaymentsMachine(RuleBasedStateMachine):
-    """One life of one shop; the clock stands still between the steps that move it."""
+    """A run with one shop. Only some steps move the clock."""
 
     payments, orders = Bundle("payments"), Bundle("orders")
 
@@ -95,17 +95,17 @@ class PaymentsMachine(RuleBasedStateMachine):
         self.model.payments[payment.id] = payment
         return payment
 
-    def tell(self, payment: Payment, **changes: Any) -> dict[str, Any]:
-        """The bank's message, which may come again."""
+    def notify(self, payment: Payment, **changes: Any) -> dict[str, Any]:
+        """Send a bank notification, and store it for `repeat_notification`."""
         notification = self.bank.notification(payment.code, **changes)
-        payment.notices.append(json.dumps(notification).encode())
-        assert self.bank.post(payment.notices[-1]).status_code == 200
+        payment.notifications.append(json.dumps(notification).encode())
+        assert self.bank.post(payment.notifications[-1]).status_code == 200
         return notification
 
     def pay(self, payment: Payment, satang: int, *, named_payment: Payment | None, **changes: Any) -> None:
-        """Tell of a credit. named_payment: the payment that is found by its reference."""
+        """Report a credit. named_payment: the payment that its reference names."""
         paid_at = changes.get("paid_at", clock.now())
-        money = BankMoney(self.tell(payment, satang=satang, **changes), satang, named_payment)
+        money = BankMoney(self.notify(payment, satang=satang, **changes), satang, named_payment)
         money.movement_id = self.movement_of(money, BankTransactionKind.CREDIT)
         self.model.receive(money, paid_at)
 
@@ -117,7 +117,7 @@ class PaymentsMachine(RuleBasedStateMachine):
 
     @rule(payment=payments)
     def confirm(self, payment: Payment) -> None:
-        """Late or a second time it waits for staff; the last instant is in time."""
+        """Pay a code now. Late or duplicate money is held; the instant of expiry is in time."""
         self.pay(payment, payment.amount, named_payment=payment)
 
     @rule(target=payments, amount=AMOUNTS)
@@ -133,14 +133,16 @@ class PaymentsMachine(RuleBasedStateMachine):
 
     @rule(payment=payments)
     def decline(self, payment: Payment) -> None:
-        self.tell(payment, type="decline")
+        self.notify(payment, type="decline")
         if payment.status == "pending":
             payment.status = "failed"
 
     @rule(payment=payments, index=st.integers(0, 9))
     def repeat_notification(self, payment: Payment, index: int) -> None:
-        if payment.notices:
-            assert self.bank.post(payment.notices[index % len(payment.notices)]).status_code == 200
+        if payment.notifications:
+            assert (
+                self.bank.post(payment.notifications[index % len(payment.notifications)]).status_code == 200
+            )
 
     @rule(payment=payments)
     def expire_code(self, payment: Payment) -> None:
@@ -195,7 +197,7 @@ class PaymentsMachine(RuleBasedStateMachine):
         ending: str,
         payment: Payment | None = None,
     ) -> Any:
-        """The order that was accepted, or nothing where it had to be refused."""
+        """Return the accepted order, or nothing if the service refuses it as expected."""
         if refused:
             assert refusal(response) == refused
             return multiple()
@@ -231,7 +233,7 @@ class PaymentsMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stored_requests)
     @rule(index=st.integers(0, 99))
     def repeat(self, index: int) -> None:
-        """What was done is answered again, byte by byte, and not done again."""
+        """A repeated request gets the same response byte by byte and changes nothing."""
         request_body, first = self.stored_requests[index % len(self.stored_requests)]
         response = self.post(request_body)
         assert (response.status_code, response.content) == (first.status_code, first.content)

@@ -1,4 +1,4 @@
-"""Payments that a statement file reports first: credited, and kept until somebody else confirms them."""
+"""Payments that a statement reports first. Their money cannot leave until somebody confirms it."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, precondition, rule
@@ -41,7 +41,7 @@ class StatementPayments(ExceptionsMachine):
 
     @rule(payment=reported)
     def confirm_by_callback(self, payment: Payment) -> None:
-        """The bank reports the same money at last, or once more."""
+        """The bank notifies about money that a statement already reported."""
         money = next(money for money in self.model.money if money.named_payment is payment)
         assert self.bank.post(money.notification).status_code == 200
         self.confirmed(money)
@@ -49,7 +49,7 @@ class StatementPayments(ExceptionsMachine):
     @precondition(lambda self: self.model.money)
     @rule(index=INDEX, by=st.sampled_from(["staff:malee", "staff:somsak"]))
     def confirm_by_person(self, index: int, by: str) -> None:
-        """Never by the one who uploaded the statement."""
+        """A member of staff confirms the money. The uploader of the statement may not."""
         unconfirmed = [money for money in self.model.money if not money.is_confirmed]
         money = pick_mostly(unconfirmed, self.model.money, index)
         is_allowed = not money.is_confirmed and by != "staff:malee"

@@ -1,5 +1,7 @@
-"""Random steps over the real API and PostgreSQL. After each step the money agrees with a small model, and the
-audit finds nothing."""
+"""Random steps over the real API and PostgreSQL.
+
+After each step the money agrees with a small model, and the audit finds nothing.
+"""
 
 import logging
 import os
@@ -24,18 +26,18 @@ STEPS = 50
 
 
 class StateMachine(CardPayments, StatementPayments):
-    """All that can happen to one shop."""
+    """All steps of all machines."""
 
 
 @pytest.fixture
 def base_url(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Where the service and the bank live."""
+    """Run the service and the acquirer, and return the URL of the service."""
     with serve() as base_url, run_acquirer():
         monkeypatch.setattr(settings, "BASE_URL", base_url)
         monkeypatch.setattr(settings, "RATE_LIMIT", 0)
         monkeypatch.setattr(settings, "APPROVAL_ITEM_LIMIT", ITEM_LIMIT)
         monkeypatch.setattr(settings, "APPROVAL_DAILY_LIMIT", DAILY_LIMIT)
-        logging.disable(logging.WARNING)  # of a hundred thousand requests
+        logging.disable(logging.WARNING)  # 100,000 requests would write too many lines
         yield base_url
         logging.disable(logging.NOTSET)
 
@@ -44,7 +46,7 @@ def test_balances_match_model_after_any_steps(base_url: str) -> None:
     """Run the same examples each time. With EXAMPLES=5000, run 5,000 random examples."""
     with closing(HttpConnectionClient(base_url)) as client:
         run_state_machine_as_test(
-            lambda: StateMachine(client),  # type: ignore[arg-type]  # whatever makes one
+            lambda: StateMachine(client),  # type: ignore[arg-type]  # a factory is enough
             settings=hypothesis.settings(
                 max_examples=EXAMPLES or examples(60),
                 stateful_step_count=STEPS,

@@ -52,7 +52,7 @@ def paid(code: dict[str, Any]) -> str:
 
 
 def address(payment_id: str) -> str:
-    """As the console's lists write it."""
+    """Return the URL of the payment page, escaped as in the console's lists."""
     return reverse("admin:payments_payment_change", args=[quote(payment_id)])
 
 

@@ -272,7 +272,7 @@ def test_refund_contradiction_and_resolution_are_shown(
 
 
 @pytest.mark.parametrize("order_id", ["wd_000000000000000000000000000", "chrg_17"])
-def test_a_notification_of_an_order_that_nobody_gave_names_none(
+def test_notification_of_unknown_order_has_no_order_id(
     shop: Shop, bank: SandboxBankClient, order_id: str
 ) -> None:
     bank.post(notification_of(order_id))

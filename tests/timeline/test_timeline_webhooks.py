@@ -21,7 +21,7 @@ from webhooks.models import DisabledReason, Endpoint
 
 __all__ = ["loopback", "receiver"]
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("loopback")]
-TILL = {"X-Request-Id": "till-3.0042"}
+REQUEST_ID_HEADER = {"X-Request-Id": "till-3.0042"}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_resend_entry_has_actor_and_request_id(
     payment_id = paid(shop, bank)
     task_id = drain(clock)
     (shown,) = list_deliveries(shop, endpoint)
-    request_body = redeliver(shop, endpoint, shown["delivery_id"], **TILL).json()
+    request_body = redeliver(shop, endpoint, shown["delivery_id"], **REQUEST_ID_HEADER).json()
     drain(clock)
     assert last_entries(shop, payment_id, 3) == [
         ("webhook.attempt", "clock", task_id),
@@ -76,7 +76,10 @@ def test_replay_entry_has_actor_and_attempts_have_clock(
     payment_id = paid(shop, bank)
     first = drain(clock)
     shop.patch(webhook_path(endpoint), {"status": "active"})
-    assert replay(shop, endpoint, our_clock.now() - timedelta(hours=1), **TILL).json()["replayed"] == 1
+    assert (
+        replay(shop, endpoint, our_clock.now() - timedelta(hours=1), **REQUEST_ID_HEADER).json()["replayed"]
+        == 1
+    )
     second = drain(clock)
     assert last_entries(shop, payment_id, 3) == [
         ("webhook.attempt", "clock", first),
@@ -90,7 +93,9 @@ def test_replay_of_event_before_webhook_has_actor(
 ) -> None:
     payment_id = paid(shop, bank)
     clock.shift(1)
-    replay(shop, make_endpoint(shop, receiver.url()), our_clock.now() - timedelta(hours=1), **TILL)
+    replay(
+        shop, make_endpoint(shop, receiver.url()), our_clock.now() - timedelta(hours=1), **REQUEST_ID_HEADER
+    )
     assert last_entries(shop, payment_id, 1) == [("webhook.resend", key_of(shop), "till-3.0042")]
 
 

@@ -91,7 +91,7 @@ def matching(wanted: TransactionFilter) -> Any:
 
 
 def times(count: int, act: Callable[[], object]) -> Callable[[], None]:
-    """The act so often, one after the other."""
+    """Return a function that calls `act` that many times in sequence."""
 
     def run() -> None:
         for _ in range(count):

@@ -39,7 +39,7 @@ def test_paid_and_declined_codes_have_a_row_and_pending_ones_none(
     ]
 
 
-def test_filters(shop: Shop) -> None:
+def test_transaction_list_filters(shop: Shop) -> None:
     early = TransactionFactory(
         merchant=shop.merchant, created_at=datetime(2026, 11, 20, 23, 59, 59, 999000, UTC)
     )

@@ -30,7 +30,7 @@ def write(merchant: Merchant, chance: Random) -> None:
 
 
 def move(merchant: Merchant, chance: Random) -> None:
-    """One change of a status; of the row that others want too, one of them gets it."""
+    """Change a status. If several threads want the same row, only one changes it."""
     pending = Transaction.objects.filter(merchant=merchant, status=TransactionStatus.PENDING).values_list(
         "pk", flat=True
     )
@@ -58,7 +58,7 @@ def read(merchant: Merchant, chance: Random) -> None:
     check(TransactionFilter(merchant.id, **given, **stretch), offset)
 
 
-def test_a_page_and_its_total_are_of_one_moment(merchant: Merchant) -> None:
+def test_transaction_page_and_total_are_one_snapshot(merchant: Merchant) -> None:
     builders.write(merchant, Random(0), listing.MAX_PLAIN_OFFSET + 200)
     run_concurrently(
         *[times(40, partial(write, merchant, Random(seed))) for seed in range(3)],

@@ -70,7 +70,7 @@ def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(service: str, ha
     assert SandboxOrder.objects.count() == 1
 
 
-def test_an_order_to_a_bank_that_is_down_is_sent_when_it_is_back(
+def test_transfer_is_sent_when_its_bank_is_reachable_again(
     service: str, handler: FakeHandler, settings: Any
 ) -> None:
     transfer = queued()

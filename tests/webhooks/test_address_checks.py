@@ -171,7 +171,7 @@ def test_peer_other_than_checked_address_gets_no_request(monkeypatch: pytest.Mon
 def test_pooled_connection_is_not_used_after_address_is_blocked() -> None:
     with listening(replies(OK)) as receiver:
         assert post(receiver.url(host="hooks.shop.test")).error == ""
-        elsewhere = resolving("127.0.0.2")
-        assert post(receiver.url(host="hooks.shop.test"), resolver=elsewhere).error == "connect_refused"
+        other_address = resolving("127.0.0.2")
+        assert post(receiver.url(host="hooks.shop.test"), resolver=other_address).error == "connect_refused"
         assert post(receiver.url(host="hooks.shop.test"), policy=UrlPolicy()).error == "blocked"
     assert len(receiver.heads) == 1

@@ -18,7 +18,7 @@ from webhooks.models import Delivery
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 
-def test_omitted_fields_stay(shop: Shop) -> None:
+def test_patch_keeps_omitted_webhook_fields(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     before = shop.get(webhook_path(endpoint)).json()
     assert shop.patch(webhook_path(endpoint), {}).json() == before
@@ -66,7 +66,7 @@ def test_no_lock_is_held_during_probe(shop: Shop, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("url", [None, 7, "", "https://10.0.0.1/", "http://127.0.0.1:1/"])
-def test_a_bad_url_changes_nothing(shop: Shop, url: Any) -> None:
+def test_patch_with_invalid_url_changes_nothing(shop: Shop, url: Any) -> None:
     endpoint = make_endpoint(shop)
     answer = shop.patch(webhook_path(endpoint), {"url": url, "status": "disabled"})
     assert error_code(answer) == (422, "invalid_url")
@@ -86,7 +86,7 @@ def test_a_bad_url_changes_nothing(shop: Shop, url: Any) -> None:
         (b"{", "invalid_request"),
     ],
 )
-def test_a_wrong_field_is_named(shop: Shop, body: Any, code: str) -> None:
+def test_patch_with_invalid_webhook_field_is_refused(shop: Shop, body: Any, code: str) -> None:
     assert error_code(shop.patch(webhook_path(make_endpoint(shop)), body)) == (400, code)
 
 

@@ -134,7 +134,7 @@ def paused(shop: Shop, db: None) -> Endpoint:
     return endpoint
 
 
-def test_pause_uses_up_no_attempts(paused: Endpoint) -> None:
+def test_paused_delivery_counts_no_attempt(paused: Endpoint) -> None:
     assert claim(100, now=NOW + 29 * SECOND) == []
     assert set(Delivery.objects.values_list("state", "attempt_count")) == {("pending", 0)}
 

@@ -42,7 +42,7 @@ GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
 
 @dataclass(frozen=True)
 class Misbehavior:
-    """What a receiver does, and the expected attempt and state of the delivery."""
+    """The behavior of a receiver, with the expected attempt and state of the delivery."""
 
     script: Script
     state: str

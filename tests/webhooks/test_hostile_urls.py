@@ -46,7 +46,7 @@ def edges() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names resolve as the corpus says."""
+    """Resolve names to the addresses of the test data."""
     set_default_resolver(resolver_of_cases(CORPUS["cases"]), monkeypatch)
 
 
@@ -82,7 +82,7 @@ def test_url_with_nul_is_invalid_json(shop: Shop, dialled: list[str]) -> None:
     assert dialled == []
 
 
-def test_a_name_that_nobody_resolves_cannot_be_registered(shop: Shop, dialled: list[str]) -> None:
+def test_unresolvable_url_cannot_be_registered(shop: Shop, dialled: list[str]) -> None:
     assert [register(shop, case) for case in UNRESOLVED] == ["422 invalid_url"] * len(UNRESOLVED)
     assert dialled == []
 

@@ -89,7 +89,7 @@ def test_only_a_2xx_is_success(status: str, error: str) -> None:
     assert (answer.status, answer.error) == (int(status[:3]), error)
 
 
-def test_an_interim_answer_is_passed_over() -> None:
+def test_interim_response_100_is_skipped() -> None:
     answer, _ = post_to(replies(b"HTTP/1.1 100 Continue\r\n\r\n" + OK))
     assert (answer.status, answer.excerpt) == (200, "ok")
 

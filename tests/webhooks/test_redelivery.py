@@ -151,7 +151,7 @@ def test_disabling_fails_manual_deliveries_and_holds_others(shop: Shop) -> None:
 
 # --- who requested it
 
-CASH_DESK = {"X-Request-Id": "till-3.0042"}
+REQUEST_ID_HEADER = {"X-Request-Id": "till-3.0042"}
 
 
 def actor_and_request_id(manual_number: int = 0) -> tuple[str, str]:
@@ -168,7 +168,7 @@ def test_scheduled_delivery_has_no_actor(shop: Shop) -> None:
 def test_redelivery_records_api_key_and_request_id(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
-    redeliver(shop, endpoint, only_delivery().id, **CASH_DESK)
+    redeliver(shop, endpoint, only_delivery().id, **REQUEST_ID_HEADER)
     assert actor_and_request_id(manual_number=1) == (key_of(shop), "till-3.0042")
     assert actor_and_request_id() == ("", "")
 
@@ -190,5 +190,5 @@ def test_delivery_records_actor_of_last_replay(shop: Shop) -> None:
 
 
 def test_test_request_records_api_key(shop: Shop) -> None:
-    shop.post(webhook_path(make_endpoint(shop), "test"), **CASH_DESK)
+    shop.post(webhook_path(make_endpoint(shop), "test"), **REQUEST_ID_HEADER)
     assert actor_and_request_id(manual_number=1) == (key_of(shop), "till-3.0042")

@@ -132,7 +132,7 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
         (EndpointHealth(**PAUSED | {"consecutive_failures": 0}), "paused until 10:06:05, 120 s"),
     ],
 )
-def test_health_in_words(health: EndpointHealth | None, words: str) -> None:
+def test_endpoint_health_is_described_in_words(health: EndpointHealth | None, words: str) -> None:
     assert describe_health(health, NOW) == words
 
 

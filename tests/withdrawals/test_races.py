@@ -73,7 +73,11 @@ def check_books(shop: Shop) -> None:
 @in_clean_audit
 def test_concurrent_withdrawals_never_exceed_the_balance(shop: Shop, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
-    answers = [each for told in run_concurrently(*[asking(shop, n) for n in range(CLIENTS)]) for each in told]
+    answers = [
+        each
+        for client_results in run_concurrently(*[asking(shop, n) for n in range(CLIENTS)])
+        for each in client_results
+    ]
     assert Counter(answer.status_code for answer in answers) == {200: 2 * FIT, 402: 4 * CLIENTS - 2 * FIT}
     made = {answer.json()["withdrawal_id"] for answer in answers if answer.status_code == 200}
     assert len(made) == FIT == Withdrawal.objects.count()
@@ -117,7 +121,7 @@ def test_concurrent_withdrawals_and_refunds_share_one_balance(shop: Shop) -> Non
     # Neither alone can take all there is: 16 refunds, 32 withdrawals.
     refunds = [refund] * (CLIENTS // 2)
     results = run_concurrently(*refunds, *[asking(shop, n) for n in range(CLIENTS // 2)])
-    refunded = sum(satang for told in results[: len(refunds)] for satang in told)
+    refunded = sum(satang for client_results in results[: len(refunds)] for satang in client_results)
     withdrawn_ = sum(Withdrawal.objects.values_list("amount", flat=True))
     assert refunded + withdrawn_ == FIT * PIECE
     assert min(refunded, withdrawn_) > 0
@@ -134,7 +138,7 @@ def test_concurrent_payments_and_withdrawals_add_up(shop: Shop, bank: SandboxBan
 
     paying = [partial(pay, payer, codes[n::8]) for n, payer in enumerate(payers)]
     answers = run_concurrently(*paying, *[asking(shop, n, 4) for n in range(8)])
-    assert {answer.status_code for told in answers for answer in told} <= {200, 402}
+    assert {answer.status_code for client_results in answers for answer in client_results} <= {200, 402}
     reserved = sum(Withdrawal.objects.values_list("amount", flat=True))
     assert balance(shop) == (SUM + 4_000_000 - reserved, reserved)
     assert reserved == 32 * PIECE

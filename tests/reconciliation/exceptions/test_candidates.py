@@ -177,7 +177,7 @@ def test_candidate_explains_another_biller_id(shop: Shop, bank: SandboxBankClien
 def test_unrelated_payments_are_no_candidates(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
 ) -> None:
-    """No code of another merchant, of weeks ago, already paid, or made long after the money."""
+    """Codes of other merchants, old codes, paid codes and much later codes are no candidates."""
     other_shop.qr_code()
     old = shop.qr_code()
     at_noon.move_to(noon + timedelta(days=8))

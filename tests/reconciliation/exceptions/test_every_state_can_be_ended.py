@@ -92,8 +92,8 @@ class Stage:
 
     def held_return(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
-        elsewhere = ReturnDestination("004", "4051234567", "Somying")
-        return str(decide("send_back", self.seller.unmatched(), destination=elsewhere).id)
+        destination = ReturnDestination("004", "4051234567", "Somying")
+        return str(decide("send_back", self.seller.unmatched(), destination=destination).id)
 
     def held_return_by_hand(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
@@ -136,7 +136,7 @@ ENDINGS: dict[Key, list[Ending]] = {
         Ending(lambda stage: stage.sent_back(UNKNOWN), [NEVER_ARRIVED, ("transfer", "arrived")])
     ],
 }
-# A withdrawal and its order are made and told in one commit.
+# One commit creates a withdrawal and its transfer; another one submits both.
 IMPOSSIBLE = {
     ("withdrawal", "pending", ""),
     ("withdrawal", "pending", "submitted"),
@@ -180,7 +180,7 @@ def staff_client(db: None) -> Client:
 
 
 def open_keys() -> set[Key]:
-    """All pairs of open states: of a withdrawal, refund or return, and of its order."""
+    """All pairs of open states of a withdrawal, refund or return and of its transfer."""
     open_orders = ["", *(set(TransferState) - FINAL_ORDERS)]
     return {
         (purpose, str(status), str(state))

@@ -45,7 +45,7 @@ VALUES (%s, %s, 'malee', 'a mistake', %s, '', now())
 
 
 def orphan(seller: Seller) -> BankTransaction:
-    """A reversal above its credit, which nothing can cover."""
+    """A reversal of more money than its credit. It cannot be applied."""
     return seller.reverse(seller.sale(), 150_001)
 
 

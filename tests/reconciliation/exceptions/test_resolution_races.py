@@ -107,7 +107,7 @@ def test_concurrent_credits_of_a_returned_refund_count_once(seller: Seller, serv
     assert (seller.balance(), suspense()) == ((150_000, 0), 0)
 
 
-# --- against the bank's word -------------------------------------------------------------------------------
+# --- against bank notifications ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("action", ["accept", "attach", "send_back"])

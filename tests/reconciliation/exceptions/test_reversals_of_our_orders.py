@@ -22,8 +22,8 @@ ORDERED = ("ordered", "")
 
 
 @pytest.fixture(autouse=True)
-def it_voids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the bank one that can only void payments."""
+def bank_only_voids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a bank that can only void payments."""
     monkeypatch.setattr("banks.is_void_only", lambda route: True)
 
 

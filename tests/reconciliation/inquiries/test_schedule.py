@@ -19,7 +19,7 @@ def seconds(plan: list[datetime]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("lives", "early"),
+    ("lifetime", "early"),
     [
         (timedelta(minutes=15), [5, 15, 30, 60, 895]),
         (timedelta(minutes=1), [5, 15, 30, 55]),
@@ -28,11 +28,11 @@ def seconds(plan: list[datetime]) -> list[float]:
         (timedelta(seconds=2), []),
     ],
 )
-def test_schedule_covers_first_minute_and_expiry(lives: timedelta, early: list[float]) -> None:
-    expires = lives.total_seconds()
+def test_schedule_covers_first_minute_and_expiry(lifetime: timedelta, early: list[float]) -> None:
+    expires = lifetime.total_seconds()
     late = [expires + 1, expires + 60, expires + 300, expires + 3600]
     end_of_day = (MIDNIGHT + 15 * MINUTE - NOON).total_seconds()
-    assert seconds(schedule.plan_times(NOON, NOON + lives, 0)) == [*early, *late, end_of_day]
+    assert seconds(schedule.plan_times(NOON, NOON + lifetime, 0)) == [*early, *late, end_of_day]
 
 
 def test_end_of_day_inquiry_uses_bangkok_time() -> None:

@@ -1,4 +1,4 @@
-"""One payment, many words of the bank at once, and its end at the same moment."""
+"""Concurrent reports of one payment, also during its expiry or cancellation."""
 
 import json
 import random
@@ -13,7 +13,7 @@ import pytest
 from django.db.models import Sum
 from django.test import Client
 
-from banks import ReportedTransaction as Told
+from banks import ReportedTransaction
 from banks.sandbox import SandboxBank
 from core import clock
 from ledger import services as ledger
@@ -40,7 +40,7 @@ def no_limits(settings: Any) -> None:
     settings.RATE_LIMIT = 0
 
 
-def telling(notification: dict[str, Any]) -> Callable[[], Any]:
+def notification_call(notification: dict[str, Any]) -> Callable[[], Any]:
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
@@ -49,7 +49,7 @@ def test_eight_threads_confirming_one_payment_make_one_success() -> None:
     for _ in range(5):
         code = shop.qr_code()
         notification = caller.notification(code)
-        answers = run_concurrently(*[telling(notification) for _ in range(8)])
+        answers = run_concurrently(*[notification_call(notification) for _ in range(8)])
         assert {answer.status_code for answer in answers} == {200}
         payment_id = code["payment_id"]
         assert shop.payment(payment_id)["status"] == "succeeded"
@@ -62,7 +62,7 @@ def test_eight_threads_confirming_one_payment_make_one_success() -> None:
 def test_eight_transfers_for_one_code_make_one_success_and_seven_duplicates() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(Client())
     code = shop.qr_code()
-    answers = run_concurrently(*[telling(caller.notification(code)) for _ in range(8)])
+    answers = run_concurrently(*[notification_call(caller.notification(code)) for _ in range(8)])
     assert {answer.status_code for answer in answers} == {200}
     assert (
         sorted(BankTransaction.objects.values_list("match_result", flat=True))
@@ -71,28 +71,28 @@ def test_eight_transfers_for_one_code_make_one_success_and_seven_duplicates() ->
     assert Transaction.objects.count() == 1
 
 
-class Teller:
-    """A bank that notifies about one code after the other, and stores the duration of the last call."""
+class NotifyingBank:
+    """A bank that notifies about each code in turn, and stores the duration of the last call."""
 
     def __init__(self, codes: list[Code]) -> None:
         self._codes = codes
         self._caller = SandboxBankClient(new_client())
         self.seconds = 0.0
 
-    def tell(self, number: int) -> None:
+    def notify(self, number: int) -> None:
         began = time.perf_counter()
         assert self._caller.notify(self._codes[number]).status_code == 200
         self.seconds = time.perf_counter() - began
 
 
-def sold(shop: Shop, count: int) -> list[Code]:
-    """Codes that end one after the other, a minute apart, each over another amount."""
+def create_codes(shop: Shop, count: int) -> list[Code]:
+    """Create codes with different amounts that expire a minute apart."""
     minutes = int(LONG.total_seconds() // 60)
     return [shop.qr_code(amount=1_000 + number, expiry_minutes=minutes + number) for number in range(count)]
 
 
 def check_that_each_succeeded_once(codes: list[Code]) -> None:
-    """One bank transaction, one move, one posting of the amount, one row of the history, one event."""
+    """Assert one bank transaction, transition, journal, history row and event for each payment."""
     amounts = {code["payment_id"]: code["amount"] for code in codes}
     once = Counter(amounts.keys())
     assert (
@@ -101,25 +101,25 @@ def check_that_each_succeeded_once(codes: list[Code]) -> None:
     )
     assert BankTransaction.objects.count() == len(codes)
     assert dict(Payment.objects.filter(status="succeeded").values_list("pk", "amount")) == amounts
-    posted = Journal.objects.exclude(type="confirmed")  # money that a line told before the bank did
+    posted = Journal.objects.exclude(type="confirmed")  # money that a statement line reported first
     assert dict(posted.values_list("subject_id", "amount")) == amounts
     assert posted.count() == len(codes)
     assert Counter(Transaction.objects.values_list("payment_id", flat=True)) == once
-    told = Event.objects.filter(type="payment.succeeded")
-    assert Counter(told.values_list("subject_id", flat=True)) == once
+    succeeded = Event.objects.filter(type="payment.succeeded")
+    assert Counter(succeeded.values_list("subject_id", flat=True)) == once
 
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(examples(250), marks=pytest.mark.slow)])
 def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
     shop, chance = open_shop("Race"), random.Random(rounds)
-    codes = sold(shop, rounds)
-    teller = Teller(codes)
+    codes = create_codes(shop, rounds)
+    bank = NotifyingBank(codes)
 
     def expire(number: int) -> None:
-        time.sleep(chance.uniform(0, 1.5) * teller.seconds)  # before, within, after the telling
+        time.sleep(chance.uniform(0, 1.5) * bank.seconds)  # before, during or after the notification
         payments.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
 
-    run_in_rounds(rounds, teller.tell, expire)
+    run_in_rounds(rounds, bank.notify, expire)
     check_that_each_succeeded_once(codes)
     assert ledger.balance(shop.merchant.id).available == sum(code["amount"] for code in codes)
     expired = Counter(Event.objects.filter(type="payment.failed").values_list("subject_id", flat=True))
@@ -131,8 +131,8 @@ def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
 @pytest.mark.slow
 def test_money_during_cancellation_is_applied_or_held() -> None:
     shop, ending = open_shop("Race"), new_client()
-    codes = sold(shop, 40)
-    teller = Teller(codes)
+    codes = create_codes(shop, 40)
+    bank = NotifyingBank(codes)
     ended: dict[str, int] = {}
 
     def end(number: int) -> None:
@@ -141,7 +141,7 @@ def test_money_during_cancellation_is_applied_or_held() -> None:
         answer = Shop(shop.merchant, shop.secret_key, ending).post(path)
         ended[code["payment_id"]] = answer.status_code
 
-    run_in_rounds(len(codes), teller.tell, end)
+    run_in_rounds(len(codes), bank.notify, end)
     outcomes = dict(BankTransaction.objects.values_list("payment_id", "match_result"))
     statuses = dict(Payment.objects.values_list("pk", "status"))
     assert BankTransaction.objects.count() == len(codes)
@@ -159,19 +159,19 @@ def test_money_during_cancellation_is_applied_or_held() -> None:
 @pytest.mark.slow
 def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(new_client())
-    codes = sold(shop, examples(50))
+    codes = create_codes(shop, examples(50))
     notifications = [json.dumps(caller.notification(code)).encode() for code in codes]
 
     def copy() -> Callable[[int], None]:
         caller = SandboxBankClient(new_client())
 
-        def tell(number: int) -> None:
+        def notify(number: int) -> None:
             """Notify like a bank: send it again after a 503, which means that a lock took too long."""
             while (status := caller.post(notifications[number]).status_code) == 503:
                 continue
             assert status == 200
 
-        return tell
+        return notify
 
     run_in_rounds(len(codes), *[copy() for _ in range(100)])
     check_that_each_succeeded_once(codes)
@@ -185,7 +185,7 @@ def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
 @pytest.mark.slow
 def test_concurrent_reports_of_three_sources_during_expiry_make_one_payment() -> None:
     shop, caller, asked = open_shop("Race"), SandboxBankClient(new_client()), SandboxBank("x")
-    codes = sold(shop, 40)
+    codes = create_codes(shop, 40)
     paid_at = clock.now()
     bodies = [json.dumps(caller.notification(code, paid_at=paid_at)).encode() for code in codes]
 
@@ -194,7 +194,7 @@ def test_concurrent_reports_of_three_sources_during_expiry_make_one_payment() ->
 
     def answer(number: int) -> None:
         notification, now = asked.parse_notification(bodies[number]), clock.now()
-        assert isinstance(notification, Told)
+        assert isinstance(notification, ReportedTransaction)
         movement = intake.receive(
             bank="sandbox",
             body=bodies[number],

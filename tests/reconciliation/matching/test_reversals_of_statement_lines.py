@@ -1,4 +1,4 @@
-"""A reversal finds its credit, also if a statement reports one of them and a notification the other."""
+"""Reversals match their credits if a statement reports one and a notification the other."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from tests.reconciliation.statements.statement_files import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-Word = dict[str, Any]
+Notification = dict[str, Any]
 REVERSED, WAITS = ("reversed", ""), ("unmatched", "")
 
 
@@ -32,12 +32,12 @@ def code(seller: Seller) -> dict[str, Any]:
 
 @pytest.fixture
 def paid_at() -> datetime:
-    """Whole seconds, as statements tell them."""
+    """An instant in whole seconds, because statements have no fractions."""
     return clock.now().replace(microsecond=0)
 
 
 def by_line(*lines: bytes) -> list[BankTransaction]:
-    """The bank transactions that these lines made or joined, in their order; somebody confirmed them."""
+    """Import and confirm these lines. Return their bank transactions in the order of the lines."""
     import_file(bot_file(*lines))
     confirm_all_transactions()
     return list(
@@ -69,7 +69,7 @@ def test_statement_payment_has_no_bank_id_to_void(
 def test_ambiguous_reversal_is_applied_when_its_credit_gets_a_bank_id(
     seller: Seller, code: dict[str, Any], paid_at: datetime, was_attached: bool
 ) -> None:
-    """One of two lines alike was taken back; the bank's messages, which come later, tell which."""
+    """The bank reverses one of two equal lines. A later notification names the reversed one."""
     by_line(credit_line(code, minutes_ago(1)), credit_line(code, paid_at))
     second = BankTransaction.objects.get(match_result="duplicate")
     reversal = seller.reverse(second, transaction_id="THEBANKSOWNID0000000")
@@ -105,48 +105,55 @@ def test_reversal_line_finds_credit_when_the_bank_names_it_later(
 
 
 @pytest.fixture
-def twice(seller: Seller, code: dict[str, Any]) -> tuple[Word, Word, Word]:
-    """The same money twice for a code, and between the two the bank took the first back."""
+def paid_again(seller: Seller, code: dict[str, Any]) -> tuple[Notification, Notification, Notification]:
+    """Return two equal credits of a code, and a reversal of the first between them."""
     first, second = (seller.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 1))
     return first, seller.bank.notification(code, **taken_back(first, minutes_ago(2))), second
 
 
-def taken_back(credit: Word, at: datetime) -> Word:
+def taken_back(credit: Notification, at: datetime) -> Notification:
     return {"type": "reversal", "transaction_id": credit["transaction_id"], "paid_at": at}
 
 
-def told(code: dict[str, Any], *notifications: Word) -> bytes:
-    """The file with the lines of these notifications, in this order."""
+def file_of(code: dict[str, Any], *notifications: Notification) -> bytes:
+    """Return a statement file with a line for each notification, in this order."""
     lines = [
-        credit_line(code, datetime.fromisoformat(word["paid_at"]), sign="CD"[word["type"] == "reversal"])
-        for word in notifications
+        credit_line(
+            code,
+            datetime.fromisoformat(notification["paid_at"]),
+            sign="CD"[notification["type"] == "reversal"],
+        )
+        for notification in notifications
     ]
     return bot_file(*lines)
 
 
 def test_credit_after_a_reversal_is_not_its_credit(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
-    first, reversal, second = twice
-    import_file(told(code, second))
-    for word in (reversal, second, first):
-        seller.bank.post(word)
-    import_file(told(code, *twice))
-    assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
+    first, reversal, second = paid_again
+    import_file(file_of(code, second))
+    for notification in (reversal, second, first):
+        seller.bank.post(notification)
+    import_file(file_of(code, *paid_again))
+    assert match_states() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
     assert seller.shop.payment(code["payment_id"])["status"] == "succeeded"
     assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_reversal_reported_first_reverses_the_earlier_credit(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+    seller: Seller,
+    code: dict[str, Any],
+    paid_again: tuple[Notification, Notification, Notification],
+    newest_first: bool,
 ) -> None:
-    first, reversal, second = twice
+    first, reversal, second = paid_again
     seller.bank.post(reversal)
-    import_file(told(code, *(reversed(twice) if newest_first else twice)))
-    for word in (second, first):
-        seller.bank.post(word)
-    assert fates() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
+    import_file(file_of(code, *(reversed(paid_again) if newest_first else paid_again)))
+    for notification in (second, first):
+        seller.bank.post(notification)
+    assert match_states() == [("duplicate", "taken_back"), REVERSED, ("applied", "")]
     assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
 
 
@@ -157,37 +164,40 @@ def test_reversal_reported_first_with_two_possible_credits_is_held(
     first, second = (seller.bank.notification(code, paid_at=minutes_ago(minutes)) for minutes in (3, 2))
     reversal = seller.bank.notification(code, **taken_back(second, minutes_ago(1)))
     seller.bank.post(reversal)
-    words = [first, second, reversal]
-    import_file(told(code, *(words[::-1] if newest_first else words)))
+    notifications = [first, second, reversal]
+    import_file(file_of(code, *(notifications[::-1] if newest_first else notifications)))
     confirm_all_transactions()
-    assert fates()[2] == WAITS
+    assert match_states()[2] == WAITS
     seller.bank.post(second)
-    assert fates()[2] == REVERSED
+    assert match_states()[2] == REVERSED
     assert suspense() + seller.funds()["available"] == 150_000
     seller.bank.post(first)
-    assert fates()[2] == REVERSED
+    assert match_states()[2] == REVERSED
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_statement_lines_pair_two_credits_with_two_reversals(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word], newest_first: bool
+    seller: Seller,
+    code: dict[str, Any],
+    paid_again: tuple[Notification, Notification, Notification],
+    newest_first: bool,
 ) -> None:
-    words = [*twice, seller.bank.notification(code, **taken_back(twice[2], clock.now()))]
-    import_file(told(code, *(words[::-1] if newest_first else words)))
-    assert (fates()[1], fates()[3]) == (REVERSED, REVERSED)
+    notifications = [*paid_again, seller.bank.notification(code, **taken_back(paid_again[2], clock.now()))]
+    import_file(file_of(code, *(notifications[::-1] if newest_first else notifications)))
+    assert (match_states()[1], match_states()[3]) == (REVERSED, REVERSED)
     assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.slow
 def test_reversed_credit_is_not_reversed_again_by_the_next_line(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
-    first, reversal, second = twice
-    import_file(told(code, first, reversal))
+    first, reversal, second = paid_again
+    import_file(file_of(code, first, reversal))
     seller.bank.post(reversal)
     seller.bank.post(seller.bank.notification(code, **taken_back(second, clock.now())))
     seller.bank.post(second)
-    assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
+    assert match_states() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
     assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
@@ -195,43 +205,48 @@ def test_reversed_credit_is_not_reversed_again_by_the_next_line(
 def test_reversal_notification_does_not_match_line_of_another_credit(
     seller: Seller,
     code: dict[str, Any],
-    twice: tuple[Word, Word, Word],
+    paid_again: tuple[Notification, Notification, Notification],
     by_callback: bool,
     credit_first: bool,
 ) -> None:
-    first, debit, second = twice
+    first, debit, second = paid_again
     if by_callback:
         seller.bank.post(first)
-    import_file(told(code, first, debit))
-    words = [second, seller.bank.notification(code, **taken_back(second, clock.now()))]
-    for word in words if credit_first else words[::-1]:
-        seller.bank.post(word)
-    assert fates() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
+    import_file(file_of(code, first, debit))
+    notifications = [second, seller.bank.notification(code, **taken_back(second, clock.now()))]
+    for notification in notifications if credit_first else notifications[::-1]:
+        seller.bank.post(notification)
+    assert match_states() == [("applied", ""), REVERSED, ("duplicate", "taken_back"), REVERSED]
     assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
 @pytest.mark.slow
 def test_second_reversal_of_a_payment_is_an_exception(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
-    """The bank's word about the second money joined the debit of the first, for nothing told them apart."""
-    first, debit, second = twice
-    import_file(told(code, first, debit))
-    for word in (seller.bank.notification(code, **taken_back(second, clock.now())), second, debit, first):
-        assert seller.bank.post(word).status_code == 200
-    assert fates() == [("applied", ""), REVERSED, WAITS, ("duplicate", "")]
+    """The reversal of the second credit joins the debit line of the first; the two look the same."""
+    first, debit, second = paid_again
+    import_file(file_of(code, first, debit))
+    for notification in (
+        seller.bank.notification(code, **taken_back(second, clock.now())),
+        second,
+        debit,
+        first,
+    ):
+        assert seller.bank.post(notification).status_code == 200
+    assert match_states() == [("applied", ""), REVERSED, WAITS, ("duplicate", "")]
     assert (suspense(), seller.funds()) == (150_000, {"available": 0, "reserved": 0})
 
 
 def test_reversal_notification_matches_line_of_the_credit_it_names(
-    seller: Seller, code: dict[str, Any], twice: tuple[Word, Word, Word]
+    seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
-    first, reversal, _ = twice
-    import_file(bot_file(credit_line(code, minutes_ago(4), sign="D")))  # of what nobody knows
-    import_file(told(code, first, reversal))
-    for word in (first, reversal):
-        seller.bank.post(word)
-    assert fates() == [WAITS, ("applied", ""), REVERSED]
+    first, reversal, _ = paid_again
+    import_file(bot_file(credit_line(code, minutes_ago(4), sign="D")))  # a reversal of an unknown credit
+    import_file(file_of(code, first, reversal))
+    for notification in (first, reversal):
+        seller.bank.post(notification)
+    assert match_states() == [WAITS, ("applied", ""), REVERSED]
     assert (
         BankTransaction.objects.get(
             later_bank_transaction_id=first["transaction_id"], kind="reversal"
@@ -251,14 +266,14 @@ def test_reversal_line_in_the_same_second_reverses_its_credit(
 def test_reversal_in_the_same_second_reverses_credit_of_a_line(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    """Some banks tell a reversal with the time of its credit."""
+    """Some banks report a reversal with the time of its credit."""
     (credit,) = by_line(credit_line(code, paid_at))
     at = (paid_at + timedelta(milliseconds=1)).astimezone(BANGKOK).isoformat(timespec="milliseconds")
     reversal = seller.reverse(credit, transaction_id="THEBANKSOWNID0000000", paid_at=at)
     assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
-def fates() -> list[tuple[str, str]]:
-    """Of each bank transaction, in the order of the bank's times. No message has contradicted another."""
+def match_states() -> list[tuple[str, str]]:
+    """Return the states of all bank transactions by time. Assert that no notifications conflict."""
     assert not BankNotification.objects.filter(result="conflict").exists()
     return list(BankTransaction.objects.order_by("paid_at").values_list("match_result", "resolution_state"))

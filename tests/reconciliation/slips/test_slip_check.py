@@ -139,14 +139,14 @@ def test_concurrent_checks_of_one_slip_see_each_other() -> None:
         assert "This slip was shown before" in "".join(run_concurrently(*asked))
 
 
-def test_slip_of_an_open_exception_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+def test_slip_check_shows_an_open_exception(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     slip = slip_id()
     report(shop, bank, slip, satang=100)
     assert "It has paid nothing yet: it is an open exception." in check(malee, mini_qr(slip))
 
 
 @pytest.mark.slow
-def test_slip_of_reversed_money_says_so(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+def test_slip_check_shows_reversed_money(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
     credit = report(shop, bank, slip, code=code)
     report(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)

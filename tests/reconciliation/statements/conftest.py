@@ -13,7 +13,7 @@ def shop(db: None) -> Shop:
 
 @pytest.fixture(autouse=True)
 def no_error_is_logged(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """An import that falls back or fails says so. Tests of failures have the mark `logs_errors`."""
+    """Fail a test whose import logs a fallback or an error, unless it has the mark `logs_errors`."""
     yield
     if not request.node.get_closest_marker("logs_errors"):
         errors = [record for record in caplog.get_records("call") if record.levelname == "ERROR"]

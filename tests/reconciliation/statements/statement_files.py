@@ -1,4 +1,4 @@
-"""Statement files byte by byte, as the published layout says, and how they are imported."""
+"""Builders of statement files in the published layout, and helpers to import them."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from tests.reconciliation.builders import decide
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
 
-# Payments, their codes and what was told of them: copies, numbered from 1, of what the API made.
+# SQL that copies a payment, its QR code and its events `count` times, numbered from 1.
 COPY_PAYMENTS = [
     """
 INSERT INTO payments_payment SELECT (jsonb_populate_record(old, jsonb_build_object(
@@ -42,7 +42,7 @@ INSERT INTO webhooks_event SELECT (jsonb_populate_record(old, jsonb_build_object
 
 
 def open_shop_with_biller(name: str) -> Shop:
-    """A shop whose biller id the lines tell."""
+    """Open a shop with the biller id of the statement lines."""
     shop = open_shop(name)
     shop.merchant.biller_id = BILLER
     shop.merchant.save()
@@ -50,7 +50,7 @@ def open_shop_with_biller(name: str) -> Shop:
 
 
 def detail(**changes: Any) -> bytes:
-    """A credit of 1,500.00 THB at noon, every field at the offset of the layout."""
+    """Build the line of a credit of 1,500.00 THB at noon, with each field at its offset."""
     given = {
         "type": "D", "seq": "000002", "bank": "998", "account": "0016550100", "date": "21112026",
         "time": "120000", "name": "สมชาย ใจดี", "ref1": "NOBODYKNOWSTHIS00000", "ref2": "", "ref3": "",
@@ -82,7 +82,7 @@ def trailer(*, debit: int = 0, debits: int = 0, credit: int = 0, credits: int = 
 
 
 def bot_file(*details: bytes, end: bytes | None = None) -> bytes:
-    """A file whose trailer is right, unless another is given."""
+    """Build a file. Its trailer has the correct totals unless `end` is given."""
     amounts = [(line[152:153], int(line[163:176])) for line in details if line[163:176].isdigit()]
     debits = [amount for sign, amount in amounts if sign == b"D"]
     credits = [amount for sign, amount in amounts if sign == b"C"]
@@ -95,7 +95,7 @@ def csv_file(*lines: str, header: str = HEADER) -> bytes:
 
 
 def credit_line(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> bytes:
-    """The credit that pays a code."""
+    """Build the line of a credit that pays a code."""
     code, at = thaiqr.parse(qr_code["qr_data"]), paid_at.astimezone(BANGKOK)
     fields = {
         "date": f"{at:%d%m%Y}", "time": f"{at:%H%M%S}", "ref1": code.reference1,
@@ -106,7 +106,7 @@ def credit_line(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> b
 
 
 def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:
-    """The lines of so many pending payments, all paid in the next quarter of an hour."""
+    """Create pending payments and yield their lines, all paid in the next 15 minutes."""
     payment_id, at = shop.qr_code(expiry_minutes=60)["payment_id"], clock.now().astimezone(BANGKOK)
     for sql in COPY_PAYMENTS:
         rows.run(sql, {"payment": payment_id, "count": count})
@@ -126,13 +126,13 @@ def import_file(
 
 
 def confirm_all_transactions() -> None:
-    """A second person confirms all that only files report."""
+    """Confirm all money that only files report, as a second person."""
     for movement in BankTransaction.objects.unconfirmed():
         decide("confirm", movement.id, actor="staff:somsri", note="Seen in online banking.")
 
 
 def import_results(body: bytes) -> list[LineOutcome]:
-    """What became of each line."""
+    """Import a file and return the outcome of each line."""
     results: list[LineOutcome] = []
     import_file(body, on_batch=results.extend)
     return results

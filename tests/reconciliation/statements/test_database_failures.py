@@ -1,4 +1,4 @@
-"""An import has limits for every wait: for a lock, for the server, and for each line again."""
+"""An import limits its waits for locks and for the server, also for each line alone."""
 
 import socket
 from functools import partial
@@ -14,7 +14,7 @@ from reconciliation.statements import importing
 from tests.concurrency import run_concurrently
 from tests.reconciliation.matching.test_applying_after_crash import held
 from tests.reconciliation.statements.statement_files import bot_file, import_file, open_shop_with_biller
-from tests.reconciliation.statements.test_lost_callbacks import sold
+from tests.reconciliation.statements.test_lost_callbacks import create_sale
 from tests.stack import wait_until
 
 pytestmark = [
@@ -30,7 +30,7 @@ ALONE, TOGETHER = "could not be applied", "are left to the sweep"
 
 def test_import_waits_once_for_a_locked_payment(caplog: pytest.LogCaptureFixture) -> None:
     shop = open_shop_with_biller("Busy")
-    sales = [sold(shop, "plain") for _ in range(COUNT)]
+    sales = [create_sale(shop, "plain") for _ in range(COUNT)]
     rows.run("SET lock_timeout = '100ms'", [])
     try:
         with held("payments_payment", sales[3][0]):
@@ -44,7 +44,7 @@ def test_import_waits_once_for_a_locked_payment(caplog: pytest.LogCaptureFixture
 
 def test_import_continues_after_a_broken_connection(caplog: pytest.LogCaptureFixture) -> None:
     shop = open_shop_with_biller("Busy")
-    sales = [sold(shop, "plain") for _ in range(COUNT)]
+    sales = [create_sale(shop, "plain") for _ in range(COUNT)]
     with held("payments_payment", sales[3][0]):
         run_concurrently(partial(import_file, bot_file(*(line for _, line in sales))), break_who_waits)
     assert Statement.objects.get().completed_at
@@ -54,7 +54,7 @@ def test_import_continues_after_a_broken_connection(caplog: pytest.LogCaptureFix
 
 def test_only_a_few_failed_lines_of_a_batch_are_retried_alone(caplog: pytest.LogCaptureFixture) -> None:
     shop = open_shop_with_biller("Busy")
-    sales = [sold(shop, "by somebody else") for _ in range(COUNT)]
+    sales = [create_sale(shop, "by somebody else") for _ in range(COUNT)]
     sealed = dict(Payment.objects.values_list("id", "client_bank_account_sealed"))
     Payment.objects.update(client_bank_account_sealed="as if its key were lost")
     import_file(bot_file(*(line for _, line in sales)))

@@ -1,4 +1,4 @@
-"""Statement formats, read from bytes that were written by hand; and their errors."""
+"""Parsing of the statement formats, and their errors."""
 
 import io
 from datetime import UTC, datetime
@@ -318,7 +318,7 @@ def test_parsing_a_csv_line_survives_any_cells(cells: list[str]) -> None:
 @given(st.binary(max_size=2_000))
 @example(b"H000001")
 @example(b"T000001")
-def test_reading_survives_any_file(body: bytes) -> None:
+def test_arbitrary_statement_file_is_read_or_refused(body: bytes) -> None:
     for start in (b"", header() + b"\n", HEADER.encode() + b"\n"):
         try:
             rows, _ = read(start + body)

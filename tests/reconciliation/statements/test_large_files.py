@@ -53,7 +53,7 @@ def lines(count: int) -> Iterator[bytes]:
 
 
 def report_money(count: int) -> None:
-    """What callbacks have told of all of them."""
+    """Create bank transactions for all lines, as callbacks do."""
     now = clock.now()
     for start in range(0, count, 5_000):
         BankTransaction.objects.bulk_create(
@@ -74,7 +74,7 @@ def report_money(count: int) -> None:
 
 
 def imported(path: Path) -> tuple[dict[str, int], float, int]:
-    """What the lines became, in how many seconds, and by how many kilobytes the process grew."""
+    """Return the outcomes of the lines, the seconds, and the growth of the process in kilobytes."""
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with path.open("rb") as stream:
         file = statement_file.open_file(stream, path.name)

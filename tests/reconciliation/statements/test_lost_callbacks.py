@@ -53,7 +53,7 @@ pytestmark = [
     pytest.mark.usefixtures("audit_is_clean"),
 ]
 CLIENT = {"client_name": "Malee", "client_bank_name": "SCB", "client_bank_account": "4051234567"}
-# How a code is made, what its line says, and how many seconds after it is paid.
+# For each kind: the fields of the code, the changes of its line, and the seconds until it is paid.
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
     "plain": ({}, {}, 0),
     "by somebody else": (CLIENT, {"name": "SOMCHAI"}, 0),
@@ -74,15 +74,15 @@ def test_batch_and_single_application_have_the_same_result(settings: Settings) -
     shop = open_shop_with_biller("Lost")
     listen(shop)
     with time_machine.travel(clock.now().replace(microsecond=0), tick=False) as travel:
-        alone, together = ([sold(shop, kind) for kind in KINDS] for _ in range(2))
+        alone, together = ([create_sale(shop, kind) for kind in KINDS] for _ in range(2))
         travel.shift(timedelta(minutes=2))
-        keep(bot_file(*(line for _, line in alone)))
+        store_unmatched_lines(bot_file(*(line for _, line in alone)))
         travel.shift(matching.UNAPPLIED_AFTER)
         assert matching.apply_unapplied(now=clock.now()) == len(KINDS)
         import_file(bot_file(*(line for _, line in together)))
-    became = dict(zip(KINDS, [became_of(payment_id) for payment_id, _ in together], strict=True))
-    assert became == dict(zip(KINDS, [became_of(payment_id) for payment_id, _ in alone], strict=True))
-    assert [status for (status, *_), *_ in became.values()] == [
+    results = dict(zip(KINDS, [stored_result_of(payment_id) for payment_id, _ in together], strict=True))
+    assert results == dict(zip(KINDS, [stored_result_of(payment_id) for payment_id, _ in alone], strict=True))
+    assert [status for (status, *_), *_ in results.values()] == [
         "succeeded", "succeeded", "succeeded", "pending", "pending", "expired", "succeeded"
     ]  # fmt: skip
 
@@ -90,7 +90,7 @@ def test_batch_and_single_application_have_the_same_result(settings: Settings) -
 @pytest.mark.logs_errors
 def test_payment_that_cannot_succeed_does_not_block_the_batch() -> None:
     shop = open_shop_with_biller("Lost")
-    sales = [sold(shop, "by somebody else") for _ in range(5)]
+    sales = [create_sale(shop, "by somebody else") for _ in range(5)]
     spoilt = sales[2][0]
     sealed = Payment.objects.get(pk=spoilt).client_bank_account_sealed
     Payment.objects.filter(pk=spoilt).update(client_bank_account_sealed="as if its key were lost")
@@ -105,7 +105,7 @@ def test_payment_that_cannot_succeed_does_not_block_the_batch() -> None:
 
 def test_two_lines_of_one_code_are_a_payment_and_a_duplicate() -> None:
     shop = open_shop_with_biller("Lost")
-    sales = [sold(shop, "plain") for _ in range(3)]
+    sales = [create_sale(shop, "plain") for _ in range(3)]
     import_file(bot_file(*(line for _, line in sales), sales[1][1]))
     outcomes = sorted(BankTransaction.objects.values_list("match_result", flat=True))
     assert outcomes == ["applied", "applied", "applied", "duplicate"]
@@ -172,7 +172,7 @@ def test_many_lost_callbacks_take_constant_memory_and_few_queries(tmp_path: Path
     assert Delivery.objects.filter(event__type="payment.succeeded").count() == 10 + MANY
 
 
-def sold(shop: Shop, kind: str) -> tuple[str, bytes]:
+def create_sale(shop: Shop, kind: str) -> tuple[str, bytes]:
     """Create a payment of this kind. Return its id and its statement line."""
     fields, changes, seconds = KINDS[kind]
     code = shop.qr_code(**fields)
@@ -180,7 +180,7 @@ def sold(shop: Shop, kind: str) -> tuple[str, bytes]:
 
 
 def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
-    """Many plain payments, expired some time ago."""
+    """Create plain payments that have expired. Return their ids and statement lines."""
     made_at, sales = clock.now() - timedelta(minutes=30), []
     at = made_at.astimezone(BANGKOK)
     for _ in range(count):
@@ -197,7 +197,7 @@ def count(asked: list[int], execute: Callable[..., Any], *reported: Any) -> Any:
     return execute(*reported)
 
 
-def keep(body: bytes) -> None:
+def store_unmatched_lines(body: bytes) -> None:
     """Store the lines of a file and do not match them, as after a crash."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
@@ -208,7 +208,7 @@ def keep(body: bytes) -> None:
     store_lines(statement, counted_lines, now=clock.now())
 
 
-def became_of(payment_id: str) -> Any:
+def stored_result_of(payment_id: str) -> Any:
     """Return a payment with its bank transactions, history rows, events and ledger entries."""
     payment = Payment.objects.get(pk=payment_id)
     movements = BankTransaction.objects.filter(payment=payment).values_list(
