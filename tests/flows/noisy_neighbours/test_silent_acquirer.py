@@ -80,6 +80,9 @@ def test_silent_acquirer_does_not_delay_a_withdrawal(stack: Stack) -> None:
         disturbed = [shop.withdraw(100_000) for _ in range(2)]
     finally:
         stack.kill("bank", signal.SIGCONT)
+    visa = {"token_id": "tok_test_visa", "amount": 150_000, "currency": "THB"}
+    # The next test needs a closed circuit; it stays open for up to 30 s.
+    wait_until(lambda: client.session.post(f"{stack.base_url}/v1/payments", json=visa, timeout=60).ok, 120)
     pending = sum('"pending"' in text for text in made)
     shown = (normal, disturbed, pending)
     print("withdrawal alone, beside, pending charges:", shown)  # noqa: T201
