@@ -89,9 +89,12 @@ class LogRateLimit:
         self._names: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
-    def admit(self, name: str) -> int | None:
-        """How many lines of this name were suppressed since the last one. None: suppress this one too."""
-        second = int(time.time())
+    def admit(self, name: str, at: float | None = None) -> int | None:
+        """How many lines of this name were suppressed since the last one. None: suppress this one too.
+
+        `at`: the Unix time that the line shows, so that lines and seconds agree; now if it is missing.
+        """
+        second = int(time.time() if at is None else at)
         with self._lock:
             # Clients choose the names: forget all of them before they fill the memory.
             if name not in self._names and len(self._names) >= MAX_NAMES:
@@ -116,7 +119,7 @@ class DatabaseDownFilter(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if not is_unavailable(error):
             return True
-        suppressed = self._limit.admit("database")
+        suppressed = self._limit.admit("database", record.created)
         if suppressed is None:
             return False
         reason = str(error).strip().partition("\n")[0]

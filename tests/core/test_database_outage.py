@@ -7,6 +7,7 @@ from io import StringIO
 
 import psycopg
 import pytest
+import time_machine
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.test import Client
@@ -41,6 +42,19 @@ def test_database_outage_is_503_and_logs_one_line_per_second(shop: Shop, lines: 
     assert 1 <= len(shown) <= len(seconds)
     assert all(line["message"].startswith("The database is away: ") for line in shown)
     assert not any("error" in line for line in shown)
+
+
+def test_second_of_the_log_limit_is_the_second_that_the_line_shows() -> None:
+    """A line written at the end of one second and filtered in the next belongs to the first."""
+    limit = DatabaseDownFilter()
+    admitted = []
+    for created, filtered in [(100.2, 100.2), (100.999, 101.001), (101.5, 101.5)]:
+        error = psycopg.errors.lookup("57P01")()
+        record = logging.LogRecord("api", logging.ERROR, "", 0, "failed", (), (type(error), error, None))
+        record.created = created
+        with time_machine.travel(filtered, tick=False):
+            admitted.append(limit.filter(record))
+    assert admitted == [True, False, True]
 
 
 def test_pages_of_the_console_without_the_database_are_503(db: None) -> None:
