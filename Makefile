@@ -15,14 +15,14 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench schema migrations lock reset
+.PHONY: help setup run test-quick test check bench bench-quick schema migrations lock reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
-run: $(VENV)/.run ## Start everything here: PORT (8000) and DATA_DIR (.data) may be set
+run: $(VENV)/.run ## Start everything here; settings: PORT (8000), DATA_DIR (.data), SEPARATE_WORKERS=1
 	@exec $(PY) -m config.devstack --with-parent
 
 test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
@@ -43,6 +43,9 @@ check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migr
 
 bench: $(VENV)/.dev ## Measure load, floors and peers
 	$(PY) -m bench
+
+bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the last commit
+	$(PY) -m bench --quick
 
 schema: $(VENV)/.dev ## Write docs/openapi.json and docs/errors.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference

@@ -5,6 +5,7 @@ import os
 import sys
 
 from django.core.management import execute_from_command_line
+from django.db import OperationalError
 
 from config.devstack.environment import load_env_file
 from core import request_context
@@ -15,4 +16,8 @@ if __name__ == "__main__":
     os.environ.setdefault("LOG_STREAM", "stderr")
     load_env_file()
     request_context.begin(actor=f"command:{sys.argv[1] if len(sys.argv) > 1 else 'help'}")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        reason = str(error).partition("\n")[0]
+        sys.exit(f"The database does not answer: {reason}\nIf it is that of `make run`, start it first.")

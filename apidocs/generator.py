@@ -120,8 +120,8 @@ class OperationSchema(AutoSchema):
     def _link(self, link: Link) -> Json:
         form = "" if link.has_one_path else _operation_suffix(self.path).replace("_unversioned", "")
         operation: Json = {"operationId": link.operation + form}
-        if link.parameters:
-            operation["parameters"] = dict(link.parameters)
+        if link.parameter:
+            operation["parameters"] = {link.parameter: f"$response.body#/{link.parameter}"}
         return operation if link.body is None else operation | {"requestBody": dict(link.body)}
 
     def _content(self, body: Body, direction: str) -> Json:

@@ -15,7 +15,7 @@ HEADING = """\
 # Errors
 
 Written by `manage.py write_reference` from the catalogue in the code; `/openapi.json` says which operation
-answers which. Every refusal looks like this; `param` names the field at fault, where there is one, and
+answers which. Every error looks like this; `param` names the field at fault, where there is one, and
 `request_id` comes with every 5xx:
 
 ```json

@@ -87,12 +87,14 @@ class Approval(StateMachine):
     reason = models.CharField(
         "reason for approval", max_length=11, choices=ApprovalReason.choices, blank=True
     )
-    requested_by = models.CharField(max_length=160, blank=True, help_text="As core.request_context has it.")
+    requested_by = models.CharField(
+        max_length=160, blank=True, help_text="The actor, as in core.request_context."
+    )
     request_id = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField()
     note = models.CharField(max_length=500, blank=True, default="", help_text="What the requester wrote.")
     decided_by = models.CharField(
-        max_length=160, blank=True, default="", help_text="As core.request_context has it."
+        max_length=160, blank=True, default="", help_text="The actor, as in core.request_context."
     )
     decided_at = models.DateTimeField(null=True)
     decision_note = models.CharField(
@@ -180,7 +182,7 @@ class PayoutPolicy(models.Model):
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     is_restricted = models.BooleanField(help_text="Only to accounts on the list.")
-    changed_by = models.CharField(max_length=160, help_text="As core.request_context has it.")
+    changed_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
     changed_at = models.DateTimeField()
 
     class Meta:
@@ -200,7 +202,7 @@ class PayoutAccount(models.Model):
     account_fingerprint = models.CharField(max_length=64, editable=False)
     account_last4 = models.CharField(max_length=4)
     account_name = models.CharField(max_length=140)
-    added_by = models.CharField(max_length=160, help_text="As core.request_context has it.")
+    added_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
     added_at = models.DateTimeField()
     usable_at = models.DateTimeField(help_text="When the waiting period ends.")
     removed_by = models.CharField(max_length=160, blank=True, default="")

@@ -18,12 +18,12 @@ class PayoutAccountNotAllowed(Invalid):
     """The merchant's money goes to listed accounts only, and this is not one of them."""
 
     code = "payout_account_not_allowed"
-    message = "bank_account is not on the list of accounts that money may be sent to."
+    message = "bank_account is not on the merchant's list of payout accounts."
 
 
 class PayoutAccountTooNew(Invalid):
     code = "payout_account_too_new"
-    message = "bank_account is on the list, and money may be sent to it from {usable_at} on."
+    message = "bank_account is on the list of payout accounts, but can be used only from {usable_at}."
 
 
 class PayoutAccountListed(Exception):

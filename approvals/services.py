@@ -144,9 +144,9 @@ def _decide(
     if not approval.is_waiting:
         raise AlreadyDecided(f"It is {approval.get_status_display().lower()} already.")
     if actor == approval.requested_by:
-        raise OwnRequest("You asked for it yourself: another person must decide.")
+        raise OwnRequest("You requested this. Another person must decide.")
     if actor == _issuer_of(approval.requested_by):
-        raise OwnRequest("A key that you issued asked for it: another person must decide.")
+        raise OwnRequest("An API key that you issued requested this. Another person must decide.")
     # First, because the database releases or ends a subject only if its approval is decided.
     _close(approval, target, note, now)
     is_approved = target == ApprovalStatus.APPROVED

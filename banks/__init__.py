@@ -50,28 +50,24 @@ def get(name: str, config: AdapterConfig | None = None) -> Bank:
     raise UnknownBank(name=name)
 
 
-def banks_with_inquiry() -> dict[str, type[Bank]]:
-    """The banks that answer inquiries."""
-    return {name: bank for name, bank in _configured_banks().items() if bank.calls_per_second > 0}
+def configured_banks() -> dict[str, type[Bank]]:
+    """The banks that this deployment can call, by name."""
+    known: dict[str, type[Bank]] = dict(LIVE_BANKS)
+    if settings.SANDBOX_BANK_SECRET:
+        known["sandbox"] = SandboxBank
+    return known
 
 
 def supports_slip_lookup(name: str) -> bool:
     """Whether bank `name` answers questions about a payer's slip."""
-    known = _configured_banks()
+    known = configured_banks()
     return name in known and issubclass(known[name], SlipLookup)
 
 
 def bank_code_of(name: str) -> str:
     """The three digits of bank `name` in statements; empty if it is not configured."""
-    known = _configured_banks()
+    known = configured_banks()
     return known[name].code if name in known else ""
-
-
-def _configured_banks() -> dict[str, type[Bank]]:
-    known: dict[str, type[Bank]] = dict(LIVE_BANKS)
-    if settings.SANDBOX_BANK_SECRET:
-        known["sandbox"] = SandboxBank
-    return known
 
 
 def acquirer(name: str) -> Acquirer:

@@ -1,5 +1,6 @@
 """Checks of settings, keys and database. A process with an error does not start, and prints a hint."""
 
+import io
 import os
 import re
 from collections.abc import Callable
@@ -9,7 +10,6 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
@@ -17,7 +17,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, ProgrammingError, connections
 
 from config.env import NO_DATABASE, invalid_variables
-from core import money
+from core import money, vault
 from core.postgres import sessions
 from operations import resealing
 
@@ -31,7 +31,7 @@ MAX_CARD_CONCURRENCY = 64
 SETTINGS_TAG = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
-OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 where the network encrypts by itself."
+OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 if the network itself encrypts."
 MIN_TOKEN_LENGTH = 24
 WEBHOOK_PROBE_MODES = ("off", "reachable", "2xx")
 
@@ -39,7 +39,7 @@ WEBHOOK_PROBE_MODES = ("off", "reachable", "2xx")
 def refuse_wrong_settings() -> None:
     """Run every check. Servers and workers call it at their start. Raises SystemCheckError."""
     # Ours come first: without a database, Django's checks of models end in a traceback.
-    call_command("check", tags=[SETTINGS_TAG, Tags.database], databases=["default"], fail_level="ERROR")
+    _run_checks(SETTINGS_TAG, Tags.database)
     _run_checks()
     with suppress(ProgrammingError):  # without tables `/readyz` reports it
         resealing.write_key_check()
@@ -47,7 +47,9 @@ def refuse_wrong_settings() -> None:
 
 
 def _run_checks(*tags: str) -> None:
-    call_command("check", databases=["default"], fail_level="ERROR", tags=tags or None)
+    """Print warnings only: the command prints "no issues" to standard output."""
+    output = io.StringIO()
+    call_command("check", databases=["default"], fail_level="ERROR", tags=tags or None, stdout=output)
 
 
 def _error(number: int, message: str, hint: str) -> CheckMessage:
@@ -62,13 +64,13 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         found.append(_error(1, "SECRET_KEY is missing or short.", "Set SECRET_KEY to 50 random characters."))
     if not settings.IDEMPOTENCY_KEYS or min(map(len, settings.IDEMPOTENCY_KEYS)) < 32:
         hint = "50 random characters; older keys after it, separated by commas. See docs/operations.md."
-        found.append(_error(80, "IDEMPOTENCY_KEYS is missing or holds a short key.", hint))
+        found.append(_error(80, "IDEMPOTENCY_KEYS is missing or contains a key that is too short.", hint))
     if any(len(key) < 32 for key in settings.SECRET_KEY_FALLBACKS):
         hint = "Former values of SECRET_KEY, separated by commas, or none."
-        found.append(_error(81, "SECRET_KEY_FALLBACKS holds a short key.", hint))
-    if not settings.FIELD_ENCRYPTION_KEYS or not all(map(_is_fernet_key, settings.FIELD_ENCRYPTION_KEYS)):
-        hint = "Fernet keys (44 characters of URL-safe base64), newest first, separated by commas."
-        found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or holds a malformed key.", hint))
+        found.append(_error(81, "SECRET_KEY_FALLBACKS contains a key that is too short.", hint))
+    if not settings.FIELD_ENCRYPTION_KEYS or not all(map(vault.is_key, settings.FIELD_ENCRYPTION_KEYS)):
+        hint = "keys of 32 bytes in URL-safe base64 (44 characters), newest first, separated by commas."
+        found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or contains a malformed key.", hint))
     if not _is_redis_url(settings.REDIS_URL):
         found.append(
             _error(3, "REDIS_URL is missing or malformed.", "For example redis://:password@host:6379/0.")
@@ -116,7 +118,7 @@ SETTING_RULES = [
     SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",
-        f"How many proxies of ours stand in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."),
+        f"The number of your own proxies in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."),
     SettingRule(40, "APPROVAL_ITEM_LIMIT", lambda n: 0 <= n < money.MAX_AMOUNT, "is out of range",
         f"Satang below {money.MAX_AMOUNT}, the most that is sent at once; 0 turns it off."),
     SettingRule(41, "APPROVAL_DAILY_LIMIT", lambda n: n >= 0, "is negative",
@@ -224,7 +226,7 @@ def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) ->
 def encryption_keys(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """The keys must decrypt the stored data before anything is encrypted with them."""
     keys = settings.FIELD_ENCRYPTION_KEYS
-    if databases is None or not keys or not all(map(_is_fernet_key, keys)):
+    if databases is None or not keys or not all(map(vault.is_key, keys)):
         return []
     try:
         problem = resealing.find_problem()
@@ -246,11 +248,3 @@ def _is_redis_url(url: str) -> bool:
         return parts.scheme in ("redis", "rediss", "unix") and (parts.port is None or parts.port > 0)
     except ValueError:  # a port that is no number
         return False
-
-
-def _is_fernet_key(key: str) -> bool:
-    try:
-        Fernet(key)
-    except ValueError:
-        return False
-    return True

@@ -27,7 +27,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 # --- what must be given -------------------------------------------------------------------------------
 SECRET_KEY = env.str("SECRET_KEY", "")
 IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints of requests, newest first
-FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # Fernet keys, newest first
+FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # newest first
 REDIS_URL = env.str("REDIS_URL", "")
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
@@ -147,6 +147,7 @@ INSTALLED_APPS = [
     "transfers",
     "approvals",
     "idempotency",
+    "counts",
     "merchants",
 ]
 MIDDLEWARE = [
@@ -234,6 +235,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
+CELERY_TIMEZONE = "UTC"  # the schedule has intervals only; other zones cost beat a fifth of its time
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 from django.http import HttpRequest
 
 from config.concurrency import OverloadedError
-from core import addresses, rate_limits, uploads
+from core import client_addresses, rate_limits, uploads
 from core.rate_limits import RateLimit
 
 # How often one address may ask. Staff do not upload faster.
@@ -64,7 +64,7 @@ def find_uploader(environ: Environ) -> str | None:
     """
     request = HttpRequest()
     request.META = dict(environ)
-    network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
+    network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     limit = rate_limits.consume(f"uploads:{network}", LOOKUP_RATE)
     if limit is not None and not limit.allowed:
         return None

@@ -8,6 +8,7 @@ from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -154,10 +155,6 @@ class ApprovalAdmin(ReadOnlyAdmin):
     def age(self, row: Approval) -> str:
         return format_duration(clock.now() - row.requested_at)
 
-    @admin.display(description="amount")
-    def baht(self, row: Approval) -> str:
-        return money.display(row.amount)
-
     @admin.display(description="destination")
     def destination(self, row: Approval) -> str:
         """Without the name: the security log records only views of single approvals."""
@@ -174,12 +171,9 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
 def _find(approval_id: str) -> Approval:
     """Raises Http404."""
-    found: Approval | None = None
-    if ids.looks_right(approval_id, "apr_"):
-        found = Approval.objects.select_related("merchant").filter(pk=approval_id).first()
-    if found is None:
+    if not ids.looks_right(approval_id, "apr_"):
         raise Http404
-    return found
+    return get_object_or_404(Approval.objects.select_related("merchant"), pk=approval_id)
 
 
 def _details(approval: Approval) -> list[tuple[str, Any]]:

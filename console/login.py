@@ -15,7 +15,7 @@ from django.utils.crypto import get_random_string, salted_hmac
 
 from console import lockouts
 from console.lockouts import LoginSubject
-from core import addresses, clock, passwords, request_context
+from core import client_addresses, clock, passwords, request_context
 
 DEVICE_SALT = "console.device"
 DEVICE_SECONDS = 180 * 24 * 3600
@@ -83,7 +83,7 @@ def _device_of(request: HttpRequest, username: str) -> str:
 
 def _address_subject() -> LoginSubject:
     """An IPv6 client controls a whole /64, which counts as one address."""
-    network = addresses.network_of(request_context.current().address, ipv6_bits=64)
+    network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
     return LoginSubject(f"address:{network or 'unknown'}", FAILURES_PER_ADDRESS)
 
 

@@ -48,9 +48,9 @@ class ConsolePageLimits:
         return None
 
 
-LOCKED_OUT = "Too many failed logins. Wait, or ask a colleague who may lift lock-outs."
+LOCKED_OUT = "Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts."
 HASHING_BUSY = "Somebody else is logging in. Try again in a moment."
-PAGE_TOO_SLOW = "This page needs too long to read from the database. Use fewer or narrower filters."
+PAGE_TOO_SLOW = "Reading this page from the database takes too long. Use narrower filters."
 
 
 def _error_page(request: HttpRequest, status: int, retry_after: int, message: str) -> HttpResponse:

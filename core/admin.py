@@ -12,11 +12,12 @@ from django.db import DataError
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse
 
-from core import admin_lists, security_log
+from core import admin_lists, money, security_log
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
 REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
+CAUSE_FIELDS = ("actor", "request_id")
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[Any]):
@@ -53,6 +54,15 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
             if changes.result_count == admin_lists.MAX_COUNTED
             else ""
         )
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields with the columns of a `CausedRow` last. Django has them first."""
+        return sorted(super().get_fields(request, obj), key=CAUSE_FIELDS.__contains__)
+
+    @admin.display(description="amount")
+    def baht(self, row: Any) -> str | None:
+        """Return the amount of a row that has one, as staff read it."""
+        return None if row.amount is None else money.display(row.amount)
 
     def get_list_filter(self, request: HttpRequest) -> Any:
         """Replace filters of columns without choices, because Django would read the whole table for them."""

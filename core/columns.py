@@ -31,7 +31,11 @@ class CausedRow(models.Model):
     """A row that records who caused it. `request_context.columns()` has the values."""
 
     actor = models.CharField(
-        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
+        max_length=160,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The actor, as in core.request_context.",
     )
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 

@@ -117,18 +117,18 @@ class RequestTimeout(Invalid):
 
 class PathNotFound(NotFound):
     code = "not_found"
-    message = "There is nothing at this path."
+    message = "This path does not exist."
 
 
 class MethodNotAllowed(NotFound):
     status = 405
     code = "method_not_allowed"
-    message = "This path does not answer {method}."
+    message = "This path does not support {method}."
 
 
 class InternalError(Fault):
     code = "internal_error"
-    message = "Something failed on our side. Try again; quote the request id if it stays."
+    message = "An internal error occurred. Try again. If the error stays, report the request id."
 
 
 class ServiceUnavailable(Fault):

@@ -32,7 +32,7 @@ class Integer(serializers.IntegerField):
 class Text(serializers.CharField):
     """A JSON string, unchanged. Characters that reorder the text around them are refused."""
 
-    default_error_messages = {"bidi": "Must not hold bidirectional control characters."}
+    default_error_messages = {"bidi": "Must not contain bidirectional control characters."}
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
@@ -60,7 +60,7 @@ class Choice(serializers.ChoiceField):
 class Metadata(serializers.DictField):
     """A free-form JSON object: at most 50 keys and 8 kB."""
 
-    default_error_messages = {"too_large": "metadata holds at most 50 keys and 8 kB."}
+    default_error_messages = {"too_large": "metadata has at most 50 keys and 8 kB."}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -114,11 +114,3 @@ def _instant(text: str) -> datetime:
     # A plus sign that was not escaped arrives as a space.
     at = datetime.fromisoformat(whole + offset.replace(" ", "+"))
     return (at + timedelta(microseconds=int((fraction or "0").ljust(6, "0")[:6]))).astimezone(UTC)
-
-
-def ordered_dates(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
-    start, end = attrs.get("start_date"), attrs.get("end_date")
-    if start is not None and end is not None and start >= end:
-        raise serializers.ValidationError({"start_date": ["Must not be after end_date."]})
-    return attrs

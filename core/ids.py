@@ -2,7 +2,11 @@
 
 import re
 import secrets
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
+
+from core.errors import NotFound
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BODY_LENGTH = 27  # 62**27 > 2**160: 32 bits of seconds, 128 bits of chance
@@ -11,6 +15,7 @@ EPOCH = 1_700_000_000  # 2023-11-14: the seconds last until 2159
 _RANDOM_BITS = 128
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
+T = TypeVar("T")
 
 
 def new(prefix: str, at: datetime) -> str:
@@ -26,6 +31,14 @@ def first(prefix: str, at: datetime) -> str:
 def looks_right(value: object, prefix: str) -> bool:
     """Whether `value` has the form of an id with this prefix. Other values need no query."""
     return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None
+
+
+def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type[NotFound]) -> T:
+    """Return the row that `query` finds by the id `value`. Raises `not_found`."""
+    found = query() if looks_right(value, prefix) else None
+    if found is None:
+        raise not_found(id=value)
+    return found
 
 
 def random_text(length: int, alphabet: str = ALPHABET) -> str:

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import addresses, errors, http, request_context, security_log, uploads
+from core import client_addresses, errors, http, request_context, security_log, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -42,7 +42,7 @@ class AccessMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
-        request_context.begin(request_id=request_id_of(request), address=addresses.address_of(request))
+        request_context.begin(request_id=request_id_of(request), address=client_addresses.address_of(request))
         response = _body_error(request) or self.get_response(request)
         _set_security_headers(request, response)
         if response.status_code in _DENIED_STATUSES:

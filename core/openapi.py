@@ -49,15 +49,21 @@ class Body:
     example: dict[str, Any]
 
 
+def page_example(rows_name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the example of a list with one row."""
+    return {rows_name: [row], "total": 1, "limit": 20, "offset": 0}
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An operation that can follow: its parameters and body as runtime expressions on this response.
+    """An operation that can follow. The link has the same path form, unless the operation has only one.
 
-    The link has the same path form, unless the operation has only one.
+    parameter: a parameter of the path; its value is the field of this name in the response.
+    body: the next body; its values are runtime expressions on this response.
     """
 
     operation: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameter: str = ""
     body: Mapping[str, str] | None = None
     has_one_path: bool = False
 

@@ -1,17 +1,22 @@
-"""Lists: `limit`, `offset`, newest first, an exact `total`."""
+"""Lists: `limit` with `offset` or a cursor, newest first, an exact `total`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
-from core import fields
+from core import errors, fields
 from core.http import ApiResponse
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 MAX_OFFSET = 10**12
+MAX_CURSOR_LENGTH = 64
+CURSORS = ("after", "before")
+NEWEST_FIRST = ("-created_at", "-id")
 M = TypeVar("M", bound=Model)
 Q = TypeVar("Q", bound=QuerySet[Any])
 
@@ -25,19 +30,105 @@ class PageQuery(serializers.Serializer[Any]):
     offset = fields.QueryInteger(min_value=0, max_value=MAX_OFFSET, default=0, help_text="Results to skip.")
 
 
+class CursorPageQuery(PageQuery):
+    """The parameters of a list that can also be read from a row on."""
+
+    after = fields.Text(
+        min_length=1,
+        max_length=MAX_CURSOR_LENGTH,
+        required=False,
+        help_text="An id of the list: the older results that follow it. Pages stay the same while newer "
+        "results arrive. Not with `offset`.",
+    )
+    before = fields.Text(
+        min_length=1,
+        max_length=MAX_CURSOR_LENGTH,
+        required=False,
+        help_text="An id of the list: the newer results just before it, newest first. Not with `offset`.",
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse a cursor beside an offset, and two cursors."""
+        given = [name for name in CURSORS if name in data]
+        if given and "offset" in data:
+            raise serializers.ValidationError({"offset": [f"Must be absent with {given[0]}."]})
+        if len(given) > 1:
+            raise serializers.ValidationError({"before": ["Must be absent with after."]})
+        return dict(super().to_internal_value(data))
+
+
+class PeriodPageQuery(CursorPageQuery):
+    """The parameters of a list that can be limited to a period of creation."""
+
+    start_date = fields.QueryInstant(
+        required=False, help_text="Created on or after this date (UTC) or instant."
+    )
+    end_date = fields.QueryInstant(
+        end=True, required=False, help_text="Created on or before this date (UTC) or instant."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
+        start, end = attrs.get("start_date"), attrs.get("end_date")
+        if start is not None and end is not None and start >= end:
+            raise serializers.ValidationError({"start_date": ["Must not be after end_date."]})
+        return attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The row next to a page, by its place in the order of the list. `is_before`: the page has newer rows."""
+
+    created_at: datetime
+    id: str
+    is_before: bool
+
+    def restrict(self, rows: QuerySet[M]) -> QuerySet[M]:
+        """The rows on the page's side of this row, the nearest first."""
+        # Two conditions instead of an OR, so that an index finds the first row.
+        if self.is_before:
+            newer = rows.filter(created_at__gte=self.created_at)
+            return newer.exclude(created_at=self.created_at, id__lte=self.id).order_by("created_at", "id")
+        older = rows.filter(created_at__lte=self.created_at)
+        return older.exclude(created_at=self.created_at, id__gte=self.id).order_by(*NEWEST_FIRST)
+
+
+def find_cursor(rows: QuerySet[Any], query: dict[str, Any]) -> Cursor | None:
+    """The cursor that a query gives. Raises InvalidParameters if its row is not one of `rows`.
+
+    `rows` has no filters of the query, because a row may leave them between two pages.
+    """
+    name = next((name for name in CURSORS if name in query), None)
+    if name is None:
+        return None
+    created_at = rows.filter(pk=query[name]).values_list("created_at", flat=True).first()
+    if created_at is None:
+        raise errors.InvalidParameters(f"{name}: This list has no such id.", param=name)
+    return Cursor(created_at, query[name], is_before=name == "before")
+
+
 def page(
-    rows: QuerySet[M], query: dict[str, Any], plural: str, show: Callable[[M], dict[str, Any]]
+    rows: QuerySet[M],
+    query: dict[str, Any],
+    plural: str,
+    show: Callable[[M], dict[str, Any]],
+    cursor: Cursor | None = None,
 ) -> ApiResponse:
     """One page of `rows` under the key `plural`; `total` counts all that match."""
     limit, offset = query["limit"], query["offset"]
     total = rows.count()
-    found = rows.order_by("-created_at", "-id")[offset : offset + limit] if offset < total else []
+    if cursor is not None:
+        found = list(cursor.restrict(rows)[:limit])
+        found = found[::-1] if cursor.is_before else found
+    else:
+        found = list(rows.order_by(*NEWEST_FIRST)[offset : offset + limit]) if offset < total else []
     return page_response([show(row) for row in found], total, query, plural)
 
 
 def page_response(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> ApiResponse:
-    """The response for rows that were read already."""
-    return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], "offset": query["offset"]})
+    """The response for rows that were read already. With a cursor it has no `offset`."""
+    place = {} if any(name in query for name in CURSORS) else {"offset": query["offset"]}
+    return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], **place})
 
 
 def created_between(rows: Q, query: dict[str, Any]) -> Q:

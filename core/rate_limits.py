@@ -58,16 +58,16 @@ class RateLimitResult:
 
 def consume(name: str, rate: RateLimit) -> RateLimitResult | None:
     """Count one event of this name. None if Redis does not answer."""
-    found = redis.try_call(lambda client: _count(client, f"rate:{name}", rate))
+    found = redis.try_call(lambda _: _count(f"rate:{name}", rate))
     return None if found is None else RateLimitResult(bool(found[0]), *found[1:])
 
 
-def _count(client: Any, key: str, rate: RateLimit) -> Any:
+def _count(key: str, rate: RateLimit) -> Any:
     arguments = (1, key, rate.per_second, rate.burst)
     try:
-        return client.evalsha(DIGEST, *arguments)
+        return redis.run("EVALSHA", DIGEST, *arguments)
     except NoScriptError:
-        return client.eval(SCRIPT, *arguments)
+        return redis.run("EVAL", SCRIPT, *arguments)
 
 
 def _seconds(milliseconds: int) -> int:

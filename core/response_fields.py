@@ -54,6 +54,14 @@ def metadata(**kwargs: Any) -> serializers.DictField:
 class Page(serializers.Serializer[Any]):
     """The fields of every list beside its rows."""
 
-    total = serializers.IntegerField(min_value=0, help_text="All that match.")
+    total = serializers.IntegerField(min_value=0, help_text="The number of all results.")
     limit = serializers.IntegerField(min_value=1, max_value=paging.MAX_LIMIT)
     offset = serializers.IntegerField(min_value=0, max_value=paging.MAX_OFFSET)
+
+
+class CursorPage(Page):
+    """The fields of a list that can also be read from a row on."""
+
+    offset = serializers.IntegerField(
+        min_value=0, max_value=paging.MAX_OFFSET, required=False, help_text="Absent with `after` or `before`."
+    )

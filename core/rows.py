@@ -11,8 +11,10 @@ from typing import Any, TypeVar, cast
 from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Model
+from django.db.models.base import ModelState
 
 from core.postgres.base import DatabaseWrapper
+from core.postgres.prepared import positional
 
 # Fields whose values the database driver takes as they are. Asking a field for its form costs 2 µs.
 PASSED_THROUGH = (
@@ -23,10 +25,33 @@ M = TypeVar("M", bound=Model)
 
 
 def run(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
-    """Run a statement; its result is there until the next statement of this thread."""
-    cursor: CursorWrapper = cast(DatabaseWrapper, connection).reusable_cursor()
-    cursor.execute(sql, values)
-    return cursor
+    """Run a statement; its result is there until the next statement of this thread.
+
+    Placeholders are `%s`, or `%(name)s` with a mapping.
+    """
+    if isinstance(values, Mapping):
+        sql, names = positional(sql)
+        values = [values[name] for name in names]
+    return cast(CursorWrapper, cast(DatabaseWrapper, connection).execute_fast(sql, values))
+
+
+def new(model: type[M], **values: Any) -> M:
+    """A new instance, as by the constructor. That takes 25 µs longer and sends signals, which nobody hears.
+
+    Raises TypeError for an unknown name. Defaults that are calculated are not supported.
+    """
+    defaults, relations = _defaults(model)
+    instance = _blank(model, defaults)
+    for name, value in values.items():
+        if name in relations:
+            relation = relations[name]
+            relation.set_cached_value(instance, value)
+            instance.__dict__[relation.attname] = value.pk
+        elif name in defaults:
+            instance.__dict__[name] = value
+        else:
+            raise TypeError(f"{model.__name__} has no field {name!r}.")
+    return instance
 
 
 def insert_together(rows: Sequence[Model]) -> None:
@@ -39,6 +64,20 @@ def insert_together(rows: Sequence[Model]) -> None:
     run(_insert_sql(tuple(type(row) for row in rows)), values)
     for row in rows:
         row._state.adding = False
+
+
+def insert_once(first: Model, rows: Sequence[Model]) -> bool:
+    """Insert `first` and `rows` by one statement, unless a row with a unique value of `first` exists: False.
+
+    Waits while another transaction inserts such a row. No error, so PostgreSQL logs none and leaves no dead
+    rows. Raises IntegrityError if one of the `rows` is refused; then no row is inserted.
+    """
+    values = [value for row in (first, *rows) for value in _values(row)]
+    models = tuple(type(row) for row in rows)
+    is_new: bool = run(_insert_once_sql(type(first), models), values).fetchone() == (1,)
+    for row in (first, *rows):
+        row._state.adding = not is_new
+    return is_new
 
 
 def copy_in(rows: Sequence[Model]) -> None:
@@ -98,7 +137,8 @@ def find(model: type[M], rest: str, *values: Any) -> list[M]:
 
 def instance(model: type[M], values: Sequence[Any]) -> M:
     """A model instance of the values of all its columns in the model's order, converted as the ORM does."""
-    instance = model.from_db("default", _names(model), values)
+    instance = _blank(model, zip(_names(model), values, strict=True))
+    instance._state.adding, instance._state.db = False, "default"
     for name, convert in _readers(model):
         instance.__dict__[name] = convert(instance.__dict__[name], None, connection)
     return instance
@@ -107,6 +147,24 @@ def instance(model: type[M], values: Sequence[Any]) -> M:
 def columns(model: type[Model], alias: str) -> str:
     """`alias.column, ...` of all columns in the model's order, for `instance`."""
     return ", ".join(f'{alias}."{field.column}"' for field in model._meta.concrete_fields)
+
+
+def _blank(model: type[M], values: Any) -> M:
+    """An instance with these attributes only."""
+    instance = model.__new__(model)
+    instance._state = ModelState()
+    instance.__dict__.update(values)
+    return instance
+
+
+@lru_cache
+def _defaults(model: type[Model]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The default of each attribute, and the fields that refer to other rows."""
+    fields = model._meta.concrete_fields
+    return (
+        {field.attname: field.get_default() for field in fields},
+        {field.name: field for field in fields if field.is_relation},
+    )
 
 
 @lru_cache
@@ -149,11 +207,30 @@ def _insert_sql(models: tuple[type[Model], ...]) -> str:
     return f"WITH {named} {last}" if earlier else last
 
 
+@lru_cache(maxsize=256)
+def _insert_once_sql(first: type[Model], models: tuple[type[Model], ...]) -> str:
+    inserts = "".join(
+        f", r{number} AS ({_into(model)} SELECT {_typed_marks(model)}"  # noqa: S608
+        " WHERE EXISTS (SELECT FROM first))"
+        for number, model in enumerate(models)
+    )
+    claim = f"{_insert_one_sql(first)} ON CONFLICT DO NOTHING RETURNING 1"
+    return f"WITH first AS ({claim}){inserts} SELECT count(*) FROM first"  # noqa: S608
+
+
 def _insert_one_sql(model: type[Model]) -> str:
-    fields = _inserted_fields(model)
-    names = ", ".join(f'"{field.column}"' for field in fields)
-    marks = ", ".join(["%s"] * len(fields))
-    return f"INSERT INTO {model._meta.db_table} ({names}) VALUES ({marks})"  # noqa: S608
+    marks = ", ".join(["%s"] * len(_inserted_fields(model)))
+    return f"{_into(model)} VALUES ({marks})"
+
+
+def _into(model: type[Model]) -> str:
+    names = ", ".join(f'"{field.column}"' for field in _inserted_fields(model))
+    return f"INSERT INTO {model._meta.db_table} ({names})"
+
+
+def _typed_marks(model: type[Model]) -> str:
+    """A SELECT takes the type from the value, where VALUES takes it from the column."""
+    return ", ".join(f"%s::{_type_of(field)}" for field in _inserted_fields(model))
 
 
 def _updated_fields(model: type[Model], names: Sequence[str]) -> list[Any]:

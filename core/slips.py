@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.tlv import BadPayload, add_checksum, field, fields, strip_checksum
+from core.qr_checksum import add_checksum, strip_checksum
+from core.tlv import BadPayload, field, fields
 
 SLIP_CHECKSUM = "91"
 SLIP_API, WALLET_API = "000001", "01"

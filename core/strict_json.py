@@ -53,7 +53,7 @@ def _check_depth(raw: bytes) -> None:
 def _check_text(value: object) -> None:
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
-            raise InvalidRequest("Text must not hold U+0000 or half of a surrogate pair.")
+            raise InvalidRequest("Text must not contain U+0000 or half of a surrogate pair.")
     elif isinstance(value, dict):
         for key, item in value.items():
             _check_text(key)
@@ -72,13 +72,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_INT or (number := int(text)) not in _INT64:
-        raise InvalidRequest("The request body holds an integer beyond 64 bit.")
+        raise InvalidRequest("The request body contains an integer beyond 64 bits.")
     return number
 
 
 def _number(text: str) -> float:
     if not math.isfinite(number := float(text)):
-        raise InvalidRequest("The request body holds a number that is too large.")
+        raise InvalidRequest("The request body contains a number that is too large.")
     return number
 
 

@@ -79,8 +79,8 @@ def check_account(code: str, account: str) -> None:
     """Check an account number at the bank `code` (or alias). Raises ValueError without the number."""
     bank = find(code)
     if bank is None:
-        raise ValueError("there is no such bank")
+        raise ValueError("this bank does not exist")
     shortest, longest = bank.digits
     if not _DIGITS.fullmatch(account) or not shortest <= len(account) <= longest:
         length = str(shortest) if shortest == longest else f"{shortest} to {longest}"
-        raise ValueError(f"an account at {bank.name} has {length} digits and nothing else")
+        raise ValueError(f"an account at {bank.name} has {length} digits")

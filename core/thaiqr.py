@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from core import money
-from core.tlv import BadPayload, Field, add_checksum, field, fields, strip_checksum
+from core.qr_checksum import add_checksum, strip_checksum
+from core.tlv import BadPayload, Field, field, fields
 
 Tag = tuple[str, str | tuple[Field, ...]]
 
@@ -243,7 +244,7 @@ def _check_order(tags: list[str]) -> None:
     if "63" in tags:
         raise BadPayload("the checksum (tag 63) is not the last field")
     if not any("02" <= tag <= "51" for tag in tags):
-        raise BadPayload("nobody to pay")
+        raise BadPayload("the payee is missing")
 
 
 def _check_shapes(values: Mapping[str, str]) -> None:

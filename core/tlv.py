@@ -1,9 +1,8 @@
-"""The text form of all Thai payment codes: fields of tag, length and value, and a checksum.
+"""The fields of all Thai payment codes as text: tag, length and value. `core.qr_checksum` has the checksum.
 
-Source: EMVCo QR Code Specification for Payment Systems, Merchant-Presented Mode, sections 4.1 and 4.7.
+Source: EMVCo QR Code Specification for Payment Systems, Merchant-Presented Mode, section 4.1.
 """
 
-import binascii
 import re
 from collections.abc import Iterator
 
@@ -14,11 +13,6 @@ _HEAD = re.compile("[0-9]{4}")
 
 class BadPayload(ValueError):
     """The text is not a valid payment code. The message names the first fault."""
-
-
-def crc16(data: str) -> str:
-    """CRC-16/CCITT-FALSE in upper-case hex; "123456789" gives "29B1"."""
-    return f"{binascii.crc_hqx(data.encode(), 0xFFFF):04X}"
 
 
 def field(tag: str, value: str) -> str:
@@ -35,7 +29,7 @@ def fields(text: str) -> Iterator[Field]:
     while at < len(text):
         tag, value = _field_at(text, at)
         if tag in seen:
-            raise BadPayload(f"tag {tag} comes twice")
+            raise BadPayload(f"tag {tag} appears twice")
         seen.add(tag)
         yield tag, value
         at += 4 + len(value)
@@ -49,20 +43,3 @@ def _field_at(text: str, at: int) -> Field:
     if not size or len(value) < size:
         raise BadPayload(f"tag {tag} says {size} characters, {len(value)} follow")
     return tag, value
-
-
-def add_checksum(body: str, tag: str) -> str:
-    """Append the checksum, which also covers its own tag and length."""
-    text = f"{body}{tag}04"
-    return text + crc16(text)
-
-
-def strip_checksum(payload: str, tag: str) -> str:
-    """The payload without its checksum under `tag`. Raises BadPayload if the checksum is wrong."""
-    if not payload.isprintable():
-        raise BadPayload("unprintable characters")
-    if payload[-8:-4] != f"{tag}04":
-        raise BadPayload(f"the checksum (tag {tag}) is not the last field")
-    if payload[-4:] != crc16(payload[:-4]):
-        raise BadPayload("wrong checksum")
-    return payload[:-8]

@@ -1,17 +1,25 @@
-"""Secrets and account numbers at rest: text sealed with Fernet (AES-128-CBC and HMAC-SHA256).
+"""Secrets and account numbers at rest: text sealed with AES-256-GCM (NIST SP 800-38D).
 
 A sealed text belongs to one place, its `context`. `keys` are the deployment's FIELD_ENCRYPTION_KEYS, newest
 first, unless given.
+
+A token is `sealed:` and the URL-safe base64 of 20 bytes of salt, 12 of nonce, and the ciphertext with tag.
+Each token has a key of its own, the HMAC-SHA256 of the salt: GCM allows 2**32 random nonces with one key.
 """
 
+import base64
 import hmac
-import json
+import os
 from collections.abc import Sequence
 from functools import lru_cache
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
+PREFIX = "sealed:"
+KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
+LENGTH_BYTES = 4  # of the context
 Keys = Sequence[str] | None
 
 
@@ -19,15 +27,28 @@ class CannotOpen(ValueError):
     """The token was altered, was sealed with other keys, or belongs to another place."""
 
 
+def new_key() -> str:
+    """A random key for FIELD_ENCRYPTION_KEYS."""
+    return base64.urlsafe_b64encode(os.urandom(KEY_BYTES)).decode()
+
+
+def is_key(text: str) -> bool:
+    """Whether `text` is 32 bytes in URL-safe base64."""
+    try:
+        return len(base64.b64decode(text.encode("ascii"), b"-_", validate=True)) == KEY_BYTES
+    except ValueError:
+        return False
+
+
 def seal(text: str, *, context: str, keys: Keys = None) -> str:
     """Encrypt with the newest key. `context` names the place, such as the row's id."""
-    return _fernet(keys).encrypt(json.dumps([context, text]).encode()).decode()
+    return _encrypt(_pack(context, text), _raw_keys(keys)[0])
 
 
 def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
     """Decrypt with any key. Raises CannotOpen."""
     sealed_for, text = _open(token, keys)
-    # Fernet has no context: without this check a row could be read by copying its token to another row.
+    # Without this check a row could be read by copying its token to another row.
     if sealed_for != context:
         raise CannotOpen("This token was sealed for another place.")
     return text
@@ -35,10 +56,8 @@ def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
 
 def reseal(token: str, *, keys: Keys = None) -> str:
     """Encrypt the same text for the same place with the newest key. Raises CannotOpen."""
-    try:
-        return _fernet(keys).rotate(token.encode()).decode()
-    except InvalidToken:
-        raise CannotOpen("No key opens this token.") from None
+    raw_keys = _raw_keys(keys)
+    return _encrypt(_decrypt(token, raw_keys), raw_keys[0])
 
 
 def fingerprints(text: str) -> list[str]:
@@ -54,8 +73,8 @@ def fingerprint_of(token: str) -> str:
 def can_open(token: str, *, keys: Keys = None) -> bool:
     """Whether any key opens it, for any place."""
     try:
-        _fernet(keys).decrypt(token.encode())
-    except InvalidToken:
+        _decrypt(token, _raw_keys(keys))
+    except CannotOpen:
         return False
     return True
 
@@ -76,21 +95,54 @@ def masked(account: str | None) -> str | None:
 
 
 def _open(token: str, keys: Keys) -> tuple[str, str]:
+    """The context and the text."""
+    packed = _decrypt(token, _raw_keys(keys))
+    end = LENGTH_BYTES + int.from_bytes(packed[:LENGTH_BYTES])
+    return packed[LENGTH_BYTES:end].decode(), packed[end:].decode()
+
+
+def _pack(context: str, text: str) -> bytes:
+    place = context.encode()
+    return len(place).to_bytes(LENGTH_BYTES) + place + text.encode()
+
+
+def _encrypt(packed: bytes, key: bytes) -> str:
+    random = os.urandom(SALT_BYTES + NONCE_BYTES)
+    sealed = _cipher(key, random).encrypt(random[SALT_BYTES:], packed, None)
+    return PREFIX + base64.urlsafe_b64encode(random + sealed).decode()
+
+
+def _decrypt(token: str, keys: Sequence[bytes]) -> bytes:
+    if not token.startswith(PREFIX):
+        raise CannotOpen("This is not a token.")
     try:
-        sealed_for, text = json.loads(_fernet(keys).decrypt(token.encode()))
-    except InvalidToken:
-        raise CannotOpen("No key opens this token.") from None
-    return str(sealed_for), str(text)
+        raw = base64.b64decode(token[len(PREFIX) :].encode("ascii"), b"-_", validate=True)
+    except ValueError:
+        raise CannotOpen("This is not a token.") from None
+    start = SALT_BYTES + NONCE_BYTES
+    for key in keys:
+        try:
+            return _cipher(key, raw).decrypt(raw[SALT_BYTES:start], raw[start:], None)
+        except (InvalidTag, ValueError):  # another key, or a token that is cut off
+            continue
+    raise CannotOpen("No key opens this token.")
+
+
+def _cipher(key: bytes, random: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(key, random[:SALT_BYTES], "sha256"))
 
 
 def _fingerprint(text: str, key: str) -> str:
     return hmac.digest(key.encode(), b"fingerprint " + text.encode(), "sha256").hex()
 
 
-def _fernet(keys: Keys) -> MultiFernet:
-    return _fernet_of(tuple(settings.FIELD_ENCRYPTION_KEYS if keys is None else keys))
+def _raw_keys(keys: Keys) -> tuple[bytes, ...]:
+    """Raises ValueError if there is no key."""
+    return _decoded(tuple(settings.FIELD_ENCRYPTION_KEYS if keys is None else keys))
 
 
 @lru_cache(maxsize=8)
-def _fernet_of(keys: tuple[str, ...]) -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in keys])
+def _decoded(keys: tuple[str, ...]) -> tuple[bytes, ...]:
+    if not keys:
+        raise ValueError("Sealing needs at least one key.")
+    return tuple(base64.urlsafe_b64decode(key) for key in keys)

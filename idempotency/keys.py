@@ -1,44 +1,16 @@
-"""Rows of idempotency keys: claim, find, store the answer, release. Fingerprints of requests."""
+"""Rows of idempotency keys: claim, find, store the answer, release."""
 
-import hmac
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-import orjson
 from django.conf import settings
 from django.db import connection
 
 from core import rows, vault
 from core.http import ApiResponse
-from idempotency.errors import IdempotencyKeyReused
+from idempotency.fingerprint import Fingerprint
 from idempotency.models import IN_PROGRESS, IdempotencyKey
 from merchants.models import Merchant
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """A keyed hash of a request. A plain hash would reveal an account number in an otherwise known body."""
-
-    request: bytes = field(repr=False)
-
-    @classmethod
-    def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
-        """The fingerprint of method, operation (the same for all path forms) and body by value."""
-        return cls(orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS))
-
-    @property
-    def digest(self) -> bytes:
-        """The hash by the newest key, as it is stored."""
-        return self._hmac(settings.IDEMPOTENCY_KEYS[0])
-
-    def matches(self, stored: bytes) -> bool:
-        """Whether the hash by any key equals the stored one."""
-        return any(hmac.compare_digest(self._hmac(key), stored) for key in settings.IDEMPOTENCY_KEYS)
-
-    def _hmac(self, key: str) -> bytes:
-        return hmac.digest(key.encode(), self.request, "sha256")
-
 
 REPLAYED_HEADER = {"Idempotent-Replayed": "true"}
 
@@ -68,7 +40,8 @@ class KeyedRequest:
         return vault.open_sealed(bytes(body).decode(), context=self._context).encode()
 
     def new_row(self, answer: ApiResponse) -> IdempotencyKey:
-        return IdempotencyKey(
+        return rows.new(
+            IdempotencyKey,
             merchant=self.merchant,
             key=self.key,
             fingerprint=self.fingerprint.digest,
@@ -84,8 +57,7 @@ def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
     found = rows.fetch(IdempotencyKey, merchant_id=keyed_request.merchant.id, key=keyed_request.key)
     if found is None or found.expires_at <= keyed_request.now:
         return None
-    if not keyed_request.fingerprint.matches(bytes(found.fingerprint)):
-        raise IdempotencyKeyReused()
+    keyed_request.fingerprint.check(bytes(found.fingerprint))
     return found
 
 

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.models import Model
 
-from core import clock, rows
+from core import clock, due_work, rows
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ServiceUnavailable
 from core.http import ApiResponse
@@ -83,8 +83,7 @@ def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
 def run_without_key(job: Job) -> ApiResponse:
     """Run the job in its one or two commits."""
     if isinstance(job, InsertJob):
-        _insert(job.rows, job)
-        return job.answer
+        return _insert(job)
     if isinstance(job, TwoPhaseJob):
         with ExitStack() as held:
             job.admit(held)
@@ -125,25 +124,21 @@ def _in_one_commit(work: Callable[[], T]) -> T:
 
 
 def _insert_with_key(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
-    try:
-        _insert([keyed_request.new_row(job.answer), *job.rows], job)
-    except IntegrityError as error:
-        if _constraint(error) != "idempotency_key_once_per_merchant":
-            raise
-        # Another request has the key, or its row has expired: handle both.
-        return _work_with_key(keyed_request, lambda: _insert_and_answer(job))
-    return job.answer
+    if rows.insert_once(keyed_request.new_row(job.answer), job.rows):
+        return _answer_after_commit(job)
+    # Another request has the key, or its row has expired.
+    return find_answer(keyed_request) or _work_with_key(keyed_request, lambda: _insert(job))
 
 
-def _insert_and_answer(job: InsertJob) -> ApiResponse:
-    _insert(job.rows, job)
-    return job.answer
+def _insert(job: InsertJob) -> ApiResponse:
+    rows.insert_together(job.rows)
+    return _answer_after_commit(job)
 
 
-def _insert(new_rows: Sequence[Model], job: InsertJob) -> None:
-    rows.insert_together(new_rows)
+def _answer_after_commit(job: InsertJob) -> ApiResponse:
     if job.on_commit is not None:
         transaction.on_commit(job.on_commit, robust=True)
+    return job.answer
 
 
 @transaction.atomic
@@ -229,17 +224,13 @@ def _sqlstate(error: DatabaseError) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 
-def _constraint(error: DatabaseError) -> str | None:
-    diagnosis = getattr(error.__cause__, "diag", None)
-    return getattr(diagnosis, "constraint_name", None)
-
-
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
     """Delete expired keys; returns how many."""
-    deleted_count, expired = 0, IdempotencyKey.objects.filter(expires_at__lte=now)
-    while True:
-        # The DELETE checks the expiry again, because another request may have taken the row over.
-        deleted, _ = expired.filter(pk__in=list(expired.values_list("pk", flat=True)[:batch])).delete()
-        deleted_count += deleted
-        if deleted < batch:
-            return deleted_count
+    return due_work.in_batches(partial(_delete_batch, now), batch)
+
+
+def _delete_batch(now: datetime, batch: int) -> int:
+    expired = IdempotencyKey.objects.filter(expires_at__lte=now)
+    # The DELETE checks the expiry again, because another request may have taken the row over.
+    deleted, _ = expired.filter(pk__in=list(expired.values_list("pk", flat=True)[:batch])).delete()
+    return deleted

@@ -8,10 +8,12 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import clock
+from core.errors import ApiError
 from core.http import ApiResponse
 from idempotency import services
 from idempotency.errors import InvalidIdempotencyKey
-from idempotency.keys import Fingerprint, KeyedRequest
+from idempotency.fingerprint import Fingerprint
+from idempotency.keys import KeyedRequest
 from idempotency.services import Job
 from merchants.api import merchant_of
 
@@ -24,16 +26,39 @@ def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
 
     @wraps(handler)
     def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
-        key, body = (
-            read_key(request),
-            request.data,
-        )  # reading the data parses the body, also if no field is used
+        key = read_key(request)
+        body = request.data  # parses the body here, also if no field is used
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
         keyed_request = _keyed_request(view, request, key, body, kwargs)
         return services.find_answer(keyed_request) or services.run_once(
             keyed_request, handler(view, request, **kwargs)
         )
+
+    return handle
+
+
+def idempotent_insert(handler: Handler) -> Callable[..., ApiResponse]:
+    """`idempotent` for a handler that changes nothing itself and returns an InsertJob.
+
+    The insert finds a repeated request, which saves the query before it.
+    """
+
+    @wraps(handler)
+    def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
+        key, body = read_key(request), request.data
+        if key is None:
+            return services.run_without_key(handler(view, request, **kwargs))
+        keyed_request = _keyed_request(view, request, key, body, kwargs)
+        try:
+            job = handler(view, request, **kwargs)
+        except ApiError:
+            # A repeat gets the first answer, and another request under a used key gets 409, also if invalid.
+            answer = services.find_answer(keyed_request)
+            if answer is None:
+                raise
+            return answer
+        return services.run_once(keyed_request, job)
 
     return handle
 

@@ -31,7 +31,7 @@ class AccountAdmin(ReadOnlyAdmin):
         found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
         return found
 
-    @admin.display(description="holds")
+    @admin.display(description="balance")
     def baht(self, account: Any) -> str:
         return money.display(account.held)
 
@@ -60,10 +60,6 @@ class JournalAdmin(ReadOnlyAdmin):
     list_filter = ["type"]
     search_fields = ["=subject_id"]
     inlines = [EntryInline]
-
-    @admin.display(description="amount")
-    def baht(self, journal: Journal) -> str:
-        return money.display(journal.amount)
 
 
 @admin.register(Entry)

@@ -6,6 +6,7 @@ from django.db.models.functions import Concat
 
 from core import triggers
 from core.columns import PublicId, PublicIdKey
+from ledger.journal_types import JournalType
 from merchants.models import Merchant
 
 CODE_LENGTH = 48  # the longest type, a colon and an id
@@ -25,29 +26,6 @@ class AccountType(models.TextChoices):
 OPENED_TOGETHER = (AccountType.AVAILABLE, AccountType.RESERVED, AccountType.DEBT)
 MERCHANT_ACCOUNT_TYPES = (*OPENED_TOGETHER, AccountType.UNCONFIRMED)
 EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER)
-
-
-class JournalType(models.TextChoices):
-    """The business event. Each type is posted once per subject."""
-
-    PAYMENT = "payment"
-    REFUND_RESERVED = "refund_reserved"
-    REFUND_PAID = "refund_paid"
-    REFUND_RELEASED = "refund_released"
-    WITHDRAWAL_RESERVED = "withdrawal_reserved"
-    WITHDRAWAL_PAID = "withdrawal_paid"
-    WITHDRAWAL_RELEASED = "withdrawal_released"
-    WITHDRAWAL_RETURNED = "withdrawal_returned"  # the bank sent it back after success
-    REVERSAL = "reversal"  # a bank took money back
-    DEBT_REPAID = "debt_repaid"  # pending credits repaid the debt
-    HELD = "held"  # money that waits for staff
-    ACCEPTED = "accepted"  # held money was given to a merchant
-    SENT_BACK = "sent_back"  # held money was returned
-    MERGED = "merged"  # a duplicate report of other money
-    UNMERGED = "unmerged"  # the merge was undone
-    WRITTEN_OFF = "written_off"  # a bank took back money that had already left
-    RECOVERED = "recovered"  # the write-off was undone
-    CONFIRMED = "confirmed"  # a bank or a second person confirmed it
 
 
 class Account(models.Model):

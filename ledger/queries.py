@@ -7,7 +7,8 @@ from typing import Any
 
 from core import rows
 from ledger import accounts
-from ledger.models import AccountType, JournalType
+from ledger.journal_types import JournalType
+from ledger.models import AccountType
 
 # ON CONFLICT alone waits for a transaction that changes the account; the NOT EXISTS before it does not wait.
 # The order by id prevents deadlocks between transactions that open the same accounts.

@@ -17,7 +17,8 @@ from core.errors import ServiceUnavailable
 from ledger import accounts, queries
 from ledger.accounts import WRITE_OFFS
 from ledger.errors import InsufficientFunds
-from ledger.models import AccountType, JournalType
+from ledger.journal_types import JournalType
+from ledger.models import AccountType
 from ledger.queries import (
     LockedBalance,
     lock_accounts,

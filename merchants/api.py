@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from core.api import ApiViewSet
 from core.openapi import operation_of
-from merchants import rate_limit
+from merchants import key_rate_limit
 from merchants.authentication import BearerKeyAuthentication, merchant_of
 from merchants.errors import InsufficientScope
 from merchants.models import ApiKey
@@ -18,7 +18,7 @@ class MerchantViewSet(ApiViewSet):
     """Checks the secret key, the rate limit of the key, and its scopes."""
 
     authentication_classes = [BearerKeyAuthentication]
-    throttle_classes = [rate_limit.KeyRateThrottle]
+    throttle_classes = [key_rate_limit.KeyRateThrottle]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         self.perform_authentication(request)
@@ -41,6 +41,6 @@ class MerchantViewSet(ApiViewSet):
         response = super().finalize_response(request, response, *args, **kwargs)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
-            for name, value in rate_limit.headers(room).items():
+            for name, value in key_rate_limit.headers(room).items():
                 response[name] = value
         return response

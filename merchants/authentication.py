@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from core import addresses, clock, request_context, rows, security_log
+from core import client_addresses, clock, request_context, rows, security_log
 from core.security_log import SecurityEvent
 from merchants import secret_keys
 from merchants.errors import AuthenticationFailed, InsufficientScope
@@ -31,7 +31,7 @@ class BearerKeyAuthentication(BaseAuthentication):
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         is_key = scheme.lower() == "bearer" and secret_keys.is_well_formed(secret)
         digest = secret_keys.digest(secret) if is_key else None
-        network = addresses.network_of(request_context.current().address, ipv6_bits=64)
+        network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
         refused_keys.check(network, digest)
         try:
             merchant, key = find_key(digest, clock.now())
@@ -60,7 +60,7 @@ def find_key(digest: bytes | None, now: datetime) -> tuple[Merchant, ApiKey]:
     request_context.set_actor(f"key:{key.public_id}")  # also of an expired key, for the security log
     if not key.is_usable(now):
         raise AuthenticationFailed()
-    if key.networks and not addresses.is_among(request_context.current().address, key.networks):
+    if key.networks and not client_addresses.is_among(request_context.current().address, key.networks):
         raise InsufficientScope("This key may not be used from this address.")
     refused_keys.remember_valid(bytes(key.digest))
     _record_use(key, now)
@@ -77,7 +77,7 @@ def _sql() -> str:
 
 def _record_use(key: ApiKey, now: datetime) -> None:
     """Record the use of a key once a minute, and each new network."""
-    network = addresses.network_of(request_context.current().address, ipv4_bits=24, ipv6_bits=48)
+    network = client_addresses.network_of(request_context.current().address, ipv4_bits=24, ipv6_bits=48)
     is_new = bool(network) and network not in key.seen_networks
     if not is_new and key.last_used_at is not None and now - key.last_used_at < RECORD_USE_EVERY:
         return

@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 import banks
-from core import addresses, ids, vault
+from core import client_addresses, ids, vault
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankConnection, Merchant, Mode
 
@@ -82,7 +82,7 @@ def find_by_secret(bank: str, secret: str) -> BankConnection:
 
 def check_caller(connection: BankConnection, address: str) -> None:
     """Check that the bank may call from `address`. Raises CallerNotAllowed, also for an invalid address."""
-    if connection.callers and not addresses.is_among(address, connection.callers):
+    if connection.callers and not client_addresses.is_among(address, connection.callers):
         raise CallerNotAllowed()
 
 
@@ -112,7 +112,7 @@ def _validated(config: ConnectionConfig) -> tuple[dict[str, str], list[str]]:
     """Credentials and networks as they are stored."""
     if config.bank not in banks.LIVE_BANKS:
         raise ValidationError(
-            {"bank": f"There is no such bank; known are {', '.join(sorted(banks.LIVE_BANKS))}."}
+            {"bank": f"This bank does not exist. Known banks: {', '.join(sorted(banks.LIVE_BANKS))}."}
         )
     adapter = banks.LIVE_BANKS[config.bank]
     if not re.fullmatch("[0-9]{15}", config.biller_id):
@@ -134,7 +134,7 @@ def _networks(callers: Sequence[str]) -> list[str]:
     if len(callers) > MAX_CALLERS:
         raise ValidationError({"callers": f"At most {MAX_CALLERS} networks."})
     try:
-        return addresses.normalized_networks(callers)
+        return client_addresses.normalized_networks(callers)
     except ValueError as error:
         raise ValidationError({"callers": f"{error}."}) from None
 

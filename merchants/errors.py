@@ -33,7 +33,7 @@ class MerchantNotFound(NotFound):
 
 class KeyNotRollable(Invalid):
     code = "key_not_rollable"
-    message = "Key {id} has ended. Issue a new one instead."
+    message = "Key {id} is expired or revoked. Issue a new key."
 
 
 class KeyNotFound(NotFound):
@@ -43,4 +43,4 @@ class KeyNotFound(NotFound):
 
 class CallerNotAllowed(NotPermitted):
     code = "caller_not_allowed"
-    message = "The bank does not call from this address."
+    message = "This address is not in the bank's networks."

@@ -22,14 +22,14 @@ class IssueKeyForm(forms.Form):
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
         label="Networks from which it may be used",
-        help_text="One a line, such as 203.0.113.0/24. Empty: any.",
+        help_text="One network per line, such as 203.0.113.0/24. Leave empty to allow any.",
     )
     hours = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MAX_HOURS,
-        label="Ends after hours",
-        help_text="Empty: it works until somebody revokes it.",
+        label="Expires after (hours)",
+        help_text="Leave empty for a key without expiry.",
     )
 
     def __init__(self, *args: Any, may_withdraw: bool, **kwargs: Any) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from core import addresses, ids, request_context, security_log
+from core import client_addresses, ids, request_context, security_log
 from core.scopes import Scope
 from core.security_log import SecurityEvent
 from merchants import secret_keys
@@ -122,7 +122,7 @@ def _validated_scopes(scopes: Iterable[str]) -> list[str]:
     if unknown := given - set(Scope.values):
         known = ", ".join(Scope.values)
         raise ValidationError(
-            {"scopes": f"{', '.join(sorted(unknown))} is no scope. The scopes are {known}."}
+            {"scopes": f"{', '.join(sorted(unknown))} is not a scope. The scopes are {known}."}
         )
     if not given:
         raise ValidationError({"scopes": "Give at least one scope."})
@@ -133,7 +133,7 @@ def _validated_networks(networks: Sequence[str]) -> list[str]:
     if len(networks) > MAX_NETWORKS:
         raise ValidationError({"networks": f"At most {MAX_NETWORKS} networks."})
     try:
-        return addresses.normalized_networks(networks)
+        return client_addresses.normalized_networks(networks)
     except ValueError as error:
         raise ValidationError({"networks": f"{error}."}) from None
 

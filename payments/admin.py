@@ -50,10 +50,6 @@ class PaymentAdmin(ReadOnlyAdmin):
     def status_now(self, payment: Payment) -> str:
         return payment.status_at(clock.now()).label
 
-    @admin.display(description="amount")
-    def baht(self, payment: Payment) -> str:
-        return money.display(payment.amount)
-
     @admin.display(description="received")
     def received_baht(self, payment: Payment) -> str | None:
         return money.display(payment.received) if payment.completed_at else None
@@ -72,7 +68,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     def refunded_baht(self, payment: Payment) -> str:
         return money.display(payment.amount_refunded)
 
-    @admin.display(description="on its way back")
+    @admin.display(description="refund in progress")
     def refunding_baht(self, payment: Payment) -> str:
         return money.display(payment.amount_refunding)
 
@@ -113,7 +109,3 @@ class PaymentExceptionAdmin(ReadOnlyAdmin):
     list_select_related = ["payment"]
     search_fields = ["=id", "=payment__id"]
     ordering = ["-id"]
-
-    @admin.display(description="amount")
-    def baht(self, found: PaymentException) -> str:
-        return money.display(found.amount)

@@ -25,7 +25,7 @@ from merchants.models import Merchant, Mode
 from payments import services as payments
 from payments.errors import AcquirerUnavailable, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, PaymentStatus
-from payments.services import Payer
+from payments.payers import Payer
 from transfers import circuit_breakers, history
 from transfers.circuit_breakers import Counterparty
 
@@ -135,8 +135,7 @@ def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment
 
     Returns None if the acquirer refused the token: then the payment is deleted.
     """
-    payment: Payment = Payment.objects.locked(payment_id)
-    charge = CardCharge.objects.select_for_update().get(pk=payment_id)
+    payment, charge = _lock(payment_id)
     if charge.is_open and _differs_from_request(payment, result):
         _record_contradiction(payment, charge, result, now)
         _keep_pending(payment, charge, result, now)
@@ -153,11 +152,15 @@ def fail_manually(payment_id: str, *, now: datetime) -> None:
 
     Raises ChargeAlreadyCompleted.
     """
-    payment: Payment = Payment.objects.locked(payment_id)
-    charge = CardCharge.objects.select_for_update().get(pk=payment_id)
+    payment, charge = _lock(payment_id)
     if not charge.is_open:
         raise ChargeAlreadyCompleted(payment_id)
     _fail(payment, charge, ChargeResult("not_sent"), now)
+
+
+def _lock(payment_id: str) -> tuple[Payment, CardCharge]:
+    """Lock the payment, then its charge."""
+    return Payment.objects.locked(payment_id), CardCharge.objects.select_for_update().get(pk=payment_id)
 
 
 def _record_contradiction(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
@@ -201,10 +204,10 @@ def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datet
 def _discard(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
     """Delete the payment: the token is invalid and nothing was charged, so that a retry is a new payment."""
     if charge.state != ChargeState.SUBMITTED:  # an inquiry was first, and the merchant has the payment
-        return _fail(payment, charge, ChargeResult("not_sent"), now)
+        _fail(payment, charge, ChargeResult("not_sent"), now)
+        return
     charge.transition(ChargeState.REFUSED, completed_at=now)
     payment.delete()
-    return None
 
 
 def _keep_pending(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
@@ -232,14 +235,11 @@ def _handle_missing(payment: Payment, charge: CardCharge, result: ChargeResult, 
 def _store_details(payment: Payment, charge: CardCharge, result: ChargeResult) -> None:
     """Store the details of the card and the charge from the result."""
     if result.last4:
-        payment.card_last4, payment.card_brand = result.last4, result.brand
-        payment.save(update_fields=["card_last4", "card_brand"])
+        payment.set_fields(card_last4=result.last4, card_brand=result.brand)
     if result.authorize_uri:
-        payment.authorize_uri = result.authorize_uri
-        payment.save(update_fields=["authorize_uri"])
+        payment.set_fields(authorize_uri=result.authorize_uri)
     if result.charge_id:
-        charge.charge_id = result.charge_id
-        charge.save(update_fields=["charge_id"])
+        charge.set_fields(charge_id=result.charge_id)
 
 
 _OUTCOME_HANDLERS: dict[str, Callable[[Payment, CardCharge, ChargeResult, datetime], None]] = {

@@ -8,12 +8,12 @@ class PaymentNotFound(NotFound):
 
 class PaymentNotRefundable(Invalid):
     code = "payment_not_refundable"
-    message = "This payment is {status}; only a succeeded one can be refunded."
+    message = "This payment is {status}; only a succeeded payment can be refunded."
 
 
 class RefundAmountExceeded(Invalid):
     code = "refund_amount_exceeded"
-    message = "The amount is more than what is left of this payment: {left}."
+    message = "The amount is more than the remaining amount of this payment: {left}."
 
 
 class InvalidAmount(Invalid):
@@ -25,12 +25,12 @@ InvalidCurrency = invalid_field("currency", "The currency must be THB.")
 InvalidReference = invalid_field("reference", "The reference has 1 to 35 characters.")
 InvalidMetadata = invalid_field("metadata", "metadata is a JSON object of at most 50 keys and 8 kB.")
 InvalidDescription = invalid_field("description", "The description has 1 to 255 characters.")
-InvalidTokenId = invalid_field("token_id", "The acquirer knows no such token.")
+InvalidTokenId = invalid_field("token_id", "The acquirer does not know this token.")
 
 
 class TokenAlreadyUsed(Invalid):
     code = "token_already_used"
-    message = "This token was used before. Get a new one for the card."
+    message = "This token was already used. Create a new token for the card."
 
 
 class CardDeclined(PaymentError):
@@ -50,7 +50,7 @@ class ProcessingError(PaymentError):
 
 class TooManyCardPayments(Busy):
     code = "too_many_card_payments"
-    message = "Too many card payments are under way. Nothing was stored; try again shortly."
+    message = "Too many card payments are in progress. Nothing was stored; try again shortly."
 
 
 class AcquirerUnavailable(Busy):

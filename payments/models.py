@@ -10,13 +10,9 @@ from core import ids, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
 from core.state_machines import StateMachine
 from merchants.models import Merchant
+from payments import expiry
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState
 from payments.errors import PaymentNotFound
-
-__all__ = [
-    "CardCharge", "ChargeAnswer", "ChargeOutcome", "ChargeState", "Payment",
-    "PaymentException", "PaymentQuerySet", "PaymentStatus",
-]  # fmt: skip
 
 
 class PaymentStatus(models.TextChoices):
@@ -43,13 +39,12 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Return the payments with this status at `now`. Pending ones past their expiry count as expired."""
-        overdue = Q(status=PaymentStatus.PENDING, expires_at__lte=now)
         if status == PaymentStatus.EXPIRED:
-            return self.filter(Q(status=status) | overdue)
-        return self.filter(status=status).exclude(overdue)
+            return self.filter(Q(status=status) | expiry.overdue(now))
+        return self.filter(status=status).exclude(expiry.overdue(now))
 
     def overdue(self, now: datetime) -> "PaymentQuerySet":
-        return self.filter(status=PaymentStatus.PENDING, expires_at__lte=now)
+        return self.filter(expiry.overdue(now))
 
 
 class Payment(StateMachine):
@@ -77,7 +72,10 @@ class Payment(StateMachine):
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
     bank_transaction_id = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
-    payer_differs = models.BooleanField(default=False, help_text="The payer is not the named client.")
+    payer_differs = models.BooleanField(
+        default=False,
+        help_text="Yes if another person or account paid than the client whom the merchant named.",
+    )
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
@@ -88,7 +86,7 @@ class Payment(StateMachine):
     amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds in progress.")
     amount_received = models.BigIntegerField(null=True, help_text="Only if it differs from the amount.")
     has_exceptions = models.BooleanField(
-        default=False, db_default=False, help_text="Money came that did not match: see `exceptions`."
+        default=False, db_default=False, help_text="Money arrived that did not match: see `exceptions`."
     )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -120,8 +118,9 @@ class Payment(StateMachine):
         ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
+            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="payment_filtered"),
             models.Index(
-                fields=["reference", "merchant"],
+                fields=["reference", "merchant", "-created_at", "-id"],
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),
@@ -155,14 +154,14 @@ class Payment(StateMachine):
         return str(self.id)
 
     def status_at(self, now: datetime) -> PaymentStatus:
-        """Return the status at `now`: a pending payment is expired from `expires_at` on."""
-        if self.status == PaymentStatus.PENDING and self.expires_at is not None and self.expires_at <= now:
+        """Return the status at `now`, see `payments.expiry`."""
+        if expiry.is_overdue(self.status, self.expires_at, now):
             return PaymentStatus.EXPIRED
         return PaymentStatus(self.status)
 
     @property
     def received(self) -> int:
-        """Satang that came in."""
+        """Satang received."""
         return self.amount if self.amount_received is None else self.amount_received
 
     @property
@@ -196,7 +195,7 @@ class PaymentException(models.Model):
     reason = models.CharField(max_length=16)
     amount = models.BigIntegerField(help_text="Satang.")
     status = models.CharField(max_length=12, help_text="Open, or what was decided.")
-    reported_at = models.DateTimeField(help_text="By the bank, to us.")
+    reported_at = models.DateTimeField(help_text="When the bank reported it.")
 
     class Meta:
         ordering = ["reported_at", "id"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from core.openapi import Body, Operation, Tag
+from core.openapi import Body, Operation, Tag, page_example
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -24,7 +24,6 @@ from payments.serializers import (
     QrPaymentObject,
 )
 
-_PAGE = {"total": 1, "limit": 20, "offset": 0}
 _SHARED: dict[str, Any] = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "status": "succeeded",
@@ -92,17 +91,17 @@ list_ = Operation(
     tag=Tag.PAYMENTS,
     scope=Scope.PAYMENTS_READ,
     summary="List payments",
-    description="Newest first. A pending payment whose time is over shows, and is found, as `expired`.",
+    description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
-    response=Body(QrPaymentList, {"payments": [QR_PAYMENT], **_PAGE}),
-    response_without_country=Body(CardPaymentList, {"payments": [CARD_PAYMENT], **_PAGE}),
+    response=Body(QrPaymentList, page_example("payments", QR_PAYMENT)),
+    response_without_country=Body(CardPaymentList, page_example("payments", CARD_PAYMENT)),
 )
 retrieve = Operation(
     name="get_payment",
     tag=Tag.PAYMENTS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a payment",
-    description="Poll this while the customer pays, or to make sure when no webhook came. "
+    description="Poll this while the customer pays, or if no webhook arrived. "
     "The two path forms show different fields.",
     response=Body(QrPaymentObject, QR_PAYMENT),
     response_without_country=Body(CardPaymentObject, CARD_PAYMENT),

@@ -4,31 +4,24 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, money, response_fields
-from core.paging import PageQuery
+from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
 
-class PaymentQuery(PageQuery):
+class PaymentQuery(PeriodPageQuery):
     """Filters of the payment list."""
 
-    status = fields.Choice(PaymentStatus.values, required=False, help_text="Only this status, as it is now.")
+    status = fields.Choice(
+        PaymentStatus.values, required=False, help_text="Only payments with this status now."
+    )
     reference = fields.Text(
         min_length=1, max_length=35, required=False, help_text="The merchant's reference."
     )
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
-    start_date = fields.QueryInstant(
-        required=False, help_text="Created on or after this date (UTC) or instant."
-    )
-    end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Created on or before this date (UTC) or instant."
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return fields.ordered_dates(attrs)
 
 
 class TokenId(fields.Text):
@@ -46,15 +39,15 @@ class TokenId(fields.Text):
 class PaymentRequest(serializers.Serializer[Any]):
     """A payment by card."""
 
-    token_id = TokenId(help_text="What the acquirer made of the card in the customer's browser.")
+    token_id = TokenId(help_text="The card token that the acquirer created in the customer's browser.")
     amount = fields.Integer(
         min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
     )
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
-    description = fields.Text(max_length=255, required=False, help_text="Comes back in answers.")
+    description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; comes back in answers and webhooks."
+        required=False, help_text="Any JSON object; returned in responses and webhooks."
     )
 
 
@@ -69,7 +62,7 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     reason = serializers.ChoiceField(
         ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
     )
-    amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang that came in.")
+    amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang received.")
     status = serializers.ChoiceField(
         ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"],
         help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank; "
@@ -83,7 +76,7 @@ class _SharedFields(serializers.Serializer[Any]):
     amount_received = response_fields.satang(
         1,
         response_fields.MAX_SATANG,
-        "Satang that came in, where staff accepted another amount.",
+        "Satang received, if staff accepted another amount.",
         allow_null=True,
     )
     amount_refunded = response_fields.satang(
@@ -92,14 +85,14 @@ class _SharedFields(serializers.Serializer[Any]):
     failure_code = serializers.CharField(
         max_length=40, allow_null=True, help_text="Why a failed payment failed."
     )
-    expires_at = response_fields.instant(allow_null=True, help_text="Null where nothing expires.")
+    expires_at = response_fields.instant(allow_null=True, help_text="Null if the payment does not expire.")
     authorize_uri = serializers.URLField(
         max_length=1000,
         allow_null=True,
         help_text="The page where the payer authorises the charge (3-D Secure); else null.",
     )
     exceptions = PaymentExceptionObject(
-        many=True, help_text="Money that came and did not fit, the oldest first; empty for most."
+        many=True, help_text="Money that arrived and did not match, oldest first; usually empty."
     )
 
 
@@ -129,13 +122,13 @@ class CardPaymentObject(_SharedFields):
     card = Card(allow_null=True, help_text="Null for QR payments.")
 
 
-class QrPaymentList(response_fields.Page):
+class QrPaymentList(response_fields.CursorPage):
     """A page of payments as `/Thai/v1/payments` shows it."""
 
     payments = QrPaymentObject(many=True)
 
 
-class CardPaymentList(response_fields.Page):
+class CardPaymentList(response_fields.CursorPage):
     """A page of payments as `/v1/payments` shows it."""
 
     payments = CardPaymentObject(many=True)

@@ -6,29 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F
 
-from core import money, vault
+from core import money, rows, vault
 from core.state_machines import transition_all
 from ledger import services as ledger
+from payments import payers
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
 from payments.models import Payment, PaymentStatus
+from payments.payers import Payer
 from payments.shapes import event_data
 from transactions import services as transactions
 from webhooks import events
-
-EXPIRY_BATCH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Payer:
-    """Who paid, and by which bank transaction. A field is empty if the bank does not report it."""
-
-    name: str = ""
-    bank_code: str = ""
-    account: str = ""
-    transaction_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +40,8 @@ def draft(
 ) -> Payment:
     """Return a pending payment that the caller stores together with its QR code or charge."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
-    return Payment(
+    return rows.new(
+        Payment,
         id=payment_id,
         status=PaymentStatus.PENDING,
         currency=money.CURRENCY,
@@ -123,11 +113,6 @@ def expire(payments: Sequence[Payment], *, now: datetime) -> None:
         _publish("payment.failed", payments, now)
 
 
-def store_expiry(payments: Sequence[Payment], now: datetime) -> None:
-    """Expire the payments that are past their expiry. Call it before another transition."""
-    expire([payment for payment in payments if payment.status_at(now) != payment.status], now=now)
-
-
 def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> int:
     """Reserve `amount` satang, or all that is left, for a refund. Returns how much.
 
@@ -166,24 +151,6 @@ def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 
     payment.refresh_from_db(fields=["amount_refunding", "amount_refunded", *fields])
 
 
-def expire_due(*, now: datetime, batch: int = EXPIRY_BATCH) -> int:
-    """Expire all overdue payments, `batch` payments a commit. Returns how many. Runs may overlap."""
-    total = 0
-    while True:
-        count = _expire_batch(now, batch)
-        total += count
-        if count < batch:
-            return total
-
-
-@transaction.atomic
-def _expire_batch(now: datetime, batch: int) -> int:
-    due = Payment.objects.overdue(now).order_by("expires_at")
-    payments = list(due.select_for_update(skip_locked=True, no_key=True)[:batch])
-    expire(payments, now=now)
-    return len(payments)
-
-
 def _publish(kind: str, payments: Sequence[Payment], now: datetime) -> None:
     events.publish_many(
         [
@@ -198,14 +165,6 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
         "payer_name": payer.name or None,
         "payer_bank_code": payer.bank_code or None,
         "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
-        "payer_differs": _payer_differs(payment, payer),
+        "payer_differs": payers.differs_from_client(payment, payer),
         "bank_transaction_id": payer.transaction_id or None,
     }
-
-
-def _payer_differs(payment: Payment, payer: Payer) -> bool:
-    """Whether the payer is not the named client. Banks cut names and mask accounts, so staff only see it."""
-    account, name = payment.client_bank_account, payment.client_name
-    other_account = bool(account and payer.account) and account[-4:] != payer.account[-4:]  # type: ignore[index]
-    other_name = bool(name and payer.name) and name.casefold() != payer.name.casefold()  # type: ignore[union-attr]
-    return other_account or other_name

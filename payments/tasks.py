@@ -1,12 +1,12 @@
 from celery import shared_task
 
 from core import clock
-from payments import card_inquiries, services
+from payments import card_inquiries, expiry_sweep
 
 
 @shared_task(name="payments.expire_due")
 def expire_due() -> None:
-    services.expire_due(now=clock.now())
+    expiry_sweep.expire_due(now=clock.now())
 
 
 @shared_task(name="payments.inquire_due")

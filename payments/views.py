@@ -1,16 +1,20 @@
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rest_framework.request import Request
 
 from core import api, clock, ids, paging, rows
 from core.http import ApiResponse
+from counts import listing
+from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from payments import card_responses, cards
 from payments import openapi as docs
 from payments.errors import PaymentNotFound
+from payments.filters import PAYMENTS
 from payments.models import Payment, PaymentQuerySet
 from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import card_payment_object, qr_payment_object
@@ -25,9 +29,15 @@ class PaymentViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query, now = api.read_query(QUERY, request), clock.now()
-        found = _filtered(Payment.objects.of(merchant_of(request)), query, now).prefetch_related("exceptions")
-        return paging.page(found, query, "payments", lambda payment: self._show(payment, now))
+        query, now, merchant = api.read_query(QUERY, request), clock.now(), merchant_of(request)
+        show = partial(self._show, now=now)
+        if "reference" in query or "qr_code_id" in query:
+            # Few payments match, so they are read and not counted.
+            mine = Payment.objects.of(merchant)
+            found, cursor = _filtered(mine, query, now), paging.find_cursor(mine, query)
+            return paging.page(found.prefetch_related("exceptions"), query, "payments", show, cursor)
+        wanted = PAYMENTS.matching(merchant.id, query.get("status"), now=now, **period_of(query))
+        return listing.response(wanted, query, "payments", show, prefetch=["exceptions"])
 
     @docs.create
     @idempotent
@@ -41,13 +51,12 @@ class PaymentViewSet(MerchantViewSet):
     @docs.retrieve
     def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
         merchant = merchant_of(request)
-        payment = (
-            rows.fetch(Payment, id=payment_id, merchant_id=merchant.id)
-            if ids.looks_right(payment_id, "pay_")
-            else None
+        payment = ids.find(
+            payment_id,
+            "pay_",
+            lambda: rows.fetch(Payment, id=payment_id, merchant_id=merchant.id),
+            PaymentNotFound,
         )
-        if payment is None:
-            raise PaymentNotFound(id=payment_id)
         return ApiResponse.of(self._show(payment, clock.now()))
 
     def _show(self, payment: Payment, now: datetime) -> dict[str, Any]:

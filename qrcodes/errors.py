@@ -8,7 +8,7 @@ class QrCodeNotFound(NotFound):
 
 class QrCodeNotExpirable(Invalid):
     code = "qr_code_not_expirable"
-    message = "This QR code is {status}; only a pending one can be ended."
+    message = "This QR code is {status}; only a pending QR code can be expired."
 
 
 class QrCodeGone(NotFound):

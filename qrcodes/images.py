@@ -21,9 +21,13 @@ MASK = 6
 # them.
 STATUS_IMAGES = Path(__file__).parent / "status_images"
 
+# Browsers that show a code ask for its picture again and again. A picture takes 2 ms and has 2 kB.
+CACHED_PICTURES = 512
+
 Matrix = list[list[bool]]
 
 
+@lru_cache(CACHED_PICTURES)
 def png(payload: str) -> bytes:
     """Draw a black and white PNG, at least 512 pixels wide, with whole pixels for each module."""
     matrix = _matrix(payload)
@@ -35,6 +39,7 @@ def png(payload: str) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
 
 
+@lru_cache(CACHED_PICTURES)
 def svg(payload: str) -> bytes:
     """Draw an SVG of the same size: one black path with a rectangle for each run of modules."""
     matrix = _matrix(payload)

@@ -27,7 +27,7 @@ class QrCode(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Who expired it early, as core.request_context has it. Empty if it expired by itself.",
+        help_text="The actor who expired it early. Empty if it expired at expires_at.",
     )
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 

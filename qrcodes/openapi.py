@@ -18,7 +18,6 @@ QR_CODE = _GIVEN | {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "status": "pending",
 }
-_BY_ID = {"qr_code_id": "$response.body#/qr_code_id"}
 _PICTURES: dict[str, Any] = {"image/png": {}, "image/svg+xml": {}}
 
 create = Operation(
@@ -32,10 +31,10 @@ create = Operation(
     response=Body(QrCodeObject, QR_CODE),
     errors=(BankNotConfigured,),
     links=(
-        Link("get_payment", {"payment_id": "$response.body#/payment_id"}),
-        Link("get_qr_code", _BY_ID),
-        Link("expire_qr_code", _BY_ID),
-        Link("get_qr_code_image", _BY_ID),
+        Link("get_payment", "payment_id"),
+        Link("get_qr_code", "qr_code_id"),
+        Link("expire_qr_code", "qr_code_id"),
+        Link("get_qr_code_image", "qr_code_id"),
         Link(
             "pay_at_sandbox_bank",
             body={"qr_data": "$response.body#/qr_data", "scenario": "paid"},
@@ -60,7 +59,7 @@ expire = Operation(
     description="The payment becomes `expired`. A code that is not pending does not change.",
     response=Body(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
     errors=(QrCodeNotFound, QrCodeNotExpirable),
-    links=(Link("get_qr_code", _BY_ID), Link("get_qr_code_image", _BY_ID)),
+    links=(Link("get_qr_code", "qr_code_id"), Link("get_qr_code_image", "qr_code_id")),
 )
 image = Operation(
     name="get_qr_code_image",

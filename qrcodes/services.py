@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
-from core import ids, references, request_context, thaiqr
+from core import ids, references, request_context, rows, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
@@ -55,7 +55,8 @@ def generate(
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
     reference1 = _reference1(merchant)
-    return QrCode(
+    return rows.new(
+        QrCode,
         id=qr_code_id,
         merchant=merchant,
         payment=payment,
@@ -81,13 +82,9 @@ def _reference1(merchant: Merchant) -> str:
 
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
-    found = None
-    if ids.looks_right(qr_code_id, "qr_"):
-        codes = QrCode.objects.all() if merchant is None else QrCode.objects.of(merchant)
-        found = codes.select_related("payment").filter(pk=qr_code_id).first()
-    if found is None:
-        raise QrCodeNotFound(id=qr_code_id)
-    return found
+    codes = QrCode.objects.all() if merchant is None else QrCode.objects.of(merchant)
+    found = codes.select_related("payment").filter(pk=qr_code_id)
+    return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
 
 
 @transaction.atomic

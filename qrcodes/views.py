@@ -10,7 +10,7 @@ from core import api, clock, http
 from core.api import get_or_head_only
 from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
-from idempotency.views import idempotent
+from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
 from payments.models import PaymentStatus
 from qrcodes import images, services
@@ -35,7 +35,7 @@ STATUS_WORDS = {
 
 class QrCodeViewSet(MerchantViewSet):
     @docs.create
-    @idempotent
+    @idempotent_insert
     def create(self, request: Request) -> Job:
         fields = api.read_body(QR_CODE_REQUEST, request)
         fields.pop("currency")

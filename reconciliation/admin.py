@@ -9,7 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from banks import TransferResult
-from core import clock, money, vault
+from core import clock, vault
 from core.admin import ReadOnlyAdmin
 from reconciliation.exceptions import detail_page, order_completion
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
@@ -46,7 +46,7 @@ from transfers.models import Transfer, TransferContradiction
 class BankTransactionAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
-        "id", "bank", "bank_transaction_id", "kind", "amount_in_baht", "match_result", "is_confirmed",
+        "id", "bank", "bank_transaction_id", "kind", "baht", "match_result", "is_confirmed",
         "payment", "paid_at",
     ]  # fmt: skip
     list_filter = ["is_confirmed", "match_result", "kind", "bank"]
@@ -61,10 +61,6 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     ]
     search_help_text = "Search by our id, the bank's id, the slip's id or the reference."
 
-    @admin.display(description="amount")
-    def amount_in_baht(self, movement: BankTransaction) -> str:
-        return money.display(movement.amount)
-
     @admin.display(description="payer's account")
     def payer_account_masked(self, movement: BankTransaction) -> str | None:
         return vault.masked(movement.payer_account or None)
@@ -72,7 +68,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         hidden = {"amount", "payer_account_sealed"}
         plain = [field.name for field in BankTransaction._meta.concrete_fields if field.name not in hidden]
-        return ["decisions", "amount_in_baht", *plain, "payer_account_masked"]
+        return ["decisions", "baht", *plain, "payer_account_masked"]
 
     @admin.display(description="decisions")
     def decisions(self, movement: BankTransaction) -> str:
@@ -127,7 +123,7 @@ class ReturnAdmin(ReadOnlyAdmin):
     list_display = [
         "id",
         "movement",
-        "amount_in_baht",
+        "baht",
         "route",
         "status",
         "is_manual",
@@ -137,10 +133,6 @@ class ReturnAdmin(ReadOnlyAdmin):
     list_filter = ["status", "is_manual"]
     list_select_related = ["movement"]
     search_fields = ["=id", "=movement__id", "=bank_reference"]
-
-    @admin.display(description="amount")
-    def amount_in_baht(self, payer_return: Return) -> str:
-        return money.display(payer_return.amount)
 
 
 @admin.register(TransferContradiction)
@@ -210,7 +202,5 @@ class OutgoingTransferAdmin(TransferAdmin):
                     self.log_change(request, transfer, f"completed manually: {result.status}")
                     messages.success(request, f"{transfer.id} {result.status}.")
                 else:
-                    self.log_change(
-                        request, transfer, "asked a second person to approve that it never arrived"
-                    )
+                    self.log_change(request, transfer, "requested approval to mark it as never arrived")
                     messages.warning(request, f"{transfer.id} waits: a second person must approve it first.")

@@ -28,31 +28,3 @@ from reconciliation.matching.models import (
 from reconciliation.notifications.models import BankNotification, NotificationResult
 from reconciliation.slips.models import SlipCheck
 from reconciliation.statements.models import LineResult, Statement, StatementLine
-
-__all__ = [
-    "HELD_RESULTS",
-    "Backoff",
-    "BankNotification",
-    "BankRateLimit",
-    "BankTransaction",
-    "BankTransactionKind",
-    "ConfirmationInquiry",
-    "ExceptionReason",
-    "Inquiry",
-    "InquiryAnswer",
-    "InquiryOutcome",
-    "LineResult",
-    "MatchResult",
-    "NotificationResult",
-    "ReconciliationException",
-    "ReportSource",
-    "Resolution",
-    "ResolutionState",
-    "ResolutionType",
-    "Return",
-    "ReturnStatus",
-    "ScanCursor",
-    "SlipCheck",
-    "Statement",
-    "StatementLine",
-]

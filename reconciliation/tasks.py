@@ -6,8 +6,8 @@ from reconciliation.inquiries import services as inquiries
 from reconciliation.matching import services as matching
 
 
-@shared_task(name="reconciliation.apply_left")
-def apply_left() -> None:
+@shared_task(name="reconciliation.apply_unapplied")
+def apply_unapplied() -> None:
     matching.apply_unapplied(now=clock.now())
 
 

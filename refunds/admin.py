@@ -22,11 +22,7 @@ class RefundAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=payment__id"]
     actions = ["cancel"]
 
-    @admin.display(description="amount")
-    def baht(self, refund: Refund) -> str:
-        return money.display(refund.amount)
-
-    @admin.display(description="goes to")
+    @admin.display(description="destination")
     def destination(self, refund: Refund) -> str | None:
         order = Transfer.objects.filter(pk=refund.id).first()
         if order is None:
@@ -48,8 +44,7 @@ class RefundAdmin(ReadOnlyAdmin):
         return request.user.has_perm("refunds.change_refund")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        plain = [field.name for field in Refund._meta.concrete_fields]
-        return [*plain, "pending_reason", "destination"]
+        return [*super().get_fields(request, obj), "pending_reason", "destination"]
 
 
 @admin.register(RefundReversal)
@@ -57,10 +52,6 @@ class RefundReversalAdmin(ReadOnlyAdmin):
     list_display = ["reversal_id", "payment", "baht", "refunded_baht", "route", "created_at"]
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]
-
-    @admin.display(description="amount")
-    def baht(self, reversal: RefundReversal) -> str:
-        return money.display(reversal.amount)
 
     @admin.display(description="shown by refunds")
     def refunded_baht(self, reversal: RefundReversal) -> str:

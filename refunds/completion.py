@@ -11,7 +11,7 @@ from approvals import services as approvals
 from banks import TransferResult
 from core import ids, request_context
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from payments import services as payments
 from payments.models import Payment
 from refunds.models import Refund, RefundReason, RefundReversal, RefundStatus
@@ -54,7 +54,7 @@ TRANSFER_HANDLER: TransferHandler = _TransferHandler()
 
 def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
     """Store a refund of `amount` satang and its row of the history. The caller has reserved the money."""
-    refund_id, cause = ids.new("ref_", now), request_context.current()
+    refund_id = ids.new("ref_", now)
     row = transactions.record_refund(
         refund_id=refund_id,
         payment_id=payment.id,
@@ -70,10 +70,9 @@ def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund
         transaction=row,
         amount=amount,
         currency=payment.currency,
-        actor=cause.actor,
-        request_id=cause.request_id,
         created_at=now,
         updated_at=now,
+        **request_context.columns(),
         **fields,
     )
     return refund

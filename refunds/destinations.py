@@ -10,9 +10,9 @@ from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooN
 from core import money, thaibanks
 from ledger import accounts
 from merchants import bank_connections
-from merchants.errors import BankNotConfigured
 from payments.models import Payment
 from refunds.errors import InvalidDestination, PartialRefundNotSupported
+from transfers import services as transfers
 
 NOT_ALLOWED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
 UNKNOWN_NAME = "-"
@@ -88,7 +88,7 @@ def _to_account(payment: Payment, account: _Account, now: datetime) -> Destinati
     """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
     payer = _payer_account(payment)
     is_payers = payer is not None and (payer.bank_code, payer.number) == (account.bank_code, account.number)
-    route = _checked_route(accounts.bank(payment.merchant.bank))
+    route = transfers.checked_route(accounts.bank(payment.merchant.bank))
     if not is_payers:
         payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
     return Destination(route, account.bank_code, account.number, account.name, is_payers=is_payers)
@@ -96,9 +96,9 @@ def _to_account(payment: Payment, account: _Account, now: datetime) -> Destinati
 
 def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
     if given is not None:
-        raise InvalidDestination("A card payment goes back to its card.", param="destination")
+        raise InvalidDestination("A card payment is refunded to the same card.", param="destination")
     charge = payment.charge
-    route = _checked_route(accounts.acquirer(charge.acquirer))
+    route = transfers.checked_route(accounts.acquirer(charge.acquirer))
     return Destination(route, charge_id=charge.charge_id, is_payers=True)
 
 
@@ -109,17 +109,8 @@ def _void(payment: Payment, amount: int) -> Destination | None:
         return None
     if amount != payment.received:
         raise PartialRefundNotSupported(param="amount", whole=money.display(payment.received))
-    route = _checked_route(route, bank_connections.credentials_of(payment.merchant_id))
+    route = transfers.checked_route(route, bank_connections.credentials_of(payment.merchant_id))
     return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
-
-
-def _checked_route(route: str, config: banks.AdapterConfig | None = None) -> str:
-    """Return the route if this deployment can send by it. Raises BankNotConfigured."""
-    try:
-        banks.sender(route, config)
-    except banks.UnknownBank:
-        raise BankNotConfigured() from None
-    return route
 
 
 def _payer_account(payment: Payment) -> _Account | None:

@@ -8,23 +8,23 @@ class RefundNotFound(NotFound):
 
 class RefundNotCancelable(Invalid):
     code = "refund_not_cancelable"
-    message = "This refund is {status}; only one that no bank was told of can be canceled."
+    message = "This refund is {status}; only a refund that was not submitted to a bank can be canceled."
 
 
 class RefundNotAddressable(Invalid):
     code = "refund_not_addressable"
-    message = "This refund is {status}; only one that waits for a destination can be given one."
+    message = "This refund is {status}; a destination can be set only while the refund waits for it."
 
 
 class PartialRefundNotSupported(Invalid):
     """The bank cannot send to accounts. It only voids whole payments."""
 
     code = "partial_refund_not_supported"
-    message = "The bank of this payment takes back only all of it: {whole}."
+    message = "The bank of this payment supports only a full refund: {whole}."
 
 
 InvalidPaymentId = invalid_field("payment_id", "payment_id is the id of a payment.")
-InvalidReason = invalid_field("reason", "reason is one of those that are listed.")
+InvalidReason = invalid_field("reason", "reason is not one of the allowed values.")
 InvalidNote = invalid_field("note", "note has 1 to 255 characters.")
 InvalidDestination = invalid_field(
     "destination", "destination is an account: bank_code, bank_account, account_name."

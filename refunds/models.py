@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import PublicIdKey, RawJson
+from core.columns import CausedRow, PublicIdKey, RawJson
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.models import Payment
@@ -84,7 +84,7 @@ class RefundQuerySet(models.QuerySet["Refund"]):
         return self.select_for_update(no_key=True).get(pk=refund_id)
 
 
-class Refund(StateMachine):
+class Refund(StateMachine, CausedRow):
     """Amounts are satang. The transfer with the same id has the account that the money goes to."""
 
     TRANSITIONS = {RefundStatus.PENDING: {RefundStatus.COMPLETED, RefundStatus.FAILED, RefundStatus.CANCELED}}
@@ -107,10 +107,6 @@ class Refund(StateMachine):
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
-    actor = models.CharField(
-        max_length=160, blank=True, default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="")
     cancel_actor = models.CharField(max_length=160, blank=True, default="")
     cancel_request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
@@ -177,6 +173,7 @@ class Refund(StateMachine):
         ]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="refund_newest_first"),
+            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="refund_filtered"),
             models.Index(
                 fields=["returned_at"], condition=Q(returned_at__isnull=False), name="refund_returned"
             ),

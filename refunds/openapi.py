@@ -1,7 +1,7 @@
 """The operations on refunds in the OpenAPI document."""
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Body, Link, Operation, Tag
+from core.openapi import Body, Link, Operation, Tag, page_example
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -40,14 +40,13 @@ COMPLETED = REFUND | {
     "updated_at": "2026-11-21T04:10:03.871Z",
     "completed_at": "2026-11-21T04:10:03.871Z",
 }
-_BY_ID = {"refund_id": "$response.body#/refund_id"}
 
 create = Operation(
     name="create_refund",
     tag=Tag.REFUNDS,
     scope=Scope.REFUNDS_WRITE,
     summary="Refund a payment",
-    description="Refunds all of the payment or a part. A payment can have several refunds. The money is "
+    description="Refunds the payment in full or in part. A payment can have several refunds. The money is "
     "reserved at once and sent in the background; a webhook reports the result. The payment becomes "
     "`refunded` when it is refunded in full. A refund to another account than the payer's is "
     "`awaiting_approval` first if it exceeds the operator's limits, per refund and per 24 hours.",
@@ -57,7 +56,11 @@ create = Operation(
         PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, PartialRefundNotSupported,
         InsufficientFunds, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
     ),
-    links=tuple(Link(name, _BY_ID) for name in ("get_refund", "set_refund_destination", "cancel_refund")),
+    links=(
+        Link("get_refund", "refund_id"),
+        Link("set_refund_destination", "refund_id"),
+        Link("cancel_refund", "refund_id"),
+    ),
 )  # fmt: skip
 list_ = Operation(
     name="list_refunds",
@@ -66,14 +69,14 @@ list_ = Operation(
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
-    response=Body(RefundList, {"refunds": [COMPLETED], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(RefundList, page_example("refunds", COMPLETED)),
 )
 retrieve = Operation(
     name="get_refund",
     tag=Tag.REFUNDS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a refund",
-    description="`pending_reason` tells what a `pending` refund waits for.",
+    description="`pending_reason` says what a `pending` refund waits for.",
     response=Body(RefundObject, COMPLETED),
     errors=(RefundNotFound,),
 )
@@ -92,7 +95,7 @@ set_destination = Operation(
         PayoutAccountNotAllowed,
         PayoutAccountTooNew,
     ),
-    links=(Link("get_refund", _BY_ID),),
+    links=(Link("get_refund", "refund_id"),),
 )
 cancel = Operation(
     name="cancel_refund",
@@ -102,5 +105,5 @@ cancel = Operation(
     description="Possible until the bank has the order. The money is available again. No webhook is sent.",
     response=Body(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
     errors=(RefundNotFound, RefundNotCancelable),
-    links=(Link("get_refund", _BY_ID),),
+    links=(Link("get_refund", "refund_id"),),
 )

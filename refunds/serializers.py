@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, response_fields
-from core.paging import PageQuery
+from core.paging import PeriodPageQuery
 from refunds.models import RefundPendingReason, RefundReason, RefundStatus
 from transfers.serializers import Payee
 
@@ -24,7 +24,7 @@ class RefundRequest(serializers.Serializer[Any]):
         min_value=1,
         max_value=MAX_AMOUNT,
         required=False,
-        help_text="Satang, at least 1. If omitted, all that is left of the payment.",
+        help_text="Satang, at least 1. If omitted, the remaining amount of the payment.",
     )
     reason = fields.Choice(RefundReason.values, required=False, help_text="For your books.")
     note = fields.Text(min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="For your books.")
@@ -38,20 +38,11 @@ class RefundRequest(serializers.Serializer[Any]):
     )
 
 
-class RefundQuery(PageQuery):
+class RefundQuery(PeriodPageQuery):
     """Filters of the refund list."""
 
     status = fields.Choice(RefundStatus.values, required=False, help_text="Only this status.")
     payment_id = fields.Text(min_length=1, max_length=64, required=False, help_text="Only of this payment.")
-    start_date = fields.QueryInstant(
-        required=False, help_text="From this date (UTC) or instant on, inclusive."
-    )
-    end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Up to this date (UTC) or instant, inclusive."
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return fields.ordered_dates(attrs)
 
 
 class RefundObject(serializers.Serializer[Any]):
@@ -78,7 +69,7 @@ class RefundObject(serializers.Serializer[Any]):
     completed_at = response_fields.instant(allow_null=True)
 
 
-class RefundList(response_fields.Page):
+class RefundList(response_fields.CursorPage):
     """A page of refunds."""
 
     refunds = RefundObject(many=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder
 from core import ids, rows
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import services as payments
@@ -63,12 +64,8 @@ def create(
 
 def find(*, merchant: Merchant, refund_id: str) -> Refund:
     """Raises RefundNotFound."""
-    found = None
-    if ids.looks_right(refund_id, "ref_"):
-        found = rows.fetch(Refund, id=refund_id, merchant_id=merchant.id)
-    if found is None:
-        raise RefundNotFound(id=refund_id)
-    return found
+    query = partial(rows.fetch, Refund, id=refund_id, merchant_id=merchant.id)
+    return ids.find(refund_id, "ref_", query, RefundNotFound)
 
 
 @transaction.atomic

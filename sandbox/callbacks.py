@@ -24,7 +24,7 @@ LEASE = timedelta(seconds=60)
 # Seconds after each failure: 24 hours in all.
 RETRY_DELAYS = [timedelta(seconds=seconds) for seconds in (1, 2, 5, 10, 30, 60, 120, 300, 600, *[1800] * 47)]
 MAX_CONCURRENT = 8
-POLL_SECONDS, PAUSE_SECONDS, STOP_SECONDS = 0.1, 0.5, 2.0
+POLL_SECONDS, PAUSE_SECONDS, STOP_SECONDS = 0.25, 0.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 from core.errors import AuthenticationError, IdempotencyError, Invalid, NotFound, NotPermitted, invalid_field
 
 InvalidQrData = invalid_field("qr_data", "This is not a Thai QR bill payment with an amount.")
-InvalidScenario = invalid_field("scenario", "The sandbox bank has no such scenario.")
+InvalidScenario = invalid_field("scenario", "The sandbox bank does not have this scenario.")
 InvalidPaidAt = invalid_field("paid_at", "Give a time with its offset, within a year of now.")
 InvalidReportAt = invalid_field("report_at", "Give a time with its offset, within a year of now.")
 InvalidDate = invalid_field("date", "Give a date (2026-11-21).")
@@ -24,7 +24,7 @@ class OrderReferenceReused(IdempotencyError):
 
 class OrderNotFound(NotFound):
     code = "order_not_found"
-    message = "The bank knows no such order."
+    message = "The bank has no order with this reference."
 
 
 class InvalidOrderSignature(AuthenticationError):

@@ -12,7 +12,7 @@ from qrcode.constants import ERROR_CORRECT_M
 from qrcode.main import QRCode
 from rest_framework.request import Request
 
-from core import addresses, clock, ids, money, rate_limits
+from core import client_addresses, clock, ids, money, rate_limits
 from core.api import read_body
 from core.errors import Invalid
 from core.http import ApiResponse
@@ -148,7 +148,7 @@ def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | N
 
 def _check_rate(request: HttpRequest) -> None:
     """Raises RateLimitExceeded. Without Redis only the limit of each code applies."""
-    network = addresses.network_of(addresses.address_of(request), ipv6_bits=64)
+    network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     limit = rate_limits.consume(f"sandbox-page:{network}", PAGE_RATE)
     if limit is not None and not limit.allowed:
         message = f"Too many payments from this address. Try again in {limit.retry_after} s."

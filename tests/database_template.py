@@ -36,6 +36,18 @@ def create(server_url: str) -> str:
     return NAME
 
 
+def new_database(name: str) -> str:
+    """Create a database for an instance on the server of the tests; return its URL.
+
+    It has tables if there is a template. Commits wait for the disk: else the service does not start.
+    """
+    template = os.environ.get("TEST_TEMPLATE", "template1")
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
+    return os.environ["DATABASE_URL"].rpartition("/")[0] + "/" + name
+
+
 def _digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):

@@ -76,6 +76,8 @@ UNORDERED_MODELS = {
 SEPARATE_MODELS = {
     "approvals.PayoutAccount",
     "approvals.PayoutPolicy",
+    "counts.CountDelta",
+    "counts.ListCount",
     "ledger.Entry",
     "ledger.Journal",
     "ledger.PendingEntry",
@@ -84,8 +86,6 @@ SEPARATE_MODELS = {
     "reconciliation.ConfirmationInquiry",
     "reconciliation.ReconciliationException",
     "reconciliation.SlipCheck",
-    "transactions.CountDelta",
-    "transactions.TransactionCount",
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
 }

@@ -18,21 +18,22 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from cryptography.fernet import Fernet
 
 from config.devstack import ports
 from config.devstack.postgres import Cluster
 from config.devstack.programs import Program
 from config.devstack.supervisor import StopRequestedError, Supervisor, print_text
 from config.devstack.valkey import Valkey
+from core import vault
 from tests import database_template
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = Path("/dev/shm")
-# The data need not survive a crash. Races open many connections.
+# The data need not survive a crash, so no commit waits. The service refuses to start with fsync=off.
+# Races and instances open many connections.
 OPTIONS = [
-    *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
-    *("-c", "max_connections=400", "-c", "max_wal_size=4GB"),
+    *("-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
+    *("-c", "max_connections=600", "-c", "max_wal_size=4GB"),
 ]
 READY_SECONDS = 120.0
 MOST_WORKERS = 8  # their threads share the connections
@@ -53,9 +54,13 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of cores plus one, because a worker often waits for PostgreSQL."""
-    return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of cores plus one, because a worker often waits for PostgreSQL.
+
+    The slow tests are distributed by file. They also wait for processes, so each core gets two workers.
+    """
+    cores = os.cpu_count() or 1
+    return min(2 * cores if config.getoption("dist") == "loadfile" else cores + 1, MOST_WORKERS)
 
 
 def pytest_unconfigure() -> None:
@@ -106,7 +111,7 @@ def _settings() -> dict[str, str]:
         "BASE_URL": "https://qr.example.test",
         "SECRET_KEY": secrets.token_urlsafe(50),
         "IDEMPOTENCY_KEYS": secrets.token_urlsafe(50),
-        "FIELD_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
+        "FIELD_ENCRYPTION_KEYS": vault.new_key(),
         "SANDBOX_BANK_SECRET": secrets.token_urlsafe(32),
     }
 

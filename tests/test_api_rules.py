@@ -130,6 +130,7 @@ def test_head_is_get_without_a_body(shop: Shop) -> None:
     "query",
     ["limit=0", "limit=101", "limit=-1", "limit=", "limit=x", "offset=-1", "offset=", "limit=1&limit=2"],
 )
+@pytest.mark.slow
 def test_invalid_page_parameters_are_refused(shop: Shop, path: str, query: str) -> None:
     response = shop.get(f"{path}?{query}")
     assert error_of(response) == (400, "invalid_parameters", "validation_error", query.partition("=")[0])

@@ -63,7 +63,7 @@ def test_content_encoding_identity_is_accepted(shop: Shop, encoding: str) -> Non
 
 @pytest.mark.parametrize("field", ["reference", "client_name", "client_bank_name", "client_bank_account"])
 @pytest.mark.parametrize("control", ["\u202e", "\u2066", "\u200f"])
-def test_bidirectional_control_character_is_an_error_of_its_field(
+def test_bidirectional_control_character_is_refused_with_the_field_name(
     shop: Shop, field: str, control: str
 ) -> None:
     response = make(shop, **{field: f"order {control}71"})
@@ -79,7 +79,7 @@ def test_optional_body_must_be_json(shop: Shop) -> None:
     assert shop.post(expire, {"any": "thing"}).status_code == 200
 
 
-def test_unknown_fields_are_ignored(shop: Shop) -> None:
+def test_unknown_body_fields_are_ignored(shop: Shop) -> None:
     response = make(shop, merchant="mch_x", status="succeeded", payment_id="pay_x", id=1, expires_at="now")
     assert response.status_code == 200
     assert response.json()["status"] == "pending"
@@ -87,7 +87,7 @@ def test_unknown_fields_are_ignored(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("amount", [100, 101, 150_000, 200_000_000])
-def test_an_amount_is_1_to_2_000_000_baht_in_satang(shop: Shop, amount: int) -> None:
+def test_amount_must_be_1_to_2_000_000_baht_in_satang(shop: Shop, amount: int) -> None:
     assert make(shop, amount=amount).json()["amount"] == amount
 
 
@@ -126,7 +126,7 @@ def test_invalid_field_is_named_in_error(shop: Shop, field: str, value: Any) -> 
     assert refused(make(shop, **{field: value}), f"invalid_{field}", field)
 
 
-def test_a_missing_currency_is_refused(shop: Shop) -> None:
+def test_missing_currency_is_refused(shop: Shop) -> None:
     assert refused(shop.post(CODES, {"amount": 100}), "invalid_currency", "currency")
 
 
@@ -141,7 +141,7 @@ def test_a_missing_currency_is_refused(shop: Shop) -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_valid_field_is_returned_unchanged(shop: Shop, field: str, value: Any) -> None:
+def test_valid_body_field_is_returned_unchanged(shop: Shop, field: str, value: Any) -> None:
     made = make(shop, **{field: value}).json()
     assert made[field] == value
     assert list(made[field]) == list(value)

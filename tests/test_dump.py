@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from cryptography.fernet import Fernet
 from django.conf import settings as loaded
 from django.core.management import call_command
 from django.db import connection
@@ -17,6 +16,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from config.devstack.postgres_programs import find_programs
+from core import vault
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.secret_search import leaks
 from tests.stack import wait_until
@@ -29,7 +29,7 @@ FIRST_SECRET = "whsec_Zmlyc3QtY2FuYXJ5LWZpcnN0LWNhbmFyeS1maXJzdA=="
 SECOND_SECRET = "whsec_c2Vjb25kLWNhbmFyeS1zZWNvbmQtY2FuYXJ5LXNlYw=="
 PLAIN_SECRET = "a secret of plain words, กขค"
 REFERENCE = "order-that-anybody-may-read"
-TOKEN_START = b"gAAAAA"
+TOKEN_START = vault.PREFIX.encode()
 HOOK = {"url": "https://shop.example/hook", "events": ["payment.pending", "payment.succeeded"]}
 
 
@@ -76,7 +76,7 @@ def use_secrets(shop: Shop, settings: Settings) -> dict[str, bytes]:
     made = shop.post("/v1/webhooks", HOOK | {"secret": FIRST_SECRET}, key="hook").json()
     shop.post(f"/v1/webhooks/{made['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET}, key="new")
     shop.post("/v1/webhooks", HOOK | {"secret": PLAIN_SECRET})
-    settings.FIELD_ENCRYPTION_KEYS = [Fernet.generate_key().decode(), *settings.FIELD_ENCRYPTION_KEYS]
+    settings.FIELD_ENCRYPTION_KEYS = [vault.new_key(), *settings.FIELD_ENCRYPTION_KEYS]
     request_body = {
         "amount": 150_000,
         "currency": "THB",

@@ -32,7 +32,9 @@ ASKED = {"amount": 100, "currency": "THB"}
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(tmp_path_factory.mktemp("bad") / "data", RATE_LIMIT="0", WEBHOOK_PROBE="off") as running:
+    with Stack.on_shared_server(
+        tmp_path_factory.mktemp("bad") / "data", RATE_LIMIT="0", WEBHOOK_PROBE="off"
+    ) as running:
         yield running
 
 

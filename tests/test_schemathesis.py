@@ -27,7 +27,7 @@ SECONDS = 1200
 
 @pytest.mark.slow
 def test_service_conforms_to_openapi_document(tmp_path: Path) -> None:
-    with Stack(tmp_path / "data", **SETTINGS) as stack:
+    with Stack.on_shared_server(tmp_path / "data", **SETTINGS) as stack:
         # /readyz returns 503 until all workers have sent a heartbeat.
         wait_until(lambda: requests.get(f"{stack.base_url}/readyz", timeout=60).ok, SECONDS)
         found = ask(stack, tmp_path)

@@ -96,7 +96,7 @@ def asked_with(shop: Shop, secret: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("secret", CANARIES, ids=["key", "account", "webhook secret"])
 @pytest.mark.slow
-def test_no_refusal_and_no_log_repeats_a_secret(shop: Shop, written: Written, secret: str) -> None:
+def test_refused_requests_and_logs_contain_no_secret(shop: Shop, written: Written, secret: str) -> None:
     refusals = [response for response in asked_with(shop, secret) if response.status_code >= 400]
     assert len(refusals) > 40
     assert [response.content for response in refusals if leaked(response.content)] == []

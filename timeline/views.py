@@ -28,10 +28,5 @@ class TimelineViewSet(MerchantViewSet):
 
 
 def _find(merchant: Merchant, payment_id: str) -> Payment:
-    found = None
-    if ids.looks_right(payment_id, "pay_"):
-        found = Payment.objects.of(merchant).filter(pk=payment_id).first()
-    if found is None:
-        raise PaymentNotFound(id=payment_id)
-    payment: Payment = found
-    return payment
+    found = Payment.objects.of(merchant).filter(pk=payment_id)
+    return ids.find(payment_id, "pay_", found.first, PaymentNotFound)

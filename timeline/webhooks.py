@@ -8,6 +8,7 @@ from django.db.models.functions import Greatest
 from core.clock import iso
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from webhooks.models import (
+    UNFINISHED_STATES,
     Delivery,
     DeliveryAttempt,
     DeliveryState,
@@ -17,7 +18,6 @@ from webhooks.models import (
     EndpointActionType,
     EndpointStatus,
 )
-from webhooks.redelivery import UNFINISHED_STATES
 
 DISABLED_TEXT = {
     DisabledReason.MERCHANT: "its merchant disabled the webhook",

@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin
-from transactions.models import CountDelta, Transaction, TransactionCount
+from transactions.models import Transaction
 
 
 @admin.register(Transaction)
@@ -10,16 +10,3 @@ class TransactionAdmin(ReadOnlyAdmin):
     list_filter = ["type", "status"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=payment_id"]
-
-
-@admin.register(TransactionCount)
-class TransactionCountAdmin(ReadOnlyAdmin):
-    list_display = ["merchant_id", "bucket", "starts_at", "type", "status", "count"]
-    list_filter = ["bucket", "type", "status"]
-    search_fields = ["=merchant_id"]
-
-
-@admin.register(CountDelta)
-class CountDeltaAdmin(ReadOnlyAdmin):
-    list_display = ["merchant_id", "minute", "type", "status", "delta"]
-    search_fields = ["=merchant_id"]

@@ -8,15 +8,6 @@ from core.columns import PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 
-__all__ = [
-    "CountBucket",
-    "CountDelta",
-    "Transaction",
-    "TransactionCount",
-    "TransactionStatus",
-    "TransactionType",
-]
-
 
 class TransactionType(models.TextChoices):
     PAYMENT = "payment"
@@ -90,58 +81,3 @@ class Transaction(StateMachine):
 
     def __str__(self) -> str:
         return str(self.id)
-
-
-class CountBucket(models.TextChoices):
-    """Lengths of buckets, in UTC. Each divides the one before exactly."""
-
-    MONTH = "month"
-    DAY = "day"
-    HOUR = "hour"
-    MINUTE = "minute"
-
-
-class TransactionCount(models.Model):
-    """Rows of one merchant, type and status created in one bucket, without pending count deltas."""
-
-    merchant_id = PublicId()
-    bucket = models.CharField(max_length=6, choices=CountBucket.choices)
-    starts_at = models.DateTimeField()
-    type = models.CharField(max_length=7)
-    status = models.CharField(max_length=9)
-    count = models.BigIntegerField()
-
-    class Meta:
-        verbose_name, verbose_name_plural = "transaction count", "transaction counts"
-        constraints = [
-            models.UniqueConstraint(
-                fields=["merchant_id", "bucket", "starts_at", "type", "status"], name="transactioncount_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(bucket__in=CountBucket.values), name="transactioncount_bucket_known"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.count} of {self.bucket} {self.starts_at:%Y-%m-%d %H:%M}"
-
-
-class CountDelta(models.Model):
-    """A change of the rows of one minute, type and status that is not in a transaction count yet.
-
-    A trigger appends it in the commit of the change, so writes of a busy merchant never wait for a counter.
-    Another trigger adds deleted deltas to the counts.
-    """
-
-    merchant_id = PublicId()
-    minute = models.DateTimeField()
-    type = models.CharField(max_length=7)
-    status = models.CharField(max_length=9)
-    delta = models.BigIntegerField()
-
-    class Meta:
-        verbose_name, verbose_name_plural = "count delta", "count deltas"
-        indexes = [models.Index(fields=["merchant_id", "minute"], name="countdelta_of_merchant")]
-
-    def __str__(self) -> str:
-        return f"{self.delta:+} at {self.minute:%Y-%m-%d %H:%M}"

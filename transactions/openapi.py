@@ -1,6 +1,6 @@
 """OpenAPI descriptions of the transaction history and the balance."""
 
-from core.openapi import Body, Operation, Tag
+from core.openapi import Body, Operation, Tag, page_example
 from core.scopes import Scope
 from transactions.serializers import BalanceObject, BalanceQuery, TransactionList, TransactionQuery
 
@@ -22,7 +22,7 @@ list_ = Operation(
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
     query=TransactionQuery,
-    response=Body(TransactionList, {"transactions": [TRANSACTION], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(TransactionList, page_example("transactions", TRANSACTION)),
 )
 
 balance = Operation(

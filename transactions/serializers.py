@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, response_fields
-from core.paging import PageQuery
+from core.paging import PeriodPageQuery
 from transactions.models import TransactionStatus, TransactionType
 
 MOST_HELD = 2**53 - 1
@@ -11,20 +11,11 @@ MOST_HELD = 2**53 - 1
 LISTED_TYPES = [TransactionType.PAYMENT, TransactionType.REFUND]  # failed attempts are found by status
 
 
-class TransactionQuery(PageQuery):
+class TransactionQuery(PeriodPageQuery):
     """Filters of the transaction history."""
 
     status = fields.Choice(TransactionStatus.values, required=False, help_text="Only this status.")
     type = fields.Choice([kind.value for kind in LISTED_TYPES], required=False, help_text="Only this type.")
-    start_date = fields.QueryInstant(
-        required=False, help_text="From this date (UTC) or instant on, inclusive."
-    )
-    end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Up to this date (UTC) or instant, inclusive."
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return fields.ordered_dates(attrs)
 
 
 class TransactionObject(serializers.Serializer[Any]):
@@ -39,7 +30,7 @@ class TransactionObject(serializers.Serializer[Any]):
     created_at = response_fields.instant()
 
 
-class TransactionList(response_fields.Page):
+class TransactionList(response_fields.CursorPage):
     """A page of transactions."""
 
     transactions = TransactionObject(many=True)

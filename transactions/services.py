@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from core import ids, rows
 from core.state_machines import IllegalTransition, transition_where
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from transactions.models import Transaction, TransactionStatus, TransactionType
 
 

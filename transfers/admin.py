@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime
 
-from core import clock, money, vault
+from core import clock, vault
 from core.admin import ReadOnlyAdmin
 from transfers.models import OPEN_STATES, CircuitBreaker, Transfer, TransferEvent
 from transfers.schedule import OVERDUE_AFTER
@@ -17,7 +17,7 @@ MAX_EVENTS_SHOWN = 50
 class OverdueFilter(admin.SimpleListFilter):
     """Transfers that take so long that staff should ask the bank."""
 
-    title, parameter_name = "end", "end"
+    title = parameter_name = "result"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         return [("overdue", "overdue")]
@@ -34,11 +34,7 @@ class TransferAdmin(ReadOnlyAdmin):
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [OverdueFilter, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
-    indexed_filters = frozenset({"end"})
-
-    @admin.display(description="amount")
-    def baht(self, transfer: Transfer) -> str:
-        return money.display(transfer.amount)
+    indexed_filters = frozenset({"result"})
 
     @admin.display(description="open for")
     def open_for(self, transfer: Transfer) -> str | None:

@@ -217,8 +217,8 @@ class TransferContradiction(CausedRow):
     merchant_id = PublicId(blank=True, default="")
     route = models.CharField(max_length=30, help_text="Who reports it, such as bank:sandbox.")
     amount = models.BigIntegerField(help_text="Satang.")
-    state = models.CharField(max_length=9, help_text="How it ended here.")
-    answer = models.CharField(max_length=10, help_text="How it ended there.")
+    state = models.CharField(max_length=9, help_text="The final status in our record.")
+    answer = models.CharField(max_length=10, help_text="The final status that the bank or acquirer reports.")
     answer_amount = models.BigIntegerField(
         null=True, help_text="In the smallest unit, if another amount or currency was moved."
     )

@@ -21,14 +21,16 @@ class Payee(serializers.Serializer[Any]):
         min_length=2, max_length=10, help_text="The bank's 3-digit code, or its short name such as SCB."
     )
     bank_account = fields.Text(
-        min_length=thaibanks.MIN_DIGITS, max_length=thaibanks.MAX_DIGITS, help_text="Digits and nothing else."
+        min_length=thaibanks.MIN_DIGITS, max_length=thaibanks.MAX_DIGITS, help_text="Digits only."
     )
-    account_name = fields.Text(max_length=MAX_NAME_LENGTH, help_text="The holder, as the bank knows them.")
+    account_name = fields.Text(
+        max_length=MAX_NAME_LENGTH, help_text="The name of the account holder at the bank."
+    )
 
     def validate_bank_code(self, given: str) -> str:
         bank = thaibanks.find(given)
         if bank is None:
-            raise serializers.ValidationError("There is no such bank.")
+            raise serializers.ValidationError("This bank does not exist.")
         return bank.code
 
     def validate_account_name(self, given: str) -> str:

@@ -14,11 +14,20 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 import banks
-from banks import ReportedTransfer, ResultStatus, TransferOrder, TransferPurpose, TransferResult, parallel
+from banks import (
+    AdapterConfig,
+    ReportedTransfer,
+    ResultStatus,
+    TransferOrder,
+    TransferPurpose,
+    TransferResult,
+    parallel,
+)
 from core import due_work, request_context, vault
 from core.due_work import DueWork
 from core.state_machines import transition_where
 from merchants import bank_connections
+from merchants.errors import BankNotConfigured
 from transfers import circuit_breakers, history, schedule
 from transfers.circuit_breakers import Counterparty
 from transfers.models import CANCELABLE_STATES, OPEN_STATES, Transfer, TransferEventType, TransferState
@@ -74,6 +83,15 @@ class TransferHandler(Protocol):
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         """Called once for each final status: `succeeded`, `failed` or, after a success, `returned`."""
+
+
+def checked_route(route: str, config: AdapterConfig | None = None) -> str:
+    """Return the route if this deployment can send by it. Raises BankNotConfigured."""
+    try:
+        banks.sender(route, config)
+    except banks.UnknownBank:
+        raise BankNotConfigured() from None
+    return route
 
 
 def queue(
@@ -181,8 +199,8 @@ def _prepare_call(
 ) -> Callable[[], TransferResult] | None:
     """Return the call to make, if any. After an error the transfer is due again when its lease ends."""
     try:
-        connection = bank_connections.credentials_of(transfer.merchant_id)
-        sender, order = banks.sender(transfer.route, connection), transfer.order
+        config = bank_connections.credentials_of(transfer.merchant_id)
+        sender, order = banks.sender(transfer.route, config), transfer.order
         if transfer.state == TransferState.SUBMITTED:
             return lambda: sender.inquire(order)
         if submit(transfer.id, handler, now=now):

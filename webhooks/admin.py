@@ -168,7 +168,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
     search_fields = ["=endpoint__id", "=endpoint__merchant__id"]
     readonly_fields = ["description"]
 
-    @admin.display(description="in words")
+    @admin.display(description="summary")
     def description(self, health: EndpointHealth) -> str:
         return describe_health(health, clock.now())
 

@@ -74,16 +74,13 @@ def _check_webhook_limit(merchant: Merchant) -> None:
 
 def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """Find an endpoint of the merchant with its health. Raises WebhookNotFound."""
-    endpoints = Endpoint.objects.of(merchant).select_related("health")
-    found = endpoints.filter(pk=webhook_id).first() if ids.looks_right(webhook_id, "wh_") else None
-    if found is None:
-        raise WebhookNotFound(id=webhook_id)
-    return found
+    found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id)
+    return ids.find(webhook_id, "wh_", found.first, WebhookNotFound)
 
 
 def find_for_update(*, merchant: Merchant, webhook_id: str) -> Endpoint:
     """Find an endpoint and lock it until the transaction ends. Raises WebhookNotFound."""
-    endpoint = Endpoint.objects.lock(find(merchant=merchant, webhook_id=webhook_id).id)
+    endpoint = Endpoint.objects.locked(find(merchant=merchant, webhook_id=webhook_id).id)
     if endpoint.deleted_at is not None:
         raise WebhookNotFound(id=webhook_id)
     return endpoint
@@ -173,7 +170,7 @@ def disable(
     A repeat holds the deliveries that workers have returned since. Nothing changes if the attempt that is the
     reason started before the last change of URL or enabling.
     """
-    endpoint = Endpoint.objects.lock(endpoint_id)
+    endpoint = Endpoint.objects.locked(endpoint_id)
     if (
         attempt_started_at is not None
         and EndpointHealth.objects.filter(pk=endpoint_id, reset_at__gt=attempt_started_at).exists()
@@ -187,7 +184,7 @@ def disable(
 @transaction.atomic
 def enable(*, endpoint_id: str, now: datetime) -> None:
     """Enable an endpoint and reset its health. Held deliveries stay held until a replay."""
-    endpoint = Endpoint.objects.lock(endpoint_id)
+    endpoint = Endpoint.objects.locked(endpoint_id)
     if endpoint.deleted_at is None and _enable(endpoint, now):
         _save_status(endpoint, now)
 
@@ -291,7 +288,7 @@ def sweep_inactive(*, now: datetime) -> None:
     """Hold or fail deliveries that appeared, or came back from a worker, while their endpoint is inactive."""
     for endpoint_id in _inactive_with_deliveries()[:SWEEP_ENDPOINTS]:
         with transaction.atomic():
-            hold_or_fail_deliveries(Endpoint.objects.lock(endpoint_id), now)
+            hold_or_fail_deliveries(Endpoint.objects.locked(endpoint_id), now)
 
 
 def _inactive_with_deliveries() -> "QuerySet[Endpoint, str]":

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -29,11 +30,8 @@ class NewEvent:
 
 def find(*, merchant: Merchant, event_id: str) -> Event:
     """Find an event of the merchant. Raises EventNotFound."""
-    if ids.looks_right(event_id, "evt_"):
-        found = rows.fetch(Event, id=event_id, merchant_id=merchant.id)
-        if found is not None:
-            return found
-    raise EventNotFound(id=event_id)
+    query = partial(rows.fetch, Event, id=event_id, merchant_id=merchant.id)
+    return ids.find(event_id, "evt_", query, EventNotFound)
 
 
 def prepare(new_event: NewEvent) -> list[Model]:
@@ -71,22 +69,21 @@ def has_deliveries(prepared: Iterable[Model]) -> bool:
 def build(new_event: NewEvent) -> Event:
     """Build an event. Its body is serialised once, here: every attempt sends and signs these bytes."""
     event_id, event_type = ids.new("evt_", new_event.created_at), str(new_event.type)
-    context = request_context.current()
     message = {
         "event": event_type,
         "event_id": event_id,
         "data": new_event.data,
         "timestamp": iso(new_event.created_at),
     }
-    return Event(
+    return rows.new(
+        Event,
         id=event_id,
         merchant_id=new_event.merchant_id,
         type=event_type,
         subject_id=new_event.subject_id,
         body=orjson.dumps(message),
-        actor=context.actor,
-        request_id=context.request_id,
         created_at=new_event.created_at,
+        **request_context.columns(),
     )
 
 
@@ -126,7 +123,8 @@ def _event_and_deliveries(new_event: NewEvent, subscriptions: Subscriptions) -> 
 
 def _delivery(event: Event, endpoint_id: str) -> Delivery:
     # Pending also for a disabled endpoint, which may become active now. Otherwise a worker holds it.
-    return Delivery(
+    return rows.new(
+        Delivery,
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
         endpoint_id=endpoint_id,

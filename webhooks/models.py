@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import request_context, triggers, vault
-from core.columns import PublicId, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey
 from merchants.models import Merchant
 
 
@@ -28,8 +28,8 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def of(self, merchant: Merchant) -> "EndpointQuerySet":
         return self.filter(merchant=merchant, deleted_at=None)
 
-    def lock(self, endpoint_id: str) -> "Endpoint":
-        """Lock the row. It is locked before the health and the deliveries of the endpoint."""
+    def locked(self, endpoint_id: str) -> "Endpoint":
+        """Return the locked row. It is locked before the health and the deliveries of the endpoint."""
         return self.select_for_update(no_key=True).get(pk=endpoint_id)
 
     def inactive(self) -> "EndpointQuerySet":
@@ -156,7 +156,7 @@ class EndpointActionType(models.TextChoices):
     DELETED = "deleted"
 
 
-class EndpointAction(models.Model):
+class EndpointAction(CausedRow):
     """One change of an endpoint and who made it, recorded in the same commit. Append-only."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="actions", db_index=False)
@@ -164,10 +164,6 @@ class EndpointAction(models.Model):
     detail = models.TextField(
         blank=True, default="", help_text="The reason, or the value before. Never a secret."
     )
-    actor = models.CharField(
-        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -183,14 +179,12 @@ class EndpointAction(models.Model):
         cls, endpoint_id: str, action_type: EndpointActionType, *, now: datetime, detail: str = ""
     ) -> "EndpointAction":
         """Build an action of the current actor without storing it."""
-        context = request_context.current()
         return cls(
             endpoint_id=endpoint_id,
             type=action_type,
             detail=detail,
-            actor=context.actor,
-            request_id=context.request_id,
             created_at=now,
+            **request_context.columns(),
         )
 
     @classmethod
@@ -224,7 +218,7 @@ class EventQuerySet(models.QuerySet["Event"]):
         return self.filter(merchant=merchant)
 
 
-class Event(models.Model):
+class Event(CausedRow):
     """An event as merchants receive it. Every attempt sends the bytes of `body`."""
 
     id = PublicIdKey()
@@ -232,10 +226,6 @@ class Event(models.Model):
     type = models.CharField(max_length=40)
     subject_id = PublicId(help_text="The payment, refund or withdrawal.")
     body = models.BinaryField()
-    actor = models.CharField(
-        max_length=160, blank=True, default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
     objects = EventQuerySet.as_manager()
@@ -243,6 +233,7 @@ class Event(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="event_newest_first"),
+            models.Index(fields=["merchant", "type", "-created_at", "-id"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]
 
@@ -258,12 +249,16 @@ class DeliveryState(models.TextChoices):
     HELD = "held"  # its endpoint is disabled; a replay sends it
 
 
+UNFINISHED_STATES = (DeliveryState.PENDING, DeliveryState.LEASED)
+"""Merchants see both as pending."""
+
+
 class DeliveryTrigger(models.TextChoices):
     AUTO = "auto"  # by an event, with the retry schedule
     MANUAL = "manual"  # requested by a merchant, with one attempt
 
 
-class Delivery(models.Model):
+class Delivery(CausedRow):
     """One event for one endpoint. Each claim counts an attempt, so a delivery that kills workers ends too."""
 
     id = PublicIdKey()
@@ -282,12 +277,8 @@ class Delivery(models.Model):
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     requested_at = models.DateTimeField(
-        null=True, help_text="When the last redelivery or replay was requested."
+        null=True, help_text="When `actor` requested the last redelivery or replay."
     )
-    actor = models.CharField(
-        max_length=160, blank=True, default="", db_default="", help_text="As core.request_context has it."
-    )
-    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         verbose_name, verbose_name_plural = "delivery", "deliveries"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from core.openapi import Body, Link, Operation, Tag
+from core.openapi import Body, Link, Operation, Tag, page_example
 from core.paging import PageQuery
 from core.scopes import Scope
 from webhooks.errors import (
@@ -55,7 +55,6 @@ WEBHOOK = _GIVEN | {
     "health": _HEALTHY,
     "created_at": "2026-11-21T03:04:05.123Z",
 }
-_BY_ID = {"webhook_id": "$response.body#/webhook_id"}
 
 create = Operation(
     name="create_webhook",
@@ -68,10 +67,10 @@ create = Operation(
     response=Body(WebhookObject, WEBHOOK),
     errors=(TooManyWebhooks,),
     links=(
-        Link("get_webhook", _BY_ID),
-        Link("get_webhook_secret", _BY_ID),
-        Link("rotate_webhook_secret", _BY_ID),
-        Link("delete_webhook", _BY_ID),
+        Link("get_webhook", "webhook_id"),
+        Link("get_webhook_secret", "webhook_id"),
+        Link("rotate_webhook_secret", "webhook_id"),
+        Link("delete_webhook", "webhook_id"),
     ),
 )
 list_ = Operation(
@@ -81,9 +80,7 @@ list_ = Operation(
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
-    response=Body(
-        WebhookList, {"webhooks": [WEBHOOK | {"health": _PAUSED}], "total": 1, "limit": 20, "offset": 0}
-    ),
+    response=Body(WebhookList, page_example("webhooks", WEBHOOK | {"health": _PAUSED})),
 )
 retrieve = Operation(
     name="get_webhook",
@@ -133,11 +130,10 @@ rotate_secret = Operation(
     body=Body(SecretRequest, {}),
     response=Body(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
-    links=(Link("get_webhook_secret", _BY_ID),),
+    links=(Link("get_webhook_secret", "webhook_id"),),
 )
 
 
-_PAGE = {"total": 1, "limit": 20, "offset": 0}
 EVENT: dict[str, Any] = {
     "event": "payment.succeeded",
     "event_id": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
@@ -172,8 +168,8 @@ DELIVERY = MANUAL_DELIVERY | {
     "finished_at": "2026-11-21T03:05:42.405Z",
     "attempts": [_ATTEMPT],
 }
-_EVENT_LINK = Link("get_event", {"event_id": "$response.body#/event_id"})
-_DELIVERIES_LINK = Link("list_webhook_deliveries", {"webhook_id": "$response.body#/webhook_id"})
+_EVENT_LINK = Link("get_event", "event_id")
+_DELIVERIES_LINK = Link("list_webhook_deliveries", "webhook_id")
 
 list_events = Operation(
     name="list_events",
@@ -182,7 +178,7 @@ list_events = Operation(
     summary="List events",
     description="All events, newest first, also those without a delivery.",
     query=EventQuery,
-    response=Body(EventList, {"events": [EVENT], **_PAGE}),
+    response=Body(EventList, page_example("events", EVENT)),
 )
 get_event = Operation(
     name="get_event",
@@ -200,7 +196,7 @@ list_deliveries = Operation(
     summary="List the deliveries of a webhook",
     description="Newest first, each with its attempts, the oldest first.",
     query=DeliveryQuery,
-    response=Body(DeliveryList, {"deliveries": [DELIVERY], **_PAGE}),
+    response=Body(DeliveryList, page_example("deliveries", DELIVERY)),
     errors=(WebhookNotFound,),
 )
 test = Operation(

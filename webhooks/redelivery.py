@@ -20,6 +20,7 @@ from webhooks.errors import (
     WebhookNotTestable,
 )
 from webhooks.models import (
+    UNFINISHED_STATES,
     Delivery,
     DeliveryState,
     Endpoint,
@@ -30,7 +31,6 @@ from webhooks.models import (
 )
 
 MAX_REPLAYED = 10_000
-UNFINISHED_STATES = [DeliveryState.PENDING, DeliveryState.LEASED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,7 @@ def _restart(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
 
 def _requested(now: datetime) -> dict[str, Any]:
     """The fields that record who requested the delivery, and when."""
-    context = request_context.current()
-    return {"requested_at": now, "actor": context.actor, "request_id": context.request_id}
+    return {"requested_at": now, **request_context.columns()}
 
 
 def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> ReplayResult:
@@ -122,11 +121,8 @@ def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> End
 
 
 def _find(endpoint: Endpoint, delivery_id: str) -> Delivery:
-    deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
-    found = deliveries.filter(pk=delivery_id).first() if ids.looks_right(delivery_id, "dlv_") else None
-    if found is None:
-        raise DeliveryNotFound(id=delivery_id)
-    return found
+    found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
+    return ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
 
 
 def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:

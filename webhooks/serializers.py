@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import fields, response_fields
-from core.paging import PageQuery
+from core.paging import CursorPageQuery, PeriodPageQuery
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
     PING,
@@ -140,20 +140,13 @@ EVENT_TYPES = [*EventType, PING]
 DELIVERY_STATES = [state.value for state in DeliveryState if state is not DeliveryState.LEASED]
 
 
-class EventQuery(PageQuery):
+class EventQuery(PeriodPageQuery):
     """Filters of the list of events."""
 
     event = fields.Choice(EVENT_TYPES, required=False, help_text="Only events of this type.")
-    start_date = fields.QueryInstant(required=False, help_text="From this date (UTC) or instant on.")
-    end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Up to this date (UTC) or instant, inclusive."
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return fields.ordered_dates(attrs)
 
 
-class DeliveryQuery(PageQuery):
+class DeliveryQuery(CursorPageQuery):
     """Filters of the list of deliveries."""
 
     state = fields.Choice(DELIVERY_STATES, required=False, help_text="Only deliveries in this state.")
@@ -177,7 +170,7 @@ class EventObject(serializers.Serializer[Any]):
     timestamp = response_fields.instant()
 
 
-class EventList(response_fields.Page):
+class EventList(response_fields.CursorPage):
     """A page of events."""
 
     events = EventObject(many=True)
@@ -219,7 +212,7 @@ class DeliveryObject(serializers.Serializer[Any]):
     attempts = DeliveryAttemptObject(many=True)
 
 
-class DeliveryList(response_fields.Page):
+class DeliveryList(response_fields.CursorPage):
     """A page of deliveries."""
 
     deliveries = DeliveryObject(many=True)

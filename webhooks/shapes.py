@@ -5,7 +5,15 @@ from typing import Any
 import orjson
 
 from core.clock import iso, iso_or_none
-from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, EndpointHealth, Event
+from webhooks.models import (
+    UNFINISHED_STATES,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    Endpoint,
+    EndpointHealth,
+    Event,
+)
 
 MAX_RESPONSE_LENGTH = 500
 
@@ -37,7 +45,7 @@ def _health(health: EndpointHealth) -> dict[str, Any]:
 
 def delivery_object(delivery: Delivery) -> dict[str, Any]:
     """A delivery with its attempts, the oldest first. A leased delivery is shown as pending."""
-    is_waiting = delivery.state in {DeliveryState.PENDING, DeliveryState.LEASED}
+    is_waiting = delivery.state in UNFINISHED_STATES
     return {
         "delivery_id": delivery.id,
         "webhook_id": delivery.endpoint_id,

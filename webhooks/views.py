@@ -3,13 +3,15 @@ from rest_framework.request import Request
 
 from core import api, clock, paging
 from core.http import ApiResponse
+from counts import listing
+from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from webhooks import endpoints, events, redelivery
 from webhooks import openapi as docs
-from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, Event
-from webhooks.redelivery import UNFINISHED_STATES
+from webhooks.filters import EVENTS
+from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryAttempt, DeliveryState, Endpoint
 from webhooks.serializers import (
     REPLAY_REQUEST,
     SECRET_REQUEST,
@@ -87,10 +89,8 @@ class EventViewSet(MerchantViewSet):
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(EVENT_QUERY, request)
-        rows = Event.objects.of(merchant_of(request))
-        if "event" in query:
-            rows = rows.filter(type=query["event"])
-        return paging.page(paging.created_between(rows, query), query, "events", event_object)
+        wanted = EVENTS.matching(merchant_of(request).id, query.get("event"), **period_of(query))
+        return listing.response(wanted, query, "events", event_object)
 
     @docs.get_event
     def retrieve(self, request: Request, event_id: str) -> ApiResponse:
@@ -103,13 +103,14 @@ class DeliveryViewSet(MerchantViewSet):
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
         query = api.read_query(DELIVERY_QUERY, request)
         endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
+        cursor = paging.find_cursor(Delivery.objects.filter(endpoint=endpoint), query)
         rows = Delivery.objects.filter(endpoint=endpoint).select_related("event").defer("event__body")
         if "state" in query:
             is_waiting = query["state"] == DeliveryState.PENDING
             rows = rows.filter(state__in=UNFINISHED_STATES if is_waiting else [query["state"]])
         if "event" in query:
             rows = rows.filter(event__type=query["event"])
-        return paging.page(rows.prefetch_related(ATTEMPTS), query, "deliveries", delivery_object)
+        return paging.page(rows.prefetch_related(ATTEMPTS), query, "deliveries", delivery_object, cursor)
 
     @docs.test
     @idempotent

@@ -10,7 +10,8 @@ from core import clock, money
 from core.admin import ReadOnlyAdmin
 from ledger import services as ledger
 from withdrawals import services
-from withdrawals.models import Withdrawal, WithdrawalNotCancelable, WithdrawalStatus
+from withdrawals.errors import WithdrawalNotCancelable
+from withdrawals.models import Withdrawal, WithdrawalStatus
 
 
 class HeldFilter(admin.SimpleListFilter):
@@ -36,15 +37,11 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     indexed_filters = frozenset({"hold"})
     actions = ["cancel"]
 
-    @admin.display(description="amount")
-    def baht(self, withdrawal: Withdrawal) -> str:
-        return money.display(withdrawal.amount)
-
     @admin.display(description="held", boolean=True)
     def held(self, withdrawal: Withdrawal) -> bool:
         return bool(withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
 
-    @admin.display(description="merchant owes")
+    @admin.display(description="merchant debt")
     def merchant_owes(self, withdrawal: Withdrawal) -> str:
         return money.display(withdrawal.debt)  # type: ignore[attr-defined]
 

@@ -7,9 +7,9 @@ from django.db.models import Q
 
 from core import triggers, vault
 from core.columns import PublicIdKey, RawJson
-from core.errors import Invalid, NotFound
 from core.state_machines import StateMachine
 from merchants.models import Merchant
+from withdrawals.errors import WithdrawalNotFound
 
 
 class WithdrawalStatus(models.TextChoices):
@@ -26,16 +26,6 @@ class WithdrawalPendingReason(models.TextChoices):
 
 REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
 BANK_UNREACHABLE = "bank_unreachable"
-
-
-class WithdrawalNotFound(NotFound):
-    code = "withdrawal_not_found"
-    message = "No withdrawal {id}."
-
-
-class WithdrawalNotCancelable(Invalid):
-    code = "withdrawal_not_cancelable"
-    message = "This withdrawal is {status}; only a pending one can be canceled."
 
 
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
@@ -118,6 +108,7 @@ class Withdrawal(StateMachine):
         permissions = [("cancel_withdrawal", "Can cancel withdrawals")]
         indexes = [
             models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
+            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="withdrawal_filtered"),
             models.Index(
                 fields=["reference", "merchant"],
                 condition=Q(reference__isnull=False),

@@ -3,11 +3,11 @@
 from typing import Any
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Body, Link, Operation, Tag
+from core.openapi import Body, Link, Operation, Tag, page_example
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
-from withdrawals.models import WithdrawalNotCancelable, WithdrawalNotFound
+from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.serializers import (
     WithdrawalList,
     WithdrawalObject,
@@ -42,7 +42,6 @@ SUCCEEDED = WITHDRAWAL | {
     "updated_at": "2026-11-21T03:04:07.900Z",
     "completed_at": "2026-11-21T03:04:07.900Z",
 }
-_BY_ID = {"withdrawal_id": "$response.body#/withdrawal_id"}
 
 create = Operation(
     name="create_withdrawal",
@@ -57,7 +56,7 @@ create = Operation(
     body=Body(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
     response=Body(WithdrawalObject, WITHDRAWAL),
     errors=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
-    links=(Link("get_withdrawal", _BY_ID), Link("cancel_withdrawal", _BY_ID)),
+    links=(Link("get_withdrawal", "withdrawal_id"), Link("cancel_withdrawal", "withdrawal_id")),
 )
 list_ = Operation(
     name="list_withdrawals",
@@ -66,7 +65,7 @@ list_ = Operation(
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
-    response=Body(WithdrawalList, {"withdrawals": [SUCCEEDED], "total": 1, "limit": 20, "offset": 0}),
+    response=Body(WithdrawalList, page_example("withdrawals", SUCCEEDED)),
 )
 retrieve = Operation(
     name="get_withdrawal",
@@ -88,5 +87,5 @@ cancel = Operation(
     description="Possible until the bank has the order. The reserved money is available again.",
     response=Body(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
     errors=(WithdrawalNotFound, WithdrawalNotCancelable),
-    links=(Link("get_withdrawal", _BY_ID),),
+    links=(Link("get_withdrawal", "withdrawal_id"),),
 )

@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, money, response_fields
-from core.paging import PageQuery
+from core.paging import PeriodPageQuery
 from transfers.serializers import MAX_NAME_LENGTH, Payee
 from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
 
@@ -21,29 +21,20 @@ class _AmountFields(serializers.Serializer[Any]):
 
 class WithdrawalRequest(_AmountFields, Payee):
     reference = fields.Text(
-        max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own number for it."
+        max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own reference of the withdrawal."
     )
     metadata = fields.Metadata(
         required=False, help_text="Any JSON object; returned in responses and webhooks."
     )
 
 
-class WithdrawalQuery(PageQuery):
+class WithdrawalQuery(PeriodPageQuery):
     """Filters of the list of withdrawals."""
 
     status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
     reference = fields.Text(
         min_length=1, max_length=MAX_REFERENCE_LENGTH, required=False, help_text="The merchant's reference."
     )
-    start_date = fields.QueryInstant(
-        required=False, help_text="Created on or after this date (UTC) or instant."
-    )
-    end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Created on or before this date (UTC) or instant."
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return fields.ordered_dates(attrs)
 
 
 class WithdrawalObject(serializers.Serializer[Any]):
@@ -76,7 +67,7 @@ class WithdrawalObject(serializers.Serializer[Any]):
     )
 
 
-class WithdrawalList(response_fields.Page):
+class WithdrawalList(response_fields.CursorPage):
     """A page of withdrawals."""
 
     withdrawals = WithdrawalObject(many=True)

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db import transaction
 
-import banks
 from approvals import payout_accounts
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
@@ -13,18 +12,16 @@ from banks import TransferOrder, TransferResult
 from core import ids, money, vault
 from ledger import accounts
 from ledger import services as ledger
-from ledger.models import JournalType
-from merchants.errors import BankNotConfigured
+from ledger.journal_types import JournalType
 from merchants.models import Merchant
 from transfers import services as transfers
 from webhooks import events
+from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.models import (
     BANK_UNREACHABLE,
     REJECTED_BY_STAFF,
     RETURNED_BY_BANK,
     Withdrawal,
-    WithdrawalNotCancelable,
-    WithdrawalNotFound,
     WithdrawalStatus,
 )
 from withdrawals.shapes import withdrawal_object
@@ -36,10 +33,7 @@ def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str,
 
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
-    try:
-        banks.sender(accounts.bank(merchant.bank))
-    except banks.UnknownBank:
-        raise BankNotConfigured() from None
+    route = transfers.checked_route(accounts.bank(merchant.bank))
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
     withdrawal_id = ids.new("wd_", now)
     withdrawal = Withdrawal(
@@ -67,7 +61,6 @@ def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str,
     is_held = approvals.request(item, now=now).is_waiting
     withdrawal.awaiting_approval = is_held
     withdrawal.save(force_insert=True)
-    route = accounts.bank(merchant.bank)
     transfers.queue(order, route=route, at=now, merchant_id=merchant.id, is_held=is_held)
     _publish(withdrawal, now)
     # Last, because it locks the balance until the commit.
@@ -77,12 +70,8 @@ def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str,
 
 def find(*, merchant: Merchant, withdrawal_id: str) -> Withdrawal:
     """Raises WithdrawalNotFound."""
-    found: Withdrawal | None = None
-    if ids.looks_right(withdrawal_id, "wd_"):
-        found = Withdrawal.objects.of(merchant).filter(pk=withdrawal_id).first()
-    if found is None:
-        raise WithdrawalNotFound(id=withdrawal_id)
-    return found
+    found = Withdrawal.objects.of(merchant).filter(pk=withdrawal_id)
+    return ids.find(withdrawal_id, "wd_", found.first, WithdrawalNotFound)
 
 
 def is_in_debt(merchant_id: str) -> bool:
@@ -104,8 +93,8 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
 
 
 @transaction.atomic
-def end_unsent(*, withdrawal_id: str, now: datetime) -> None:
-    """End a withdrawal whose order surely never reached the bank, and release its money.
+def cancel_unsent(*, withdrawal_id: str, now: datetime) -> None:
+    """Cancel a withdrawal whose order surely never reached the bank. One that is processing fails instead.
 
     Raises WithdrawalNotFound, transfers.AlreadySubmitted.
     """

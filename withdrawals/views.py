@@ -6,12 +6,15 @@ from rest_framework.request import Request
 
 from core import api, clock, paging
 from core.http import ApiResponse
+from counts import listing
+from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
+from withdrawals.filters import WITHDRAWALS
 from withdrawals.models import Withdrawal, WithdrawalStatus
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import withdrawal_object
@@ -32,11 +35,18 @@ class WithdrawalViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(QUERY, request)
-        merchant = merchant_of(request)
-        where = {name: query[name] for name in ("status", "reference") if name in query}
-        rows = paging.created_between(Withdrawal.objects.of(merchant).filter(**where), query)
-        return paging.page(rows, query, "withdrawals", _shape_of(merchant))
+        query, merchant = api.read_query(QUERY, request), merchant_of(request)
+        if "reference" in query:
+            # Few withdrawals match, so they are read and not counted.
+            mine = Withdrawal.objects.of(merchant)
+            where = {name: query[name] for name in ("status", "reference") if name in query}
+            found, cursor = (
+                paging.created_between(mine.filter(**where), query),
+                paging.find_cursor(mine, query),
+            )
+            return paging.page(found, query, "withdrawals", _shape_of(merchant), cursor)
+        wanted = WITHDRAWALS.matching(merchant.id, query.get("status"), **period_of(query))
+        return listing.response(wanted, query, "withdrawals", _shape_of(merchant))
 
     @docs.retrieve
     def retrieve(self, request: Request, withdrawal_id: str) -> ApiResponse:

@@ -2,14 +2,14 @@
 
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-
-from cryptography.fernet import Fernet
 
 from config.devstack.instance import Instance, data_dir, write_private
 from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
+from core import vault
 
 ENV_FILE = "instance.env"
 # Developers receive their first webhooks on the same machine.
@@ -20,7 +20,7 @@ def port() -> int:
     """PORT, or 8000. Raises StartError for an invalid port."""
     value = os.environ.get("PORT") or "8000"
     if not value.isdecimal() or not 1 <= int(value) <= 65_535:
-        raise StartError(f"PORT={value} is no port: 1 to 65535.")
+        raise StartError(f"PORT={value} is not a port: 1 to 65535.")
     return int(value)
 
 
@@ -40,9 +40,7 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
         "ALLOWED_HOSTS": "*",
         "SECRET_KEY": secret_key,
         "IDEMPOTENCY_KEYS": instance.secret("IDEMPOTENCY_KEYS", make_idempotency_keys),
-        "FIELD_ENCRYPTION_KEYS": instance.secret(
-            "FIELD_ENCRYPTION_KEYS", lambda: Fernet.generate_key().decode()
-        ),
+        "FIELD_ENCRYPTION_KEYS": instance.secret("FIELD_ENCRYPTION_KEYS", vault.new_key),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         **LOOPBACK_WEBHOOK_SETTINGS,
@@ -64,6 +62,8 @@ def load_env_file() -> None:
     """
     path = data_dir() / ENV_FILE
     if not path.exists():
+        if "DATABASE_URL" not in os.environ:
+            print(f"There is no instance in {path.parent}: start it with `make run`.", file=sys.stderr)
         return
     known = dict(line.split("=", 1) for line in path.read_text().splitlines())
     if os.environ.get("DATABASE_URL") in (None, known.get("DATABASE_URL")):

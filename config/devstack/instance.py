@@ -105,7 +105,7 @@ def _create_folder(folder: Path) -> None:
     if not folder.exists():
         folder.mkdir(parents=True)
     elif not _is_ours(folder):
-        raise NotOursError(f"{folder} holds other things. Choose an empty or a new folder as DATA_DIR.")
+        raise NotOursError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
     # If root starts the instance, PostgreSQL runs as user `nobody`, which needs access to its folder.
     folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
 

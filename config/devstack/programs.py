@@ -1,19 +1,31 @@
 """The programs of an instance: what to run, as which user, and how to stop it."""
 
+import gc
 import os
 import pwd
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
+from config.devstack.forked_process import ForkedProcess
 from config.parent_process import exit_with_parent
 
-CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
 # Mingling and gossip between workers are not needed, and cost three seconds at the start.
-WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--loglevel", "WARNING", "-P", "threads")
+WORKER = ("worker", "--without-mingle", "--without-gossip", "--loglevel", "WARNING", "-P", "threads")
+BEAT = ("beat", "--loglevel", "WARNING", "--pidfile=")
+# The queues and threads of each worker. The runs of each queue are limited, so cards, transfers and inquiries
+# need at most 20 threads together.
+WORKERS = {"webhooks": ("webhooks", 4), "banks": ("cards,transfers,inquiries", 20), "default": ("default", 4)}
+# One process for all of them, which takes a third of their memory. SEPARATE_WORKERS=1 runs each by itself.
+ALL_QUEUES = ",".join(queues for queues, _ in WORKERS.values())
+ALL_THREADS = sum(threads for _, threads in WORKERS.values())
 
 
 @dataclass(frozen=True)
@@ -46,8 +58,11 @@ class Account:
 
 @dataclass(frozen=True)
 class Program:
+    """A command, or a `target` that runs in a copy of this process with the application imported."""
+
     name: str
-    command: Sequence[str | Path]
+    command: Sequence[str | Path] = ()
+    target: Callable[[], object] | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
@@ -59,8 +74,10 @@ class Program:
     # Its output is returned and not printed.
     is_captured: bool = False
 
-    def spawn(self) -> "subprocess.Popen[bytes]":
+    def spawn(self) -> "subprocess.Popen[bytes] | ForkedProcess":
         """Start it in its own session, so that Ctrl-C reaches only the supervisor."""
+        if self.target is not None:
+            return ForkedProcess(self.name, self.target, self.orphan_signal)
         parent = os.getpid()
         account = self.account
         return subprocess.Popen(
@@ -79,29 +96,92 @@ class Program:
 
 
 def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: bool = False) -> Program:
-    """A management command."""
-    return Program(name, [sys.executable, "manage.py", *arguments], environ, is_captured=is_captured)
+    """A management command in a process of its own."""
+    return Program(name, [sys.executable, "manage.py", *arguments], environ=environ, is_captured=is_captured)
 
 
-def web(environ: Mapping[str, str]) -> Program:
+# What the programs would import after the fork.
+PRELOADED = (
+    "config.server", "config.urls", "config.celery", "granian.asgi", "kombu.transport.redis",
+    "celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "celery.apps.worker", "celery.apps.beat",
+    "celery.concurrency.thread", "celery.worker.consumer", "celery.worker.strategy",
+    "celery.worker.components", "sandbox.management.commands.sandbox_bank",
+    "django.core.management.commands.migrate",
+)  # fmt: skip
+
+
+def import_application(environ: Mapping[str, str]) -> None:
+    """Import everything once, for all programs with a target."""
+    os.environ.update(environ)
+    import django
+
+    django.setup()
+    for name in PRELOADED:
+        import_module(name)
+    import_module("config.celery").app.loader.import_default_modules()
+    # The garbage collector of a child would otherwise copy the memory that they share.
+    gc.freeze()
+
+
+def migrate() -> Program:
+    """Bring the tables up to date."""
+    return Program("migrate", target=partial(_call_command, "migrate", "--no-input", "--skip-checks", "-v0"))
+
+
+def web() -> Program:
     """The web server."""
-    return Program("web", [sys.executable, "-m", "config.server"], environ)
+    return Program("web", target=_serve)
 
 
-def workers(environ: Mapping[str, str]) -> list[Program]:
-    """Workers, beat and the sandbox bank. Slow webhooks and banks delay no other tasks."""
-    # In a container everything runs as root, so Celery's warning does not help.
-    worker_environ = {**environ, "PYTHONWARNINGS": "ignore:::celery.platforms"}
-    beat = (*CELERY, "beat", "--loglevel", "WARNING", "--pidfile=")
-    return [
-        Program("webhooks", [*WORKER, "-Q", "webhooks", "-c", "4", "-n", "webhooks@%h"], worker_environ),
-        # One process for three queues: each limits its own runs, so together they need at most 20 threads.
-        Program(
-            "banks",
-            [*WORKER, "-Q", "cards,transfers,inquiries", "-c", "20", "-n", "banks@%h"],
-            worker_environ,
-        ),
-        Program("default", [*WORKER, "-Q", "default", "-c", "4", "-n", "default@%h"], worker_environ),
-        Program("beat", beat, environ),
-        manage("bank", environ, "sandbox_bank"),
+def workers() -> list[Program]:
+    """Workers, beat and the sandbox bank."""
+    bank = Program("bank", target=partial(_call_command, "sandbox_bank"))
+    if os.environ.get("SEPARATE_WORKERS") != "1":
+        return [Program("worker", target=_worker_with_beat), bank]
+    separate = [
+        Program(name, target=partial(_celery, *worker_arguments(name, *WORKERS[name]))) for name in WORKERS
     ]
+    return [*separate, Program("beat", target=partial(_celery, *BEAT)), bank]
+
+
+def worker_arguments(name: str, queues: str, threads: int) -> list[str]:
+    """The arguments of `celery` for a worker."""
+    return [*WORKER, "-Q", queues, "-c", str(threads), "-n", f"{name}@%h"]
+
+
+def _call_command(*arguments: str) -> None:
+    from django.core.management import call_command
+
+    call_command(*arguments)
+
+
+def _serve() -> None:
+    server = import_module("config.server")
+    server.serve(server.APPLICATION)
+
+
+def _worker_with_beat() -> None:
+    """Run a worker, and beat in a thread of it. Celery's option `-B` would start another process."""
+    from celery.signals import worker_ready
+
+    @worker_ready.connect(weak=False)
+    def start_beat(**_: object) -> None:
+        threading.Thread(target=_beat, name="beat", daemon=True).start()
+
+    _celery(*worker_arguments("worker", ALL_QUEUES, ALL_THREADS))
+
+
+def _beat() -> None:
+    """Run beat. If it ends, the worker ends too, and the supervisor replaces both."""
+    service = import_module("celery.beat").Service
+    app = import_module("config.celery").app
+    try:
+        service(app, scheduler_cls=app.conf.beat_scheduler, remote_control=False).start()
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _celery(*arguments: str) -> None:
+    # In a container everything runs as root, so Celery's warning does not help.
+    warnings.filterwarnings("ignore", module="celery.platforms")
+    import_module("config.celery").app.start(["--quiet", *arguments])

@@ -12,7 +12,7 @@ from config.devstack.environment import environment, port, write_env_file
 from config.devstack.instance import Instance
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster
-from config.devstack.programs import manage, web, workers
+from config.devstack.programs import import_application, manage, migrate, web, workers
 from config.devstack.supervisor import Supervisor, print_text
 from config.devstack.valkey import Valkey
 
@@ -42,7 +42,7 @@ def banner(url: str, folder: str, demo: Mapping[str, str]) -> str:
 
 
 SERVER_SECONDS = 30.0
-WEB_SECONDS = 60.0
+READY_SECONDS = 60.0
 # The most sessions: web and worker threads, tools, and room for a second web server.
 POSTGRES_OPTIONS = ("-c", "max_connections=200")
 
@@ -58,13 +58,12 @@ class Stack:
         """Start everything and say how to use it. Raises StartError."""
         environ = self._servers()
         write_env_file(self.instance.folder, environ)
-        self.supervisor.run(manage("migrate", environ, "migrate", "--no-input", "--skip-checks", "-v", "0"))
+        import_application(environ)
+        self.supervisor.run(migrate())
         demo = self._seed(environ)
-        # The web server first, with all processors to itself: it is what people wait for.
-        self.supervisor.keep(web(environ))
-        self.supervisor.wait_until(_is_healthy, WEB_SECONDS, "The web server")
-        for program in workers(environ):
+        for program in (web(), *workers()):
             self.supervisor.keep(program)
+        self.supervisor.wait_until(_is_ready, READY_SECONDS, "The service")
         print_text(banner(environ["BASE_URL"], str(self.instance.folder), demo))
 
     def _servers(self) -> dict[str, str]:
@@ -108,10 +107,12 @@ def _fingerprint(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _is_healthy() -> bool:
+def _is_ready() -> bool:
+    """Whether the web server, the database and the workers of all queues answer."""
     connection = http.client.HTTPConnection(os.environ.get("HOST", LOOPBACK), port(), timeout=5)
     try:
-        connection.request("GET", "/healthz")
+        token = os.environ.get("MONITORING_TOKEN", "")
+        connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {token}"})
         return connection.getresponse().status == http.client.OK
     except OSError:
         return False

@@ -37,9 +37,9 @@ RULES = [
     ),
     AuditRule(
         "bank balances equal all other balances",
-        f"""SELECT 'all of it', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
+        f"""SELECT 'all accounts', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
             WHERE type IN ('bank', 'acquirer') HAVING count(*) > 0""",  # noqa: S608
-        f"""SELECT 'all of it', sum(held)::text FROM ({ACCOUNT_BALANCES}) AS account
+        f"""SELECT 'all accounts', sum(held)::text FROM ({ACCOUNT_BALANCES}) AS account
             WHERE type NOT IN ('bank', 'acquirer') HAVING count(*) > 0""",  # noqa: S608
     ),
     AuditRule(

@@ -67,7 +67,7 @@ RULES = [
                    OR status = 'failed' AND failure_code <> 'rejected_by_staff'),
                ('withdrawal.succeeded', completed_at IS NOT NULL),
                ('withdrawal.failed', status = 'failed')
-           ) AS event (kind, is_told) ON is_told""",
+           ) AS event (kind, is_expected) ON is_expected""",
         published_events("starts_with(type, 'withdrawal.')"),
     ),
     AuditRule(

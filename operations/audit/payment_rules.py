@@ -1,7 +1,21 @@
-"""Rules of the audit about payments: transactions and their counts, journals, events, bank transactions."""
+"""Rules of the audit about payments: transactions, list counts, journals, events, bank transactions."""
 
+from typing import Any
+
+from counts.lists import CountedList
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
+from payments.filters import PAYMENTS
+from refunds.filters import REFUNDS
+from transactions.filters import TRANSACTIONS
+from webhooks.filters import EVENTS
+from withdrawals.filters import WITHDRAWALS
 
+COUNTED_LISTS: list[CountedList[Any]] = [TRANSACTIONS, PAYMENTS, EVENTS, REFUNDS, WITHDRAWALS]
+COUNTED_ROWS = " UNION ALL ".join(
+    f"""SELECT '{counted.name}' AS list, merchant_id, {counted.kind_sql} AS kind,
+            date_trunc('minute', created_at, 'UTC') AS at FROM {counted.table}"""  # noqa: S608
+    for counted in COUNTED_LISTS
+)
 RULES = [
     AuditRule(
         "each ended payment, and no other, has its transaction",
@@ -98,18 +112,18 @@ RULES = [
            WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'""",
     ),
     AuditRule(
-        "transaction counts match the transactions",
-        """WITH minute AS (
-               SELECT merchant_id, date_trunc('minute', created_at, 'UTC') AS at, type, status,
-                   count(*) AS rows
-               FROM transactions_transaction GROUP BY 1, 2, 3, 4
-               UNION ALL SELECT merchant_id, minute, type, status, -delta FROM transactions_countdelta
+        "list counts match the rows",
+        f"""WITH minute AS (
+               SELECT list, merchant_id, kind, at, count(*) AS rows FROM ({COUNTED_ROWS}) AS listed
+               GROUP BY 1, 2, 3, 4
+               UNION ALL SELECT list, merchant_id, kind, minute, -delta FROM counts_countdelta
            )
-           SELECT concat_ws(' ', merchant_id, bucket, date_trunc(bucket, at, 'UTC'), type, status),
+           SELECT concat_ws(' ', list, merchant_id, kind, bucket, date_trunc(bucket, at, 'UTC')),
                sum(rows)::text
            FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-           GROUP BY merchant_id, bucket, date_trunc(bucket, at, 'UTC'), type, status HAVING sum(rows) <> 0""",
-        """SELECT concat_ws(' ', merchant_id, bucket, starts_at, type, status), count::text
-           FROM transactions_transactioncount WHERE count <> 0""",
+           GROUP BY list, merchant_id, kind, bucket, date_trunc(bucket, at, 'UTC')
+           HAVING sum(rows) <> 0""",  # noqa: S608
+        """SELECT concat_ws(' ', list, merchant_id, kind, bucket, starts_at), count::text
+           FROM counts_listcount WHERE count <> 0""",
     ),
 ]

@@ -18,7 +18,7 @@ LISTED_COLUMNS = (
 RULES = [
     AuditRule(
         "held money, and nothing else, is posted to suspense",
-        f"""SELECT concat_ws(' ', thing.id, 'held', account_id), satang::text
+        f"""SELECT concat_ws(' ', held.id, 'held', account_id), satang::text
             FROM (
                 SELECT id, bank, amount FROM reconciliation_banktransaction AS movement WHERE {HELD}
                 UNION ALL
@@ -26,7 +26,7 @@ RULES = [
                 FROM reconciliation_return AS made JOIN reconciliation_banktransaction AS movement ON
                 movement.id = movement_id
                 WHERE returned_at IS NOT NULL
-            ) AS thing,
+            ) AS held,
             LATERAL (VALUES ('bank:' || bank, -amount), ({suspense_account("'bank:' || bank")}, amount))
                 AS line (account_id, satang)""",  # noqa: S608
         journal_lines("journal.type = 'held' AND NOT starts_with(subject_id, 'ref_')"),

@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
     ]
 
@@ -40,7 +41,7 @@ class Migration(migrations.Migration):
                 ('payer_bank_code', models.CharField(max_length=3, null=True)),
                 ('payer_account_sealed', models.TextField(editable=False, null=True)),
                 ('bank_transaction_id', models.CharField(help_text='Of the credit.', max_length=64, null=True)),
-                ('payer_differs', models.BooleanField(default=False, help_text='The payer is not the named client.')),
+                ('payer_differs', models.BooleanField(default=False, help_text='Yes if another person or account paid than the client whom the merchant named.')),
                 ('card_last4', models.CharField(max_length=4, null=True)),
                 ('card_brand', models.CharField(max_length=20, null=True)),
                 ('failure_code', models.CharField(max_length=40, null=True)),
@@ -48,7 +49,7 @@ class Migration(migrations.Migration):
                 ('amount_refunded', models.BigIntegerField(default=0)),
                 ('amount_refunding', models.BigIntegerField(default=0, help_text='Satang of refunds in progress.')),
                 ('amount_received', models.BigIntegerField(help_text='Only if it differs from the amount.', null=True)),
-                ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money came that did not match: see `exceptions`.')),
+                ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money arrived that did not match: see `exceptions`.')),
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(null=True)),
@@ -59,7 +60,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='CardCharge',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('payment', models.OneToOneField(help_text='Its id is also the id of the order at the acquirer.', on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='charge', serialize=False, to='payments.payment')),
                 ('acquirer', models.CharField(max_length=20)),
@@ -79,7 +80,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(max_length=16)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('status', models.CharField(help_text='Open, or what was decided.', max_length=12)),
-                ('reported_at', models.DateTimeField(help_text='By the bank, to us.')),
+                ('reported_at', models.DateTimeField(help_text='When the bank reported it.')),
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='exceptions', to='payments.payment')),
             ],
             options={
@@ -144,7 +145,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant'], name='payment_by_reference'),
+            index=models.Index(fields=['merchant', 'status', '-created_at', '-id'], name='payment_filtered'),
+        ),
+        migrations.AddIndex(
+            model_name='payment',
+            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant', '-created_at', '-id'], name='payment_by_reference'),
         ),
         migrations.AddIndex(
             model_name='payment',

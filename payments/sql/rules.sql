@@ -11,3 +11,6 @@ END $$;
 CREATE OR REPLACE TRIGGER payments_protect_bank BEFORE UPDATE OF bank, biller_id ON merchants_merchant
     FOR EACH ROW WHEN (OLD.bank <> '' AND (NEW.bank IS DISTINCT FROM OLD.bank OR NEW.biller_id IS DISTINCT FROM OLD.biller_id))
     EXECUTE FUNCTION payments_protect_bank();
+
+
+SELECT counts_count_list('payments', 'payments_payment', 'status');

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
                 ('created_at', models.DateTimeField()),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='Who expired it early, as core.request_context has it. Empty if it expired by itself.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor who expired it early. Empty if it expired at expires_at.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='qr_code', to='payments.payment')),

@@ -66,7 +66,9 @@ def send_back(summary: ExceptionSummary, values: FormValues) -> str:
 def send_to(summary: ExceptionSummary, values: FormValues) -> str:
     amount = money.display(transaction_of(summary).amount)
     if not values.get("bank_account"):
-        return f"{amount} is sent to the account that you enter here. You confirm it once more before that."
+        return (
+            f"{amount} is sent to the account that you enter here. You confirm the account in a second step."
+        )
     account = f"{values['bank_account']} at {bank_label(values['bank_code'])}"
     return f"{amount} is sent to {values['account_name']}, account {account}. This cannot be undone."
 
@@ -84,7 +86,7 @@ def merge(summary: ExceptionSummary, values: FormValues) -> str:
     movement, other = transaction_of(summary), summary.probable_duplicate
     assert other is not None, "`allowed_types` checks this"
     return (
-        f"The bank has told you that this and {other.id} are one transaction, so they are merged: "
+        f"The bank has confirmed that this and {other.id} are one transaction, so they are merged: "
         f"{money.display(movement.amount)} leaves suspense, nothing is sent, and {other.id} stays as it is. "
         "Reopen it if the bank proves later that there are two."
     )
@@ -146,7 +148,7 @@ def mark_failed(summary: ExceptionSummary, values: FormValues) -> str:
     assert isinstance(summary.subject, TransferContradiction)
     return (
         f"You have refunded the charge at {summary.subject.route.partition(':')[2]} yourself. Payment "
-        f"{summary.subject.subject_id} fails, and the merchant is told. No money moves here."
+        f"{summary.subject.subject_id} fails, and the merchant is notified. No money moves here."
     )
 
 

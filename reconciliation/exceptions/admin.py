@@ -93,7 +93,11 @@ class MerchantFilter(admin.SimpleListFilter):
 
 
 class ExceptionChangeList(ChangeList):
-    """Loads the summaries of all rows on a page with a fixed number of statements."""
+    """Loads the summaries of all rows on a page with a fixed number of statements.
+
+    `BoundedChangeList` does not fit: ids of exceptions do not sort by age. Here every filter and order has an
+    index instead.
+    """
 
     def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
         """The chosen column, then the age in the same direction, as in the indexes."""
@@ -112,7 +116,7 @@ class ExceptionChangeList(ChangeList):
 
 
 class ReconciliationExceptionAdmin(ReadOnlyAdmin):
-    list_display = ["age", "amount_in_baht", "explanation", "candidate", "merchant", "bank"]
+    list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     list_display_links = ["explanation"]
     list_filter = [LiveOrSandboxFilter, "reason", AgeFilter, BankFilter, MerchantFilter]
     list_select_related = ["merchant"]
@@ -161,7 +165,7 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
         return summary.explanation if summary else row.get_reason_display()
 
     @admin.display(description="amount", ordering="amount")
-    def amount_in_baht(self, row: ReconciliationException) -> str | None:
+    def baht(self, row: ReconciliationException) -> str | None:
         if row.amount is None:
             return None
         return format_html('<span style="white-space: nowrap">{}</span>', money.display(row.amount))

@@ -13,7 +13,7 @@ from django.db.models import Q
 from core import money, rows
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
-from reconciliation.exceptions import similarity
+from reconciliation.exceptions import reference_similarity
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
@@ -70,7 +70,7 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     """The most likely payments of each credit, best first, by the id of the bank transaction."""
     credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
     found = _find_codes(credits) if credits else {}
-    spellings = {movement.id: similarity.spellings(movement.reference1) for movement in credits}
+    spellings = {movement.id: reference_similarity.spellings(movement.reference1) for movement in credits}
     codes = _load_codes(found, spellings) if credits else []
     by_id, by_reference = {code.id: code for code in codes}, {code.reference1: code for code in codes}
     candidates: dict[str, list[Candidate]] = {}
@@ -91,7 +91,7 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
 def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     """Compare a payment to the money; None if neither the reference nor the amount is similar."""
     payment = code.payment
-    similar = similarity.compare(movement.reference1, code.reference1)
+    similar = reference_similarity.compare(movement.reference1, code.reference1)
     if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
         return None
     score, texts = (similar.score, [similar.explanation]) if similar else (0, ["another reference"])
@@ -129,7 +129,7 @@ _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta
 
 def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
     """Return the ids of candidate QR codes by bank transaction id."""
-    parts = [(*similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
+    parts = [(*reference_similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
     starts, middles, ends = zip(*parts, strict=True)
     queries = {
         "ids": [each.id for each in movements],

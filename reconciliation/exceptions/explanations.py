@@ -59,17 +59,19 @@ def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> 
     at = localtime(other.paid_at)
     start = f"Probable duplicate of {other.id} of {at:%Y-%m-%d at %H:%M:%S}"
     days = " and ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (movement, other)}))
-    proof = f"import the statements of the whole of {days}: a second line with this reference and amount"
-    end = "If the bank says that there is only one, merge them."
+    proof = (
+        f"Import the complete statements of {days}: a second line with this reference and amount proves it"
+    )
+    end = "If the bank says that there is only one transaction, merge them."
     if movement.id_at_bank and other.id_at_bank:
         return (
             f"{start}: the bank gave two transaction ids, but its statement has one line for both. The money "
-            f"cannot move until there is proof of two. For that, {proof} proves it. {end}"
+            f"cannot move until two transactions are proven. {proof}. {end}"
         )
     return (
         f"{start}: one of them is only a statement line, the other is in no statement. The money cannot move "
-        f"until there is proof of two. For that, {proof} proves it, and so does a transaction id of the bank "
-        f"for the statement line. {end}"
+        f"until two transactions are proven. {proof}, and so does a bank transaction id for the statement "
+        f"line. {end}"
     )
 
 
@@ -107,9 +109,9 @@ _WHAT_TO_DO = {
         "Ask the bank. If the money never left, mark the order as returned. If it arrived, dismiss this."
     ),
     ("failed", "succeeded"): (
-        "The bank sent the money, but it was released here. No action corrects this: the merchant was told "
-        "that the order failed, and may have used the money or sent it again. Ask the bank to recall it, "
-        "or agree with the merchant, then dismiss this and note what was agreed."
+        "The bank sent the money, but it was released here. No action can correct this: the merchant was "
+        "notified that the order failed, and may have used the money or sent it again. Ask the bank to "
+        "recall it, or agree on a solution with the merchant. Then dismiss this and note what was agreed."
     ),
 }
 

@@ -16,7 +16,7 @@ class NoteForm(forms.Form):
         max_length=MAX_NOTE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
         label="Note",
-        help_text="What you know and who told you. Other staff read this later.",
+        help_text="The reason and your source. Other staff can read this later.",
     )
 
 
@@ -51,6 +51,8 @@ class AccountForm(NoteForm):
 
 class ManualReturnForm(NoteForm):
     bank_reference = forms.CharField(
-        max_length=64, label="Bank's reference", help_text="Of the transfer that you made at the bank."
+        max_length=64,
+        label="Bank's reference",
+        help_text="The bank's reference of the transfer that you made.",
     )
     field_order = ["bank_reference", "note"]

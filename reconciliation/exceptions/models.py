@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import PublicId, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from reconciliation.matching.models import BankTransaction, MatchResult
@@ -27,15 +27,14 @@ class ResolutionType(models.TextChoices):
     CONFIRMED = "confirmed"  # a second person confirmed money that only a statement reports
 
 
-class Resolution(models.Model):
-    """One decision about an exception. Append-only.
+class Resolution(CausedRow):
+    """One decision of staff, or of a merchant's policy, about an exception. Append-only.
 
     A resolved exception stays resolved until it is reopened.
     """
 
     subject_id = PublicId(help_text="The bank transaction, notification, refund or contradiction.")
     type = models.CharField(max_length=17, choices=ResolutionType.choices)
-    actor = models.CharField(max_length=160, help_text="The member of staff or the policy that decided.")
     note = models.CharField(max_length=500)
     payment_id = PublicId(null=True, help_text="The payment of the exception.")
     reopen_count = models.PositiveSmallIntegerField(
@@ -48,7 +47,6 @@ class Resolution(models.Model):
         ),
     )
     merged_into_id = PublicId(null=True, help_text="The bank transaction that counts instead.")
-    request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
 
     class Meta:

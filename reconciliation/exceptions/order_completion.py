@@ -22,7 +22,7 @@ from withdrawals import services as withdrawals
 HANDLERS: dict[str, TransferHandler] = {
     "ref": completion.TRANSFER_HANDLER,
     "wd": withdrawals.TRANSFER_HANDLER,
-    "rtn": return_completion.HANDLER,
+    "rtn": return_completion.TRANSFER_HANDLER,
 }
 
 
@@ -86,7 +86,7 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
         raise transfers.AlreadySubmitted(order_id)
     prefix, _, _ = order_id.partition("_")
     if prefix == "wd":
-        withdrawals.end_unsent(withdrawal_id=order_id, now=now)
+        withdrawals.cancel_unsent(withdrawal_id=order_id, now=now)
     elif prefix == "ref":
         refunds.cancel_unsent(refund_id=order_id, now=now)
     else:

@@ -13,7 +13,7 @@ from approvals.models import Approval, ApprovalKind
 from core import ids
 from ledger import accounts
 from ledger import services as ledger
-from payments import services as payments
+from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import (
@@ -281,7 +281,7 @@ def _payment_id_of(movement_id: str) -> str | None:
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
     """A QR payment that still waits for money, under its lock. Raises PaymentNotFound."""
     payment: Payment = Payment.objects.locked(payment_id)
-    payments.store_expiry([payment], now)
+    expiry_sweep.store([payment], now)
     is_payable = payment.qr_code_id is not None and payment.status in PAYABLE
     return payment if is_payable else None
 
@@ -332,7 +332,7 @@ def _return_to_payer(
             "before it can be sent."
         )
     if type not in allowed_types(movement):
-        raise ActionNotAllowed("There is no money of this bank transaction that could go back.")
+        raise ActionNotAllowed("This bank transaction has no money that can be returned.")
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
             "The bank is reversing money of this transaction: ask the bank how much is left."

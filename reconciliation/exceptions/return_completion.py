@@ -18,7 +18,7 @@ from transfers.services import TransferHandler
 log = logging.getLogger("reconciliation")
 
 
-class ReturnHandler:
+class _TransferHandler:
     """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
 
     def lock(self, order_id: str) -> None:
@@ -45,7 +45,7 @@ class ReturnHandler:
             _money_came_back(movement, payer_return, now)
 
 
-HANDLER: TransferHandler = ReturnHandler()
+TRANSFER_HANDLER: TransferHandler = _TransferHandler()
 
 
 @transaction.atomic
@@ -62,7 +62,7 @@ def cancel_unsent(*, return_id: str, now: datetime) -> None:
 
 def run_due(*, now: Callable[[], datetime]) -> None:
     """Send due orders, and ask about orders without an answer."""
-    transfers.run_due("return", HANDLER, now=now)
+    transfers.run_due("return", TRANSFER_HANDLER, now=now)
 
 
 def lock(order_id: str) -> tuple[BankTransaction, Return]:

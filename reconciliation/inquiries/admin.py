@@ -13,7 +13,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     search_fields = ["=payment__id"]
     ordering = ["-pk"]
 
-    @admin.display(description="payment is")
+    @admin.display(description="payment status")
     def status(self, inquiry: Inquiry) -> str:
         return str(inquiry.payment.status)
 

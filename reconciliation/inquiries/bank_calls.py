@@ -14,8 +14,8 @@ from merchants import bank_connections
 from reconciliation.models import ConfirmationInquiry, Inquiry, InquiryAnswer, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
-# The clocks of banks may differ from ours by 5 minutes.
-CLOCK_SKEW = timedelta(minutes=5)
+# Inquiries ask for 5 minutes more on both sides, so that a wrong clock of a bank hides no payment.
+SEARCH_MARGIN = timedelta(minutes=5)
 NOTHING_FOUND = InquiryResult(b"", ())
 AnyInquiry = Inquiry | ConfirmationInquiry
 
@@ -50,16 +50,16 @@ def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:
             biller_id=inquiry.biller_id,
             reference1=inquiry.reference1,
             amount=inquiry.amount,
-            starts_at=inquiry.paid_at - CLOCK_SKEW,
-            ends_at=inquiry.paid_at + CLOCK_SKEW,
+            starts_at=inquiry.paid_at - SEARCH_MARGIN,
+            ends_at=inquiry.paid_at + SEARCH_MARGIN,
         )
     payment = inquiry.payment
     return InquiryRequest(
         biller_id=payment.qr_code.biller_id,
         reference1=payment.qr_code.reference1,
         amount=payment.amount,
-        starts_at=payment.created_at - CLOCK_SKEW,
-        ends_at=now + CLOCK_SKEW,
+        starts_at=payment.created_at - SEARCH_MARGIN,
+        ends_at=now + SEARCH_MARGIN,
     )
 
 

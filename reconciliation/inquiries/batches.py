@@ -71,7 +71,7 @@ def available_banks(now: datetime) -> "QuerySet[BankRateLimit]":
             due_inquiries(ConfirmationInquiry, OuterRef("pk"), now, is_urgent=is_urgent),
         )
     ]
-    available = BankRateLimit.objects.filter(pk__in=banks.banks_with_inquiry(), available_at__lte=Now())
+    available = BankRateLimit.objects.filter(pk__in=banks.configured_banks(), available_at__lte=Now())
     return available.alias(first=Coalesce(*first_due)).filter(first__isnull=False).order_by("available_at")
 
 
@@ -85,7 +85,7 @@ def start(now: datetime) -> InquiryBatch | None:
         available_at=Now() + LEASE, batch_count=F("batch_count") + 1
     )
     rate_limit.refresh_from_db()
-    budget = CallBudget(banks.banks_with_inquiry()[rate_limit.bank])
+    budget = CallBudget(banks.configured_banks()[rate_limit.bank])
     inquiries = _select(rate_limit, now, budget)
     return InquiryBatch(
         rate_limit, inquiries, budget.pause([bank_calls.build_question(each, now) for each in inquiries])

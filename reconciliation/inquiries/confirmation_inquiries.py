@@ -52,7 +52,6 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
         stored = intake.store(bank, body, NotificationResult.UNSIGNED, None, now)
         if merchant is None:
             return
-        can_be_asked = bank in banks.banks_with_inquiry()
         inquiry = ConfirmationInquiry(
             bank=bank,
             merchant=merchant,
@@ -64,8 +63,7 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
             amount=notification.amount,
             paid_at=notification.paid_at,
             is_urgent=True,
-            due_at=now if can_be_asked else None,
-            alerted_at=None if can_be_asked else now,
+            due_at=now,
             created_at=now,
         )
         # The bank may repeat its notification: one inquiry is enough.
@@ -74,9 +72,9 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
 
 
 def create_for_statement(bank: str, movements: Sequence[BankTransaction], *, now: datetime) -> None:
-    """Schedule inquiries about credits that only a statement reports, if the bank answers inquiries."""
+    """Schedule inquiries about credits that only a statement reports, if the bank is configured."""
     unconfirmed = [movement.id for movement in movements if not movement.is_confirmed]
-    if unconfirmed and bank in banks.banks_with_inquiry():
+    if unconfirmed and bank in banks.configured_banks():
         rate_limit.ensure_rows([bank])
         rows.run(CREATE, [now, now, unconfirmed])
 

@@ -46,7 +46,7 @@ def exclusive_call(bank: str) -> Iterator[None]:
         try:
             yield
         finally:
-            pause = CallBudget(banks.banks_with_inquiry()[bank]).pause_after(1)
+            pause = CallBudget(banks.configured_banks()[bank]).pause_after(1)
             ours = BankRateLimit.objects.filter(pk=bank, available_at=lease.available_at)
             ours.update(available_at=Now() + pause)
     finally:

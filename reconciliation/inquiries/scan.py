@@ -65,7 +65,7 @@ def unconfirmed_payments(start: datetime, until: datetime) -> "QuerySet[Payment]
 @transaction.atomic
 def _create_batch(start: datetime, until: datetime, now: datetime) -> int:
     """Create inquiries in the order of ids, so that runs at once wait for each other and do not deadlock."""
-    found = unconfirmed_payments(start, until).filter(merchant__bank__in=banks.banks_with_inquiry())
+    found = unconfirmed_payments(start, until).filter(merchant__bank__in=banks.configured_banks())
     inquiries = [
         Inquiry(
             payment=payment,

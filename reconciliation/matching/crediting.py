@@ -9,7 +9,8 @@ from datetime import datetime
 from ledger import accounts
 from payments import services as payments
 from payments.models import Payment
-from payments.services import PaidPayment, Payer
+from payments.payers import Payer
+from payments.services import PaidPayment
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from refunds import services as refunds
 
@@ -44,7 +45,7 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
         subject_id=movement.id,
         type=ResolutionType.ACCEPTED,
         actor=POLICY_ACTOR,
-        note="The merchant accepts money that comes after the code has expired.",
+        note="The merchant accepts money that arrives after the code expired.",
         payment_id=payment.id,
         created_at=now,
     )

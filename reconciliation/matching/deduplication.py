@@ -70,7 +70,7 @@ def is_same_movement(one: MovementReport, other: MovementReport) -> bool:
 def is_same_bank_day(one: datetime, other: datetime) -> bool:
     """Whether both times are on one day in Bangkok, or at most `CLOCK_TOLERANCE` apart around midnight.
 
-    The database has the same rule: `reconciliation_in_one_bank_day`.
+    The database has the same rule: `reconciliation_same_bank_day`.
     """
     is_same_day = one.astimezone(BANGKOK).date() == other.astimezone(BANGKOK).date()
     return is_same_day or abs(one - other) <= CLOCK_TOLERANCE

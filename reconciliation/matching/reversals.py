@@ -10,7 +10,7 @@ from approvals import services as approvals
 from core import rows
 from ledger import accounts
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from payments.models import Payment
 from reconciliation.exceptions import probable_duplicates, returns
 from reconciliation.matching import deduplication

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 
@@ -15,11 +14,11 @@ from core import rows
 from ledger import accounts
 from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
+from payments import expiry_sweep
 from payments import services as payments
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import order_completion, probable_duplicates
-from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.matching import confirmation, crediting, deduplication, reversals
+from reconciliation.matching import confirmation, crediting, deduplication, match_rules, reversals
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult
 from refunds import services as refunds
 
@@ -32,8 +31,6 @@ SELECT code.payment_id, code.biller_id, code.reference1
 FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
 WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
 """
-# Banks' clocks are right to a few seconds.
-CLOCK_SKEW = timedelta(seconds=90)
 M = TypeVar("M", bound=Model)
 
 
@@ -104,13 +101,13 @@ def apply_together(movements: Sequence[BankTransaction], *, now: datetime) -> se
     matches = [match for match in _lock(movements) if match.movement.match_result == MatchResult.PENDING]
     pairs = [(match.movement, match.payment) for match in matches if match.payment]
     credits_per_payment = Counter(payment.id for _, payment in pairs)
-    payments.store_expiry(list({payment.id: payment for _, payment in pairs}.values()), now)
+    expiry_sweep.store(list({payment.id: payment for _, payment in pairs}.values()), now)
     returned = probable_duplicates.payments_with_returned_money(list(credits_per_payment))
     reversed_ids = reversals.reversed_ids([movement for movement, _ in pairs])
     simple = []
     for match in matches:
         movement, payment_id = match.movement, match.payment.id if match.payment else ""
-        match.result = match_result_for(movement, match.payment)
+        match.result = match_rules.result_for(movement, match.payment)
         if (
             match.result != MatchResult.LATE
             and not movement.later_bank_transaction_id
@@ -141,8 +138,8 @@ def _apply(movement_id: str, now: datetime) -> BankTransaction:
         refunds.lock_waiting(updated_payment)  # before any account is locked
     confirmation.confirm_if_bank_reported(movement, now=now)
     if is_new:
-        payments.store_expiry([payment] if payment else [], now)
-        match.result = _decide_match_result(movement, payment)
+        expiry_sweep.store([payment] if payment else [], now)
+        match.result = match_rules.decide(movement, payment)
         _act_on([match], now)
     reversals.apply_if_due(reversal, movement, payment, now=now)
     if updated_payment is not None:
@@ -171,7 +168,7 @@ def _lock_rows(model: type[M], ids: Collection[str]) -> list[M]:
 
 
 def _pairing_lock(movement: BankTransaction) -> str:
-    return f"turn {movement.bank} {movement.current_bank_transaction_id}"
+    return f"pairing {movement.bank} {movement.current_bank_transaction_id}"
 
 
 def _find_payment_ids(movements: Sequence[BankTransaction]) -> dict[str, str]:
@@ -208,54 +205,6 @@ def _act_on(matches: Sequence[Match], now: datetime) -> None:
     for movement, payment in pairs:
         if movement.match_result == MatchResult.DECLINED and payment.status == PaymentStatus.PENDING:
             payments.fail(payment, failure_code=DECLINED_BY_BANK, now=now)
-
-
-def _decide_match_result(movement: BankTransaction, payment: Payment | None) -> MatchResult:
-    """Return the result. Money that was already returned, as late money, does not pay again."""
-    match_result = match_result_for(movement, payment)
-    if match_result == MatchResult.LATE and payment is not None and payment.expires_at is not None:
-        # An unsigned notification can have come before the code expired, and its confirmation after that.
-        received_at = confirmation_inquiries.first_received_at(movement)
-        if not is_late(movement.paid_at, received_at, payment.expires_at):
-            match_result = MatchResult.APPLIED
-    was_late = (
-        match_result == MatchResult.APPLIED
-        and payment is not None
-        and payment.status == PaymentStatus.EXPIRED
-    )
-    if was_late and probable_duplicates.is_returned_already(movement):
-        return MatchResult.DUPLICATE
-    return match_result
-
-
-def match_result_for(movement: BankTransaction, payment: Payment | None) -> MatchResult:
-    """Return the result for a credit or decline and its payment, whose expiry is stored already.
-
-    The first rule that fits decides. For reversals see `reconciliation.matching.reversals`.
-    """
-    if movement.kind == BankTransactionKind.DECLINE:
-        return MatchResult.DECLINED
-    if payment is None:
-        return MatchResult.UNMATCHED
-    if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
-        return MatchResult.DUPLICATE
-    if movement.amount != payment.amount:
-        return MatchResult.AMOUNT_MISMATCH
-    if payment.expires_at is not None and is_late(movement.paid_at, movement.received_at, payment.expires_at):
-        return MatchResult.LATE
-    return MatchResult.APPLIED
-
-
-def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:
-    """Whether the money came after the code expired, by the bank's clock and by ours.
-
-    A report that reached us before the expiry was paid in time, even if the bank's clock is ahead. But if the
-    bank's time is more than `CLOCK_SKEW` after our reception, only the bank's time counts.
-    """
-    deadline = expires_at + timedelta(seconds=settings.LATE_TOLERANCE_SECONDS)
-    if paid_at <= deadline:
-        return False
-    return received_at > deadline or paid_at - received_at > CLOCK_SKEW
 
 
 def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> None:

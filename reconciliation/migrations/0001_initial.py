@@ -58,24 +58,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SlipCheck',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('sending_bank', models.CharField(help_text='Three digits, or truemoney.', max_length=20)),
                 ('transaction_id', models.CharField(help_text="The sending bank's id.", max_length=64)),
                 ('claimed_payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
-                ('actor', models.CharField(max_length=160)),
                 ('checked_at', models.DateTimeField()),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
             ],
         ),
         migrations.CreateModel(
             name='Statement',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
                 ('file_name', models.CharField(help_text='Name of the uploaded file.', max_length=255)),
                 ('file_sha256', models.CharField(help_text='SHA-256 of the file, in hex.', max_length=64)),
-                ('actor', models.CharField(max_length=160)),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('created_at', models.DateTimeField()),
                 ('line_count', models.IntegerField(help_text='Lines of the file, without headers and trailers.')),
                 ('stored_count', models.IntegerField(default=0, help_text='Lines that are stored.')),
@@ -243,16 +243,16 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Resolution',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('subject_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
                 ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
-                ('actor', models.CharField(help_text='The member of staff or the policy that decided.', max_length=160)),
                 ('note', models.CharField(max_length=500)),
                 ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
                 ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
                 ('ledger_subject_id', core.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge, if it is not the subject above.', max_length=31, null=True)),
                 ('merged_into_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that counts instead.', max_length=31, null=True)),
-                ('request_id', models.CharField(blank=True, default='', max_length=64)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
@@ -292,7 +292,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))', func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='8853303d1db8c70ad6f811408d29ab8be599f456', operation='UPDATE', pgid='pgtrigger_read_only_ea9fd', table='reconciliation_statement', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))', func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='e335d87e61be7defde1d6525f9de7ac130d37832', operation='UPDATE', pgid='pgtrigger_read_only_ea9fd', table='reconciliation_statement', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',

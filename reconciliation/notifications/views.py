@@ -5,7 +5,7 @@ from datetime import datetime
 from rest_framework.request import Request
 
 import banks
-from core import addresses, clock, request_context
+from core import client_addresses, clock, request_context
 from core.api import ApiViewSet
 from core.http import ApiResponse
 from merchants import bank_connections
@@ -28,7 +28,7 @@ class NotificationViewSet(ApiViewSet):
     @docs.create_for_merchant
     def create_for_merchant(self, request: Request, bank: str, secret: str) -> ApiResponse:
         connection = bank_connections.find_by_secret(bank, secret)
-        bank_connections.check_caller(connection, addresses.address_of(request._request))
+        bank_connections.check_caller(connection, client_addresses.address_of(request._request))
         return _receive(bank, banks.get(bank, bank_connections.decrypt(connection)), request)
 
 

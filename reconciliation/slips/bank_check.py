@@ -90,10 +90,12 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
         raise BankCheckFailed("The bank is busy with other inquiries: try again in a moment.") from None
     except InquiryFailed:
         raise BankCheckFailed(
-            "The bank did not answer: try again in a moment. The slip alone proves nothing."
+            "The bank did not answer: try again in a moment. A slip alone is no proof of payment."
         ) from None
     except UnreadableMessage:
-        raise BankCheckFailed("The bank's answer cannot be read. The slip alone proves nothing.") from None
+        raise BankCheckFailed(
+            "The bank's answer cannot be read. A slip alone is no proof of payment."
+        ) from None
 
 
 def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:

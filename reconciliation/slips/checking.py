@@ -86,12 +86,9 @@ def pick_slip(texts: list[str]) -> str:
 
 def _explain(payload: str, error: BadPayload) -> str:
     if payload.strip().startswith("000201"):
-        return "This is a code to pay with, not the mini-QR of a slip. It says nothing about a transfer."
+        return "This is a payment QR code, not the mini-QR of a slip. It does not prove a transfer."
     if str(error) == "wrong checksum":
-        return (
-            "The checksum is wrong: no bank made this text as it stands. It was typed wrongly, cut short "
-            "or altered. It proves nothing."
-        )
+        return "The checksum is wrong: the text was mistyped, cut or changed. It is no proof of payment."
     return f"This is not the mini-QR of a Thai slip: {error}."
 
 

@@ -52,7 +52,7 @@ def _describe_transfer(transfer: SlipTransfer) -> str:
 def _of_payment(answer: BankCheckResult) -> Finding:
     payment = answer.payment
     if payment is None:
-        return "error", "It is for no QR code of ours at that bank: it pays nothing here."
+        return "error", "It is for no QR code of this service at that bank, so it pays nothing here."
     prefix = f"It is for payment {payment.id} of {payment.merchant.name}"
     if not answer.is_inquiry_scheduled:
         status = payment.get_status_display().lower()
@@ -61,7 +61,7 @@ def _of_payment(answer: BankCheckResult) -> Finding:
         )
     return "warning", (
         f"{prefix}, and the bank is being asked about it now. Check the slip again in a few seconds: "
-        "only money that has arrived pays."
+        "only received money completes a payment."
     )
 
 
@@ -72,7 +72,7 @@ def sender_label(result: SlipCheckResult) -> str:
 def _not_reported(result: SlipCheckResult) -> Finding:
     sentence = (
         f"No bank has reported this transfer: {sender_label(result)}, id {result.transaction_id}. "
-        "The slip is no proof of payment. Hand nothing over; check again in a moment."
+        "The slip is no proof of payment. Do not deliver yet; check again in a moment."
     )
     return "warning", sentence
 

@@ -2,11 +2,11 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import PublicId
+from core.columns import CausedRow, PublicId
 from reconciliation.matching.models import BankTransaction
 
 
-class SlipCheck(models.Model):
+class SlipCheck(CausedRow):
     """One check of a slip by staff. Append-only."""
 
     sending_bank = models.CharField(max_length=20, help_text="Three digits, or truemoney.")
@@ -17,9 +17,7 @@ class SlipCheck(models.Model):
     claimed_payment_id = PublicId(
         null=True, help_text="The payment that the slip was shown for, if staff entered one."
     )
-    actor = models.CharField(max_length=160)
     checked_at = models.DateTimeField()
-    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         triggers = [triggers.append_only("a slip check is never changed")]

@@ -108,26 +108,30 @@ CREATE OR REPLACE TRIGGER reconciliation_check_merge BEFORE UPDATE OF resolution
     EXECUTE FUNCTION reconciliation_check_merge();
 
 
-CREATE OR REPLACE FUNCTION reconciliation_check_confirmed_posting() RETURNS trigger
+-- The argument is the column with the id of the bank transaction.
+CREATE OR REPLACE FUNCTION reconciliation_require_confirmed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    movement text := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
-    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.subject_id AND is_confirmed) THEN
-        RAISE EXCEPTION '% is not confirmed', NEW.subject_id USING ERRCODE = 'check_violation';
+    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = movement AND is_confirmed) THEN
+        RAISE EXCEPTION '% is unconfirmed', movement USING ERRCODE = 'check_violation';
     END IF;
-    RETURN NULL;
+    RETURN NEW;
 END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_check_confirmed_posting AFTER INSERT ON ledger_journal
     FOR EACH ROW WHEN (NEW.type = 'confirmed')
-    EXECUTE FUNCTION reconciliation_check_confirmed_posting();
+    EXECUTE FUNCTION reconciliation_require_confirmed('subject_id');
 
 
+-- The argument is the column with the id of the bank transaction.
 CREATE OR REPLACE FUNCTION reconciliation_forbid_probable_duplicate() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    moved text := to_jsonb(NEW) ->> CASE TG_TABLE_NAME WHEN 'reconciliation_return' THEN 'movement_id' ELSE 'id' END;
+    moved text := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
     IF EXISTS (SELECT FROM reconciliation_probable_duplicates(moved)) THEN
         RAISE EXCEPTION '% is a probable duplicate', moved USING ERRCODE = 'check_violation';
@@ -137,26 +141,16 @@ END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_forbid_probable_duplicate BEFORE UPDATE OF resolution_state ON reconciliation_banktransaction
     FOR EACH ROW WHEN (OLD.resolution_state = '' AND NEW.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back'))
-    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate();
+    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_forbid_probable_duplicate BEFORE INSERT ON reconciliation_return
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate();
+    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate('movement_id');
 
-
-CREATE OR REPLACE FUNCTION reconciliation_check_return_confirmed() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.movement_id AND NOT is_confirmed) THEN
-        RAISE EXCEPTION 'unconfirmed money cannot leave' USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NEW;
-END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_check_return_confirmed BEFORE INSERT ON reconciliation_return
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_check_return_confirmed();
+    EXECUTE FUNCTION reconciliation_require_confirmed('movement_id');
 
 
 CREATE OR REPLACE FUNCTION reconciliation_check_resolution_order() RETURNS trigger
@@ -264,29 +258,30 @@ CREATE OR REPLACE TRIGGER reconciliation_refresh_exceptions_of_merchant AFTER IN
     EXECUTE FUNCTION reconciliation_refresh_exceptions_of_merchant();
 
 
-CREATE OR REPLACE FUNCTION reconciliation_refresh_exception_of_row() RETURNS trigger
+-- The argument is the column with the id of the exception.
+CREATE OR REPLACE FUNCTION reconciliation_refresh_exception_of_column() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    PERFORM reconciliation_refresh_exception(NEW.id);
+    PERFORM reconciliation_refresh_exception(to_jsonb(NEW) ->> TG_ARGV[0]);
     RETURN NULL;
 END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_update AFTER UPDATE OF match_result, resolution_state, later_bank_transaction_id ON reconciliation_banktransaction
     FOR EACH ROW WHEN ((OLD.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND OLD.resolution_state = '') OR (NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND NEW.resolution_state = ''))
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_row();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_insert AFTER INSERT ON reconciliation_banktransaction
     FOR EACH ROW WHEN (NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND NEW.resolution_state = '')
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_row();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_insert AFTER INSERT ON transfers_transfercontradiction
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_row();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_of_refund AFTER UPDATE OF returned_at ON refunds_refund
     FOR EACH ROW WHEN (NEW.returned_at IS DISTINCT FROM OLD.returned_at)
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_row();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 
 CREATE OR REPLACE FUNCTION reconciliation_refresh_exception_of_notification() RETURNS trigger
@@ -317,34 +312,17 @@ CREATE OR REPLACE TRIGGER reconciliation_refresh_exceptions_of_movement AFTER UP
     EXECUTE FUNCTION reconciliation_refresh_exceptions_of_movement();
 
 
-CREATE OR REPLACE FUNCTION reconciliation_refresh_exception_of_subject() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    PERFORM reconciliation_refresh_exception(NEW.subject_id);
-    RETURN NULL;
-END $$;
-
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_of_subject AFTER INSERT ON reconciliation_resolution
     FOR EACH ROW WHEN (NOT starts_with(NEW.subject_id, 'rcp_'))
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_subject();
-
-
-CREATE OR REPLACE FUNCTION reconciliation_refresh_exception_of_inquiry() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    PERFORM reconciliation_refresh_exception(NEW.notification_id);
-    RETURN NULL;
-END $$;
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('subject_id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_update AFTER UPDATE OF alerted_at, confirmed_at ON reconciliation_confirmationinquiry
     FOR EACH ROW WHEN (NEW.notification_id IS NOT NULL AND (NEW.alerted_at IS DISTINCT FROM OLD.alerted_at OR NEW.confirmed_at IS DISTINCT FROM OLD.confirmed_at))
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_inquiry();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('notification_id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_insert AFTER INSERT ON reconciliation_confirmationinquiry
     FOR EACH ROW WHEN (NEW.alerted_at IS NOT NULL AND NEW.notification_id IS NOT NULL)
-    EXECUTE FUNCTION reconciliation_refresh_exception_of_inquiry();
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('notification_id');
 
 
 CREATE OR REPLACE FUNCTION reconciliation_probable_duplicates(subject text) RETURNS SETOF text
@@ -400,7 +378,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.movement_id AND kind = 'credit'
             AND resolution_state = '' AND amount = NEW.amount
             AND match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late')) THEN
-        RAISE EXCEPTION 'only money that waits for staff goes back, and all of it' USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'only held money can be returned, and only in full' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from core import clock, money, uploads
+from core import clock, uploads
 from core.admin import ReadOnlyAdmin
 from core.logs import redact
 from merchants.models import Merchant
@@ -133,7 +133,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
         "line_number",
         "statement",
         "kind",
-        "amount_in_baht",
+        "baht",
         "paid_at",
         "result",
         "error",
@@ -143,14 +143,10 @@ class StatementLineAdmin(ReadOnlyAdmin):
     list_select_related = ["statement", "movement"]
     search_fields = ["=movement__id", "=statement__id"]
     fields = [
-        "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "amount_in_baht",
+        "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "baht",
         "paid_at", "result", "error", "movement", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
-
-    @admin.display(description="amount")
-    def amount_in_baht(self, line: StatementLine) -> str:
-        return "" if line.amount is None else money.display(line.amount)
 
     @admin.display(description="line")
     def text(self, line: StatementLine) -> str:

@@ -112,7 +112,7 @@ def _decode(raw: bytes) -> str:
     try:
         return raw.decode(ENCODING)
     except UnicodeDecodeError:
-        raise UnreadableMessage("it holds bytes that are no character of CP874") from None
+        raise UnreadableMessage("it contains bytes that are not valid CP874") from None
 
 
 def _decode_utf8(raw: bytes) -> str:

@@ -68,13 +68,13 @@ def _column_positions(raw: bytes, encoding: str) -> list[int]:
             f"The line with the names of the columns cannot be read: {error}."
         ) from None
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
-        raise InvalidStatementFile("Its columns are not separated by commas.")
+        raise InvalidStatementFile("The columns are not separated by commas.")
     missing = [name for name in COLUMNS if name not in names]
     if missing:
         raise InvalidStatementFile(f"Columns are missing: {', '.join(missing)}.")
     twice = [name for name in COLUMNS if names.count(name) > 1]
     if twice:
-        raise InvalidStatementFile(f"Columns are there twice: {', '.join(twice)}.")
+        raise InvalidStatementFile(f"Columns are duplicated: {', '.join(twice)}.")
     return [names.index(name) for name in COLUMNS]
 
 
@@ -98,9 +98,9 @@ def _cells(raw: bytes, encoding: str) -> list[str]:
     try:
         return next(csv.reader([raw.decode(encoding)], strict=True))
     except UnicodeDecodeError:
-        raise UnreadableMessage(f"it holds bytes that are no text in {encoding.upper()}") from None
+        raise UnreadableMessage(f"it contains bytes that are not valid {encoding.upper()}") from None
     except (csv.Error, StopIteration):
-        raise UnreadableMessage("it is no well-formed CSV") from None
+        raise UnreadableMessage("it is not valid CSV") from None
 
 
 def _amount(baht: str) -> int:
@@ -109,7 +109,7 @@ def _amount(baht: str) -> int:
     except ValueError as error:
         raise UnreadableMessage(str(error)) from None
     if not 0 < satang < 10**13:
-        raise UnreadableMessage("the amount is zero or beyond all measure")
+        raise UnreadableMessage("the amount is zero or too large")
     return satang
 
 

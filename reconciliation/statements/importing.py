@@ -45,7 +45,9 @@ MAX_LOCK_DURATION = "1h"  # the lock expires after this time, in case the proces
 
 class ImportAlreadyRunning(Exception):
     def __init__(self) -> None:
-        super().__init__("Another import is running, so this file was not read. Try again when it has ended.")
+        super().__init__(
+            "Another import is running, so this file was not read. Try again when it has finished."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def parse_text(raw: str, label: str, max_length: int) -> str:
     if len(value) > max_length:
         raise UnreadableMessage(f"{label} is longer than {max_length} characters")
     if _CONTROL_CHARACTERS.search(value):
-        raise UnreadableMessage(f"{label} holds control characters")
+        raise UnreadableMessage(f"{label} contains control characters")
     return value
 
 

@@ -4,19 +4,17 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers, vault
-from core.columns import PublicIdKey
+from core.columns import CausedRow, PublicIdKey
 from reconciliation.matching.models import BankTransaction, BankTransactionKind
 
 
-class Statement(models.Model):
+class Statement(CausedRow):
     """A file that was imported, even if all its lines were imported before."""
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
     file_name = models.CharField(max_length=255, help_text="Name of the uploaded file.")
     file_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
-    actor = models.CharField(max_length=160)
-    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     line_count = models.IntegerField(help_text="Lines of the file, without headers and trailers.")
     stored_count = models.IntegerField(default=0, help_text="Lines that are stored.")

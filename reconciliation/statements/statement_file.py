@@ -115,8 +115,7 @@ def _format_of(first: bytes) -> StatementFormat:
     if b"biller_id" in first.lower():
         return "csv"
     raise InvalidStatementFile(
-        "It is neither a cross-bank bill payment file nor a CSV file in UTF-8 that begins with the names of "
-        "its columns."
+        "It is neither a cross-bank bill payment file nor a CSV file in UTF-8 with a header line."
     )
 
 

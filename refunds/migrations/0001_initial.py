@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
         ('payments', '0001_initial'),
         ('transactions', '0001_initial'),
@@ -36,6 +37,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Refund',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('currency', models.CharField(max_length=3)),
@@ -46,8 +49,6 @@ class Migration(migrations.Migration):
                 ('note', models.CharField(max_length=255, null=True)),
                 ('metadata', core.columns.RawJson(null=True)),
                 ('failure_code', models.CharField(max_length=40, null=True)),
-                ('actor', models.CharField(blank=True, default='', help_text='As core.request_context has it.', max_length=160)),
-                ('request_id', models.CharField(blank=True, default='', max_length=64)),
                 ('cancel_actor', models.CharField(blank=True, default='', max_length=160)),
                 ('cancel_request_id', models.CharField(blank=True, default='', max_length=64)),
                 ('created_at', models.DateTimeField()),
@@ -83,6 +84,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='refund',
             index=models.Index(fields=['merchant', '-created_at', '-id'], name='refund_newest_first'),
+        ),
+        migrations.AddIndex(
+            model_name='refund',
+            index=models.Index(fields=['merchant', 'status', '-created_at', '-id'], name='refund_filtered'),
         ),
         migrations.AddIndex(
             model_name='refund',
@@ -134,7 +139,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='7d0171bd38a54880917659aec4a4d7821bb53037', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='eafb7528236a21f2495dea04026a6376d2a09828', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',

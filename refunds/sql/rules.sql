@@ -35,3 +35,6 @@ END $$;
 CREATE OR REPLACE TRIGGER refunds_check_approval BEFORE UPDATE OF status, failure_code ON refunds_refund
     FOR EACH ROW WHEN (NEW.status <> OLD.status AND NEW.status = 'completed' OR NEW.failure_code = 'rejected_by_staff')
     EXECUTE FUNCTION refunds_check_approval();
+
+
+SELECT counts_count_list('refunds', 'refunds_refund', 'status');

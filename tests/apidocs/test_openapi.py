@@ -82,7 +82,8 @@ def error_codes() -> Iterator[tuple[int, Json, list[str]]]:
                 yield int(status), error["properties"], error["required"]
 
 
-def test_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_openapi_document_is_valid_3_1(tmp_path: Path) -> None:
     assert document()["openapi"].startswith("3.1")
     validate(document())
     output = StringIO()
@@ -97,12 +98,12 @@ def test_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
     assert output.getvalue() == ""
 
 
-def test_committed_reference_is_up_to_date() -> None:
+def test_committed_openapi_document_is_up_to_date() -> None:
     for path, text in reference.reference_files().items():
         assert path.read_text() == text, "run `make schema`"
 
 
-def test_every_route_of_the_api_is_described() -> None:
+def test_every_api_route_is_in_the_openapi_document() -> None:
     described = set(document()["paths"])
     for pattern in get_resolver().url_patterns:
         is_api = isinstance(pattern, URLPattern) and (
@@ -112,7 +113,7 @@ def test_every_route_of_the_api_is_described() -> None:
             assert "/" + PLACEHOLDER.sub(r"{\1}", str(pattern.pattern)) in described
 
 
-def test_both_path_forms_are_described_under_names_of_their_own() -> None:
+def test_openapi_operation_ids_are_unique_for_both_path_forms() -> None:
     names = [operation["operationId"] for _, operation in operations()]
     assert len(names) == len(set(names))
     paths = document()["paths"]
@@ -122,14 +123,14 @@ def test_both_path_forms_are_described_under_names_of_their_own() -> None:
             assert plain["operationId"] == f"{operation['operationId']}_v1"
 
 
-def test_every_operation_has_summary_and_security() -> None:
+def test_every_openapi_operation_has_summary_and_security() -> None:
     for name, operation in operations():
         assert operation["summary"] and operation["description"], name
         assert operation["tags"][0] in list(TAGS), name
         assert ("AuthenticationFailed" in str(operation["responses"])) == bool(operation["security"]), name
 
 
-def test_every_link_matches_parameters_of_its_operation() -> None:
+def test_openapi_links_match_the_parameters_of_the_linked_operation() -> None:
     by_name = {operation["operationId"]: operation for _, operation in operations()}
     for _, operation in operations():
         for link in operation["responses"].get("200", {}).get("links", {}).values():
@@ -137,13 +138,13 @@ def test_every_link_matches_parameters_of_its_operation() -> None:
             assert set(link.get("parameters", {})) <= taken
 
 
-def test_every_code_of_the_catalogue_is_documented_and_no_other() -> None:
+def test_documented_error_codes_equal_the_catalogue() -> None:
     documented = {code for _, error, _ in error_codes() for code in error["code"]["enum"]}
     assert documented | CODES_OF_COMMANDS | CODES_OF_NO_OPERATION == set(CATALOGUE)
     assert not documented & (CODES_OF_COMMANDS | CODES_OF_NO_OPERATION)
 
 
-def test_every_refusal_has_the_status_and_the_type_of_the_catalogue() -> None:
+def test_documented_errors_have_status_and_type_of_the_catalogue() -> None:
     for status, error, required in error_codes():
         kinds = [CATALOGUE[code] for code in error["code"]["enum"]]
         assert {kind.status for kind in kinds} == {status}
@@ -151,7 +152,7 @@ def test_every_refusal_has_the_status_and_the_type_of_the_catalogue() -> None:
         assert required == ["code", "message", "type"]
 
 
-def test_every_example_matches_its_schema() -> None:
+def test_openapi_examples_match_the_schema() -> None:
     for name, content in contents():
         examples = [content["example"]] if "example" in content else _values(content)
         assert examples or "banks" in name or "get_" not in name, name
@@ -163,13 +164,13 @@ def _values(content: Json) -> list[Any]:
     return [example["value"] for example in content.get("examples", {}).values()]
 
 
-def test_example_qr_code_is_valid() -> None:
+def test_openapi_example_of_qr_data_is_valid() -> None:
     for _, content in contents():
         if "qr_data" in content.get("example", {}):
             assert thaiqr.parse(content["example"]["qr_data"]).amount == 150_000
 
 
-def test_response_objects_allow_no_additional_properties() -> None:
+def test_response_schemas_allow_no_additional_properties() -> None:
     for name, schema in document()["components"]["schemas"].items():
         assert name.endswith("Request") or schema["additionalProperties"] is False, name
     for name, content in contents():
@@ -186,7 +187,7 @@ def _objects(schema: Any) -> Iterator[Json]:
             yield from _objects(part)
 
 
-def test_amounts_ids_and_times_are_typed_narrowly() -> None:
+def test_openapi_amounts_ids_and_times_have_format_and_limits() -> None:
     for name, schema in document()["components"]["schemas"].items():
         for field, shape in schema.get("properties", {}).items():
             if field == "amount":
@@ -196,7 +197,7 @@ def test_amounts_ids_and_times_are_typed_narrowly() -> None:
 
 
 @pytest.mark.slow
-def test_payment_webhooks_match_their_schema(shop: Shop, bank: SandboxBankClient) -> None:
+def test_payment_webhooks_match_the_openapi_schema(shop: Shop, bank: SandboxBankClient) -> None:
     paid = shop.qr_code(reference="order 17", metadata={"table": 4})
     declined, ended = shop.qr_code(), shop.qr_code()
     bank.notify(paid)
@@ -209,14 +210,15 @@ def test_payment_webhooks_match_their_schema(shop: Shop, bank: SandboxBankClient
         assert complaints(body["content"]["application/json"]["schema"], message) == []
 
 
-def test_refund_webhooks_match_their_schema(
+@pytest.mark.slow
+def test_refund_webhooks_match_the_openapi_schema(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("failed")])
-    counter = RefundShop(shop, bank)
-    payment_id = counter.paid()
-    counter.refund(payment_id, amount=1, reason="other", note="n", metadata={"table": 4})
-    counter.refund(payment_id)
+    refund_shop = RefundShop(shop, bank)
+    payment_id = refund_shop.paid()
+    refund_shop.refund(payment_id, amount=1, reason="other", note="n", metadata={"table": 4})
+    refund_shop.refund(payment_id)
     send_due_refunds()
     events = Event.objects.filter(type__startswith="refund.")
     sent = [orjson.loads(bytes(event.body)) for event in events]
@@ -226,7 +228,7 @@ def test_refund_webhooks_match_their_schema(
         assert complaints(body["content"]["application/json"]["schema"], message) == []
 
 
-def test_withdrawal_webhooks_match_their_schema(
+def test_withdrawal_webhooks_match_the_openapi_schema(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1"), TransferResult("failed")])

@@ -34,13 +34,13 @@ def waiting_refund(shop: Shop, bank: SandboxBankClient, settings: Settings) -> d
     return refund_shop.refund(refund_shop.paid(), destination=PAYEE)
 
 
-def test_requester_is_never_the_decider(waits: str) -> None:
+def test_requester_of_an_approval_cannot_decide_it(waits: str) -> None:
     assert sqlstate(f"{APPROVE} requested_by") == CHECK_VIOLATION
     assert sqlstate(f"{APPROVE} ''") == CHECK_VIOLATION
     run(f"{APPROVE} 'staff:malee'")
 
 
-def test_requested_item_never_changes(waits: str, subtests: pytest.Subtests) -> None:
+def test_requested_fields_of_an_approval_never_change(waits: str, subtests: pytest.Subtests) -> None:
     for change in [
         "amount = amount - 1",
         "merchant_id = NULL",
@@ -81,7 +81,7 @@ def test_approval_is_never_deleted(waits: str) -> None:
         assert sqlstate(sql) == NOT_ALLOWED
 
 
-def test_new_approval_is_never_decided(waits: str) -> None:
+def test_new_approval_is_undecided(waits: str) -> None:
     for status in ("approved", "rejected", "canceled"):
         sql = f"""INSERT INTO approvals_approval
                 (id, kind, subject_id, status, {COLUMNS}, decided_by, decided_at, decision_note)
@@ -89,7 +89,7 @@ def test_new_approval_is_never_decided(waits: str) -> None:
         assert sqlstate(sql) == CHECK_VIOLATION
 
 
-def test_subject_has_one_approval(waits: str) -> None:
+def test_second_approval_of_the_same_subject_is_refused(waits: str) -> None:
     sql = f"""INSERT INTO approvals_approval
             (id, kind, subject_id, status, {COLUMNS}, decided_by, decision_note)
         SELECT 'apr_x', kind, subject_id, status, {COLUMNS}, '', '' FROM approvals_approval"""
@@ -105,7 +105,7 @@ def test_order_without_approval_is_never_sent(waits: str) -> None:
             assert sqlstate(f"UPDATE transfers_transfer SET {change}") == CHECK_VIOLATION
 
 
-def test_order_that_was_queued_without_approval_is_never_sent(waits: str) -> None:
+def test_order_queued_without_approval_is_never_sent(waits: str) -> None:
     run("SET LOCAL session_replication_role = replica")
     run("UPDATE transfers_transfer SET state = 'queued'")
     run("SET LOCAL session_replication_role = origin")
@@ -113,7 +113,9 @@ def test_order_that_was_queued_without_approval_is_never_sent(waits: str) -> Non
     assert sqlstate(sql) == CHECK_VIOLATION
 
 
-def test_waiting_refund_does_not_end_against_its_approval(waiting_refund: dict[str, Any]) -> None:
+def test_database_refuses_to_complete_a_refund_that_waits_for_approval(
+    waiting_refund: dict[str, Any],
+) -> None:
     for change in [
         "status = 'completed', completed_at = now(), awaiting_approval = false",
         "status = 'failed', failure_code = 'rejected_by_staff', awaiting_approval = false",
@@ -122,6 +124,6 @@ def test_waiting_refund_does_not_end_against_its_approval(waiting_refund: dict[s
         assert sqlstate(f"UPDATE refunds_refund SET {change}") == CHECK_VIOLATION
 
 
-def test_approved_refund_does_not_wait_again(waiting_refund: dict[str, Any]) -> None:
+def test_approved_refund_cannot_return_to_waiting_for_approval(waiting_refund: dict[str, Any]) -> None:
     decide_approval(waiting_refund["refund_id"], "approve")
     assert sqlstate("UPDATE refunds_refund SET awaiting_approval = true") == CHECK_VIOLATION

@@ -91,7 +91,7 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     own = page(requester, order_id)
     assert f"/admin/transfers/transfer/{order_id.replace('_', '_5F')}/change/" in own
     assert "Order that never arrived" in own
-    assert "another person must decide" in click(requester, "approve", order_id)
+    assert "Another person must decide" in click(requester, "approve", order_id)
     assert state_of(order_id) == TransferState.SUBMITTED
     assert "approved" in click(staff("somsak", "decide_approval"), "approve", order_id)
     ended = Transfer.objects.get(pk=order_id)
@@ -116,6 +116,7 @@ def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_
     assert approval_of(second).reason == "daily_limit"
 
 
+@pytest.mark.slow
 def test_rejected_never_arrived_request_may_be_repeated(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
@@ -125,7 +126,8 @@ def test_rejected_never_arrived_request_may_be_repeated(seller: Seller, settings
         assert state_of(order_id) == state
 
 
-def test_requester_cannot_approve_their_own_never_arrived_request(seller: Seller, settings: Settings) -> None:
+@pytest.mark.slow
+def test_requester_cannot_approve_an_own_never_arrived_request(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
@@ -135,16 +137,17 @@ def test_requester_cannot_approve_their_own_never_arrived_request(seller: Seller
 
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
-@pytest.mark.parametrize("fate", ["succeeded", "failed"])
+@pytest.mark.parametrize("final_status", ["succeeded", "failed"])
+@pytest.mark.slow
 def test_answer_of_the_bank_cancels_the_never_arrived_request(
-    seller: Seller, settings: Settings, make: Callable[[Seller], str], fate: str
+    seller: Seller, settings: Settings, make: Callable[[Seller], str], final_status: str
 ) -> None:
     order_id = overdue(make(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     never_arrived(order_id)
-    notification = ReportedTransfer(order_id, fate)  # type: ignore[arg-type]
+    notification = ReportedTransfer(order_id, final_status)  # type: ignore[arg-type]
     transfers.apply_notification(notification, HANDLERS[order_id.partition("_")[0]], now=clock.now())
-    assert (state_of(order_id), approval_of(order_id).status) == (fate, "canceled")
+    assert (state_of(order_id), approval_of(order_id).status) == (final_status, "canceled")
     with pytest.raises(AlreadyDecided):
         decide_approval(order_id, "approve", actor=SOMSAK)
 

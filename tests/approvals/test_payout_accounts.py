@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import time_machine
-from cryptography.fernet import Fernet
 from django.contrib.admin.models import LogEntry
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
@@ -18,7 +17,7 @@ from approvals import payout_accounts
 from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed
 from approvals.services import NotDecidable
-from core import clock
+from core import clock, vault
 from tests.approvals.builders import MALEE, add_payout_account, decide_approval, staff, waiting
 from tests.approvals.test_refunds import unknown_payer
 from tests.concurrency import run_concurrently
@@ -75,7 +74,7 @@ def test_withdrawal_to_an_account_that_is_not_on_the_list_is_refused(restricted:
     assert withdrawn(restricted)["status"] == "pending"
 
 
-def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Shop) -> None:
+def test_new_payout_account_is_refused_during_the_waiting_period(restricted: Shop) -> None:
     now = clock.now()
     with time_machine.travel(now, tick=False) as machine:
         made = add_payout_account(restricted, age=timedelta(0))
@@ -89,26 +88,42 @@ def test_new_account_is_refused_until_its_waiting_period_is_over(restricted: Sho
         assert withdrawn(restricted)["status"] == "pending"
 
 
-def test_removed_account_is_refused_at_once(restricted: Shop) -> None:
+def test_removed_payout_account_is_refused_at_once(restricted: Shop) -> None:
     made = add_payout_account(restricted)
     withdrawn(restricted)
     remove(made)
     assert refused(restricted) == NOT_ALLOWED
 
 
-def test_account_that_was_removed_while_it_waited_is_not_approved(
+def test_payout_account_removed_during_the_waiting_period_is_refused(
     restricted: Shop, settings: Settings
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100
     made, asked = add_payout_account(restricted), withdrawn(restricted)["withdrawal_id"]
     remove(made)
-    with pytest.raises(NotDecidable, match="not on the list"):
+    with pytest.raises(NotDecidable, match="not on the merchant's list"):
         decide_approval(asked, "approve")
     assert waiting() == [asked]
     decide_approval(asked, "reject")
 
 
-def test_each_merchant_has_its_own_list(restricted: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
+def test_waiting_refund_to_a_removed_payout_account_is_not_approved(
+    restricted: Shop, bank: SandboxBankClient, settings: Settings
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 100
+    refund_shop, account = RefundShop(restricted, bank), add_payout_account(restricted, bank_code="004")
+    refund = refund_shop.refund(refund_shop.paid(), destination=PAYEE)
+    remove(account)
+    with pytest.raises(NotDecidable, match="not on the merchant's list"):
+        decide_approval(refund["refund_id"], "approve")
+    assert waiting() == [refund["refund_id"]]
+    assert refund_shop.read(refund) == refund
+    decide_approval(refund["refund_id"], "reject")
+
+
+def test_payout_accounts_are_listed_per_merchant(
+    restricted: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
     add_payout_account(other_shop)
     assert refused(restricted) == NOT_ALLOWED
     fund(other_shop, bank)
@@ -133,6 +148,7 @@ def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: Sand
     assert refund_shop.refund(refund_shop.paid())["pending_reason"] == "processing"
 
 
+@pytest.mark.slow
 def test_refund_waits_if_the_qr_codes_account_is_not_on_the_list(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
@@ -145,12 +161,10 @@ def test_refund_waits_if_the_qr_codes_account_is_not_on_the_list(
     assert refund_shop.act(refund, "destination", PAYEE).json()["pending_reason"] == "processing"
 
 
-def test_account_is_sealed_and_found_after_the_encryption_key_changed(
-    restricted: Shop, settings: Settings
-) -> None:
+def test_payout_account_is_sealed_and_found_after_key_rotation(restricted: Shop, settings: Settings) -> None:
     made = add_payout_account(restricted)
     assert ACCOUNT not in made.account_sealed + made.account_fingerprint
-    old, new = settings.FIELD_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
+    old, new = settings.FIELD_ENCRYPTION_KEYS[0], vault.new_key()
     settings.FIELD_ENCRYPTION_KEYS = [new, old]
     assert withdrawn(restricted)["status"] == "pending"
     with pytest.raises(PayoutAccountListed):
@@ -172,7 +186,7 @@ def test_account_is_sealed_and_found_after_the_encryption_key_changed(
         "merchant_id = 'mch_x'",
     ],
 )
-def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
+def test_payout_account_never_changes(shop: Shop, change: str) -> None:
     add_payout_account(shop)
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE approvals_payoutaccount SET {change}")
@@ -186,7 +200,7 @@ def test_account_on_the_list_never_changes(shop: Shop, change: str) -> None:
         "TRUNCATE approvals_payoutaccount CASCADE",
     ],
 )
-def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
+def test_removed_payout_account_is_kept_as_a_record(shop: Shop, sql: str) -> None:
     remove(add_payout_account(shop))
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -194,7 +208,7 @@ def test_removed_account_stays_as_a_record(shop: Shop, sql: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrently_added_account_is_listed_once(shop: Shop) -> None:
+def test_concurrently_added_payout_account_is_listed_once(shop: Shop) -> None:
     def ask() -> bool:
         try:
             add_payout_account(shop)
@@ -221,7 +235,7 @@ def form(shop: Shop, **changes: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong: Client) -> None:
+def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, anong: Client) -> None:
     for path, filled in [
         ("new/", form(shop)),
         ("policy/", {"merchant": shop.merchant.id, "is_restricted": "on"}),
@@ -243,11 +257,12 @@ def test_staff_add_and_remove_accounts_and_switch_the_list_on(shop: Shop, anong:
     ("changes", "expected_text"),
     [
         ({"merchant": "mch_0"}, "No merchant"),
-        ({"bank_code": "999"}, "no such bank"),
+        ({"bank_code": "999"}, "bank does not exist"),
         ({"bank_account": "12"}, "errorlist"),
         ({"account_name": ""}, "required"),
     ],
 )
+@pytest.mark.slow
 def test_invalid_payout_account_is_not_added(
     shop: Shop, anong: Client, changes: dict[str, str], expected_text: str
 ) -> None:
@@ -256,12 +271,12 @@ def test_invalid_payout_account_is_not_added(
     assert not PayoutAccount.objects.exists()
 
 
-def test_account_is_not_added_twice(shop: Shop, anong: Client) -> None:
+def test_payout_account_cannot_be_added_twice(shop: Shop, anong: Client) -> None:
     add_payout_account(shop)
     assert "on this merchant" in anong.post(LIST + "new/", form(shop)).content.decode()
 
 
-def test_staff_without_permissions_cannot_change_lists(shop: Shop) -> None:
+def test_staff_without_permission_cannot_change_payout_accounts(shop: Shop) -> None:
     made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount")
     for path in ("new/", "policy/"):
         assert intern.post(LIST + path, form(shop)).status_code == 403
@@ -291,11 +306,11 @@ def test_command_adds_lists_and_removes_payout_accounts(shop: Shop) -> None:
     assert withdrawn(shop)["status"] == "pending"
 
 
-def test_command_refuses_invalid_input(shop: Shop) -> None:
+def test_payout_account_command_refuses_invalid_input(shop: Shop) -> None:
     merchant = shop.merchant.id
     add_payout_account(shop)
     for arguments, expected_text in [
-        (["add", merchant, "--bank", "nobank", "--account", ACCOUNT, "--name", "S"], "no such bank"),
+        (["add", merchant, "--bank", "nobank", "--account", ACCOUNT, "--name", "S"], "bank does not exist"),
         (["add", merchant, "--bank", "SCB", "--account", "12", "--name", "S"], "--account"),
         (["add", merchant, "--bank", "SCB", "--account", ACCOUNT, "--name", "S"], "already"),
         (["on", "mch_0"], "No merchant"),

@@ -97,7 +97,7 @@ def test_refund_to_the_qr_codes_client_account_waits(refund_shop: RefundShop) ->
 
 
 @pytest.mark.slow
-def test_refund_waits_when_its_destination_is_given_later(
+def test_refund_waits_for_approval_when_the_destination_is_given_later(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
     bank = served_by()
@@ -142,7 +142,8 @@ def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Servin
     assert bank.sent == [refund["refund_id"]]
 
 
-def test_rejected_refund_fails_and_releases_its_money(
+@pytest.mark.slow
+def test_rejected_refund_fails_and_releases_the_money(
     refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -157,6 +158,7 @@ def test_rejected_refund_fails_and_releases_its_money(
     assert refund_shop.refund(refund["payment_id"])["status"] == "pending"
 
 
+@pytest.mark.slow
 def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Client) -> None:
     refund = refund_to_another_account(refund_shop)
     canceled = refund_shop.act(refund, "cancel").json()
@@ -165,6 +167,7 @@ def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Clien
     assert (approval_of(refund["refund_id"]).status, refund_shop.balance()) == ("canceled", (150_000, 0))
 
 
+@pytest.mark.slow
 def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) -> None:
     refund = refund_to_another_account(refund_shop)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")

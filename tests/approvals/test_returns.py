@@ -81,9 +81,12 @@ def test_return_to_the_account_that_paid_needs_no_approval(
     assert not Approval.objects.exists()
 
 
-def test_staff_who_entered_the_account_cannot_approve_the_return(seller: Seller, malee: Client) -> None:
+@pytest.mark.slow
+def test_staff_who_entered_the_return_account_cannot_approve_the_return(
+    seller: Seller, malee: Client
+) -> None:
     _, made = return_to_entered_account(seller)
-    assert "You requested this yourself" in page(malee, made.id)
+    assert "You requested this. Another person must decide" in page(malee, made.id)
     assert "Nothing changed" in click(malee, "approve", made.id)
     with pytest.raises(OwnRequest):
         decide_approval(made.id, "approve", actor="staff:malee")
@@ -98,6 +101,7 @@ def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> Non
     assert (bank.sent, state_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
 
 
+@pytest.mark.slow
 def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -111,6 +115,7 @@ def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, s
     assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
 
 
+@pytest.mark.slow
 def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -123,6 +128,7 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served
     assert (bank.sent, suspense()) == ([], 0)
 
 
+@pytest.mark.slow
 def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -150,7 +156,7 @@ def test_approved_return_is_held_during_a_partial_reversal(seller: Seller, serve
     assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
 
 
-def test_manual_return_above_the_limit_is_recorded_when_it_is_approved(seller: Seller) -> None:
+def test_manual_return_above_the_limit_is_recorded_after_approval(seller: Seller) -> None:
     movement = seller.unmatched()
     made = decide("record_manual_return", movement, bank_reference="counter 7")
     assert (made.status, state_of(movement), suspense()) == (
@@ -185,7 +191,8 @@ def test_reversal_during_a_waiting_manual_return_is_left_to_staff(seller: Seller
     assert (state_of(movement), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
 
 
-def test_returns_without_merchant_have_their_own_daily_limit(seller: Seller, settings: Settings) -> None:
+@pytest.mark.slow
+def test_returns_without_merchant_have_a_separate_daily_limit(seller: Seller, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = 0
     for _ in range(2):
         decide("send_back", seller.unmatched(biller_id="000000000000000"), destination=ELSEWHERE)
@@ -200,7 +207,8 @@ def too_much_taken(seller: Seller) -> BankTransaction:
     return seller.reverse(seller.sale(), 150_001)
 
 
-def test_write_off_above_the_limit_is_booked_when_it_is_approved(seller: Seller, malee: Client) -> None:
+@pytest.mark.slow
+def test_write_off_above_the_limit_is_booked_after_approval(seller: Seller, malee: Client) -> None:
     reversal = too_much_taken(seller)
     decide("write_off", reversal)
     assert (state_of(reversal), postings_of(reversal.id), waiting()) == (("unmatched", ""), [], [reversal.id])
@@ -216,6 +224,7 @@ def test_write_off_above_the_limit_is_booked_when_it_is_approved(seller: Seller,
     )
 
 
+@pytest.mark.slow
 def test_rejected_write_off_books_nothing_and_may_be_repeated(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
@@ -236,6 +245,18 @@ def test_dismissal_cancels_a_waiting_write_off(seller: Seller) -> None:
     assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
 
 
+def test_credit_of_a_reversal_cancels_its_waiting_write_off(seller: Seller) -> None:
+    notification = seller.bank.notification(seller.shop.qr_code())
+    seller.bank.post(notification | {"type": "reversal"})
+    reversal = BankTransaction.objects.get()
+    decide("write_off", reversal)
+    assert waiting() == [reversal.id]
+    seller.bank.post(notification)
+    assert approval_of(reversal.id).status == "canceled"
+    assert state_of(reversal) == ("reversed", "")
+    assert "written_off" not in dict(postings_of(reversal.id))
+
+
 def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
@@ -247,7 +268,7 @@ def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
 
 
 @pytest.mark.slow
-def test_page_of_the_exception_says_that_a_second_person_must_approve(seller: Seller) -> None:
+def test_exception_page_shows_that_a_second_person_must_approve(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     person = staff_client("somsri", "resolve_exception", "view_banktransaction")
     url = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"

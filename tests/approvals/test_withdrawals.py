@@ -45,7 +45,8 @@ from tests.withdrawals.builders import (
 )
 from transfers.models import Transfer
 from withdrawals import services
-from withdrawals.models import Withdrawal, WithdrawalNotCancelable
+from withdrawals.errors import WithdrawalNotCancelable
+from withdrawals.models import Withdrawal
 
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -64,6 +65,7 @@ def shop(shop: Shop, bank: SandboxBankClient) -> Shop:
     return shop
 
 
+@pytest.mark.slow
 def test_withdrawal_of_exactly_the_item_limit_needs_no_approval(shop: Shop, served_by: Serving) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=LIMIT)
@@ -79,7 +81,7 @@ def test_approval_limit_of_zero_is_disabled(shop: Shop, settings: Settings) -> N
 
 
 @pytest.mark.slow
-def test_withdrawal_above_the_item_limit_waits_with_its_money_reserved(
+def test_withdrawal_above_the_item_limit_waits_with_reserved_money(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -96,13 +98,15 @@ def test_withdrawal_above_the_item_limit_waits_with_its_money_reserved(
         assert part in text, part
 
 
-def test_withdrawals_below_the_item_limit_wait_once_they_exceed_the_daily_limit(shop: Shop) -> None:
+def test_withdrawals_below_the_item_limit_wait_above_the_daily_limit(shop: Shop) -> None:
     made = [withdrawn(shop, amount=90_000) for _ in range(4)]
     assert [each["awaiting_approval"] for each in made] == [False, False, True, True]
     assert approval_of(made[2]["withdrawal_id"]).reason == "daily_limit"
 
 
-def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, bank: SandboxBankClient) -> None:
+def test_daily_approval_limit_counts_the_last_24_hours_of_one_merchant(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
     now = clock.now()
     with time_machine.travel(now - timedelta(hours=24), tick=False):
         withdrawn(shop, amount=90_000)
@@ -113,7 +117,7 @@ def test_daily_limit_is_of_one_merchant_and_of_the_last_24_hours(shop: Shop, ban
     assert [each["awaiting_approval"] for each in made] == [False, True]
 
 
-def test_daily_limit_of_one_merchant_does_not_affect_others(
+def test_daily_approval_limit_is_separate_for_each_merchant(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
     for _ in range(3):
@@ -138,7 +142,7 @@ def test_waiting_request_counts_against_the_daily_limit(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_approved_withdrawal_is_sent_and_stores_who_approved(
+def test_approved_withdrawal_is_sent_and_stores_the_approver(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
@@ -157,7 +161,7 @@ def test_approved_withdrawal_is_sent_and_stores_who_approved(
 
 
 @pytest.mark.slow
-def test_second_approval_click_sends_nothing(shop: Shop, served_by: Serving, malee: Client) -> None:
+def test_second_approval_of_a_withdrawal_sends_nothing(shop: Shop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     click(malee, "approve", made)
@@ -171,7 +175,7 @@ def test_second_approval_click_sends_nothing(shop: Shop, served_by: Serving, mal
 
 
 @pytest.mark.slow
-def test_rejected_withdrawal_fails_and_releases_its_money(
+def test_rejected_withdrawal_fails_and_releases_the_money(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by()
@@ -187,7 +191,7 @@ def test_rejected_withdrawal_fails_and_releases_its_money(
     assert event_data_of(made)[-1]["data"] == ended
 
 
-def test_rejection_without_a_reason_is_refused(shop: Shop, malee: Client) -> None:
+def test_rejection_of_a_withdrawal_without_a_reason_is_refused(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     assert "Enter a reason" in click(malee, "reject", made, note=" ")
     assert waiting() == [made]
@@ -201,6 +205,7 @@ def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> Non
     assert approval_of(made).status == "canceled"
 
 
+@pytest.mark.slow
 def test_merchant_cancels_an_approved_withdrawal_that_is_not_sent(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     click(malee, "approve", made)
@@ -209,7 +214,8 @@ def test_merchant_cancels_an_approved_withdrawal_that_is_not_sent(shop: Shop, ma
     assert approval_of(made).status == "approved"
 
 
-def test_staff_without_permission_cannot_decide(shop: Shop) -> None:
+@pytest.mark.slow
+def test_staff_without_permission_cannot_approve_or_reject_withdrawals(shop: Shop) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     intern = staff("intern", "change_approval", "cancel_withdrawal")
     assert 'name="approve"' not in page(intern, made)
@@ -218,21 +224,24 @@ def test_staff_without_permission_cannot_decide(shop: Shop) -> None:
     assert (waiting(), LogEntry.objects.count()) == ([made], 0)
 
 
-def test_requester_cannot_decide_their_own_request(shop: Shop, malee: Client) -> None:
+def test_requester_cannot_decide_an_own_withdrawal_request(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     asked_by = approval_of(made).requested_by
     for how in ("approve", "reject"):
-        with pytest.raises(NotDecidable, match="yourself"):
+        with pytest.raises(NotDecidable, match="You requested this"):
             decide_approval(made, how, actor=asked_by)
     assert waiting() == [made]
 
 
-def test_issuer_of_a_key_cannot_decide_its_requests(shop: Shop, malee: Client) -> None:
+@pytest.mark.slow
+def test_issuer_of_an_api_key_cannot_decide_withdrawals_requested_with_the_key(
+    shop: Shop, malee: Client
+) -> None:
     request_context.begin(actor="staff:malee")
     _, secret = issue_key(merchant=shop.merchant, now=clock.now())
     made = withdrawn(Shop(shop.merchant, secret, shop.http), amount=150_000)["withdrawal_id"]
     for how in ("approve", "reject"):
-        assert "A key that you issued asked for it" in click(malee, how, made)
+        assert "An API key that you issued requested this" in click(malee, how, made)
     with pytest.raises(DatabaseError, match="the person who issued the key"), transaction.atomic():
         Approval.objects.filter(subject_id=made).update(
             status="approved", decided_by="staff:malee", decided_at=clock.now()
@@ -242,13 +251,14 @@ def test_issuer_of_a_key_cannot_decide_its_requests(shop: Shop, malee: Client) -
     assert waiting() == []
 
 
+@pytest.mark.slow
 def test_withdrawal_within_the_limits_cannot_be_decided(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=100)
     assert "Nothing changed" in click(malee, "reject", made["withdrawal_id"])
     assert fetch_withdrawal(shop, made) == made
 
 
-def test_new_limits_do_not_change_earlier_requests(shop: Shop, settings: Settings) -> None:
+def test_changed_approval_limits_do_not_affect_earlier_withdrawals(shop: Shop, settings: Settings) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     settings.APPROVAL_ITEM_LIMIT = 0
     assert waiting() == [made]
@@ -332,6 +342,7 @@ def test_concurrent_withdrawals_do_not_exceed_the_daily_limit(shop: Shop) -> Non
 @pytest.mark.parametrize(
     ("button", "event"), [("approve", "outgoing_money_approved"), ("reject", "outgoing_money_rejected")]
 )
+@pytest.mark.slow
 def test_approval_decision_is_in_the_security_log(
     shop: Shop,
     malee: Client,

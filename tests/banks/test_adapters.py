@@ -62,7 +62,7 @@ def test_arbitrary_signature_header_raises_only_invalid_signature(
         ADAPTERS[name][0].verify(headers={header: value}, body=sent, now=clock.now())
 
 
-def test_the_sandbox_bank_is_found_by_its_name() -> None:
+def test_sandbox_bank_is_found_by_name() -> None:
     assert banks.get("sandbox").acknowledge(None) == {"status": "parked"}
 
 
@@ -91,7 +91,7 @@ def test_live_bank_declares_credential_fields_and_authentication(name: str) -> N
 @pytest.mark.parametrize(
     ("name", "is_supported"), [("scb", True), ("sandbox", True), ("bbl", False), ("", False)]
 )
-def test_slip_lookup_is_supported_by_some_banks(name: str, is_supported: bool) -> None:
+def test_supports_slip_lookup_is_declared_per_bank(name: str, is_supported: bool) -> None:
     assert banks.supports_slip_lookup(name) == is_supported
 
 
@@ -103,7 +103,7 @@ def test_acquirers_can_charge_and_refund(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "sandbox", "omise", "bank"])
-def test_an_acquirer_that_is_not_configured_is_unknown(settings: Any, name: str) -> None:
+def test_acquirer_that_is_not_configured_raises_unknown_bank(settings: Any, name: str) -> None:
     settings.SANDBOX_ACQUIRER_URL = settings.OMISE_SECRET_KEY = ""
     with pytest.raises(banks.UnknownBank):
         banks.acquirer(name)
@@ -117,7 +117,7 @@ def test_unknown_route_raises_unknown_bank(route: str) -> None:
         banks.sender(route)
 
 
-def test_a_deployment_without_the_secret_has_no_sandbox_bank(settings: Any) -> None:
+def test_deployment_without_the_sandbox_secret_has_no_sandbox_bank(settings: Any) -> None:
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(banks.UnknownBank):
         banks.get("sandbox")
@@ -127,7 +127,7 @@ def test_a_deployment_without_the_secret_has_no_sandbox_bank(settings: Any) -> N
 
 def test_bank_without_signatures_supports_inquiry() -> None:
     """A bank without signatures needs inquiries to confirm its payments."""
-    known: dict[str, type[Bank]] = {**banks.LIVE_BANKS, **banks.banks_with_inquiry()}
+    known: dict[str, type[Bank]] = {**banks.LIVE_BANKS, **banks.configured_banks()}
     unsigned = {name for name, bank in known.items() if not bank.signs_callbacks}
     assert unsigned == {"scb"}
-    assert unsigned <= set(banks.banks_with_inquiry())
+    assert all(bank.calls_per_second > 0 for bank in known.values())

@@ -166,7 +166,7 @@ def test_inquiry_of_void_reports_success_or_unknown(
     assert bank.to(VOID) == []
 
 
-def test_void_needs_bank_connection_of_this_bank(bank: FakeBbl) -> None:
+def test_void_without_bbl_connection_is_refused(bank: FakeBbl) -> None:
     at_scb = replace(bank.config, bank="scb")
     for route, config in (("bank:bbl", None), ("bank:bbl", at_scb), ("bank:scb", at_scb)):
         with pytest.raises(UnknownBank):

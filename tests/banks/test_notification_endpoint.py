@@ -110,7 +110,7 @@ def test_repeated_notification_gets_same_response_and_changes_nothing(scb: Conne
     assert (ConfirmationInquiry.objects.count(), BankNotification.objects.count()) == (1, 3)
 
 
-def test_repeated_notification_is_recognised_by_its_id(bbl: ConnectedShop) -> None:
+def test_repeated_notification_is_recognised_by_notification_id(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     with time_machine.travel(clock.now(), tick=False):
         bbl.push(pushed(code))
@@ -212,7 +212,7 @@ def test_unknown_notification_url_is_404(scb: ConnectedShop, path: str) -> None:
     assert not BankNotification.objects.exists()
 
 
-def test_url_secret_works_only_for_its_bank(scb: ConnectedShop) -> None:
+def test_notification_url_secret_of_another_bank_is_404(scb: ConnectedShop) -> None:
     body = confirmed(scb.shop.qr_code())
     for bank in ("bbl", "sandbox", "SCB"):
         assert scb.post_notification(body, path=f"/banks/{bank}/notices/{scb.secret}").status_code == 404
@@ -274,7 +274,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def test_url_secret_is_not_logged(scb: ConnectedShop, written: Written) -> None:
+def test_notification_url_secret_is_not_logged(scb: ConnectedShop, written: Written) -> None:
     code = scb.shop.qr_code()
     for body in (confirmed(code), b"garbage", confirmation(payerName="x" * 70_000)):
         scb.post_notification(body)
@@ -284,7 +284,9 @@ def test_url_secret_is_not_logged(scb: ConnectedShop, written: Written) -> None:
 
 
 @pytest.mark.usefixtures("broken")
-def test_url_secret_is_not_logged_with_internal_error(scb: ConnectedShop, written: Written) -> None:
+def test_notification_url_secret_is_not_logged_with_internal_error(
+    scb: ConnectedShop, written: Written
+) -> None:
     response = scb.post_notification(confirmed(scb.shop.qr_code()))
     assert response.status_code == 500
     assert "the disk is full" in written.getvalue()
@@ -292,7 +294,7 @@ def test_url_secret_is_not_logged_with_internal_error(scb: ConnectedShop, writte
     assert scb.secret[5:] not in written.getvalue() + response.content.decode()
 
 
-def test_url_secret_is_not_logged_by_web_server(scb: ConnectedShop, written: Written) -> None:
+def test_notification_url_secret_is_not_logged_by_web_server(scb: ConnectedShop, written: Written) -> None:
     def application(environ: Any, start_response: Any) -> Any:
         raise RuntimeError("not even started")
 
@@ -313,7 +315,7 @@ def test_two_merchants_of_one_bank_have_own_notification_urls(scb: ConnectedShop
         assert (inquiry.merchant, inquiry.bank_transaction_id) == (connected.shop.merchant, f"of-{biller}")
 
 
-def test_same_biller_id_at_two_banks_is_two_merchants(bbl: ConnectedShop) -> None:
+def test_equal_biller_ids_at_two_banks_belong_to_two_merchants(bbl: ConnectedShop) -> None:
     other = connect_shop(SCB_CONFIG, biller_id=fake_bbl.BILLER)
     code = other.shop.qr_code()
     bbl.push(pushed(code))

@@ -56,7 +56,7 @@ def omise(api: Receiver) -> Omise:
     return Omise(KEY, api.base_url)
 
 
-def test_charge_request_is_as_documented(api: Receiver, omise: Omise) -> None:
+def test_omise_charge_request_matches_the_documentation(api: Receiver, omise: Omise) -> None:
     api.on("/charges", response(charge()))
     output = omise.charge(CHARGE)
     assert output == ChargeResult("succeeded", **CARD, paid_at=datetime(2026, 11, 21, 3, 4, 6, tzinfo=UTC))
@@ -75,7 +75,7 @@ def test_charge_request_is_as_documented(api: Receiver, omise: Omise) -> None:
 
 
 @pytest.mark.parametrize(("code", "failure_code"), DECLINES.items())
-def test_failed_charge_is_declined_with_our_failure_code(
+def test_failed_omise_charge_is_declined_with_mapped_failure_code(
     api: Receiver, omise: Omise, code: str, failure_code: Any
 ) -> None:
     api.on("/charges", response(failed(code)))
@@ -140,18 +140,19 @@ def test_charge_result_has_amount_and_currency(
         response(charge(status="new", id=None)),
     ],
 )
-def test_unreadable_response_is_unknown(api: Receiver, omise: Omise, reply: Reply) -> None:
+def test_unreadable_charge_response_is_unknown(api: Receiver, omise: Omise, reply: Reply) -> None:
     api.on("/charges", reply)
     assert omise.charge(CHARGE).outcome == "unknown"
 
 
-def test_timeout_is_unknown(api: Receiver, omise: Omise, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_timeout_of_a_charge_is_unknown(api: Receiver, omise: Omise, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("banks.omise.READ_SECONDS", 0.2)
     api.on("/charges", Reply(hangs=True))
     assert omise.charge(CHARGE) == ChargeResult("unknown")
 
 
-def test_refused_connection_is_not_sent() -> None:
+def test_charge_with_refused_connection_is_not_sent() -> None:
     omise = Omise(KEY, "http://127.0.0.1:1")
     assert omise.charge(CHARGE) == ChargeResult("not_sent")
     assert omise.find("pay_1", charge_id="", starts_at=AT) == ChargeResult("unknown")
@@ -160,7 +161,7 @@ def test_refused_connection_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("name", ["American Express", "MasterCard", "JCB", "UnionPay"])
-def test_brands_are_lower_case(api: Receiver, omise: Omise, name: str) -> None:
+def test_card_brand_is_lower_case(api: Receiver, omise: Omise, name: str) -> None:
     api.on("/charges", response(charge(card=charge()["card"] | {"brand": name})))
     expected = {"American Express": "amex", "MasterCard": "mastercard", "JCB": "jcb", "UnionPay": "unionpay"}
     assert omise.charge(CHARGE).brand == expected[name]
@@ -179,12 +180,12 @@ def test_unpaid_final_status_is_declined(api: Receiver, omise: Omise, status: st
 
 
 @pytest.mark.parametrize("shown", [error("authentication_failure"), {"object": "list"}, {"data": "x"}])
-def test_error_instead_of_list_is_unknown(api: Receiver, omise: Omise, shown: Any) -> None:
+def test_charge_search_with_an_error_response_is_unknown(api: Receiver, omise: Omise, shown: Any) -> None:
     api.on(FIRST_PAGE, response(shown))
     assert omise.find("pay_1", charge_id="", starts_at=AT) == ChargeResult("unknown")
 
 
-def test_refund_request_is_as_documented(api: Receiver, omise: Omise) -> None:
+def test_omise_refund_request_matches_the_documentation(api: Receiver, omise: Omise) -> None:
     api.on(REFUNDS, response(refund()))
     assert omise.send(REFUND) == TransferResult("succeeded", refund()["id"])
     (request,) = api.requests
@@ -228,7 +229,9 @@ def test_refund_on_later_page_is_found(api: Receiver, omise: Omise) -> None:
     assert omise.inquire(REFUND) == TransferResult("succeeded", refund()["id"])
 
 
-def test_key_and_token_are_not_logged(api: Receiver, omise: Omise, caplog: pytest.LogCaptureFixture) -> None:
+def test_acquirer_key_and_card_token_are_not_logged(
+    api: Receiver, omise: Omise, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     api.on("/charges", response(charge()))
     omise.charge(CHARGE)
@@ -283,6 +286,7 @@ def test_charge_is_found_in_every_second_of_search_window(fake: FakeOmise, after
     assert find(fake).outcome == "succeeded"
 
 
+@pytest.mark.slow
 def test_charge_outside_all_pages_is_missing(fake: FakeOmise) -> None:
     add_charges(fake, 3, ours_after=None)
     assert find(fake) == ChargeResult("missing")
@@ -293,20 +297,20 @@ def test_charge_outside_all_pages_is_missing(fake: FakeOmise) -> None:
     assert all(begin < end for (_, end), (begin, _) in itertools.pairwise(windows))  # no gaps
 
 
-def test_short_pages_are_read_to_the_end(fake: FakeOmise) -> None:
+def test_charge_search_reads_short_pages_to_the_end(fake: FakeOmise) -> None:
     fake.page_limit = 7
     add_charges(fake, 10, seconds=10, ours_after=3.0)
     assert find(fake).outcome == "succeeded"
 
 
-def test_incomplete_list_is_unknown(fake: FakeOmise) -> None:
+def test_charge_search_in_an_incomplete_list_is_unknown(fake: FakeOmise) -> None:
     add_charges(fake, 1, seconds=10, ours_after=None)
     fake.hides_rows = True
     assert find(fake) == ChargeResult("unknown")
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_PAGES", 3), ("SEARCH_SECONDS", -1.0)])
-def test_search_beyond_limit_is_unknown_and_logged(
+def test_charge_search_beyond_the_page_limit_is_unknown_and_logged(
     fake: FakeOmise,
     limit: str,
     value: float,

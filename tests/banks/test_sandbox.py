@@ -62,7 +62,7 @@ def test_notification_is_parsed_into_satang_and_utc() -> None:
 
 
 @pytest.mark.parametrize("kind", ["credit", "decline", "reversal"])
-def test_every_transaction_type_is_parsed(kind: str) -> None:
+def test_every_notification_type_is_parsed(kind: str) -> None:
     assert read(body(type=kind)).kind == kind
 
 
@@ -78,17 +78,17 @@ def test_malformed_slip_reference_is_unreadable(slip: Any) -> None:
         BANK.parse_notification(body(slip_reference=slip))
 
 
-def test_unknown_fields_are_ignored() -> None:
+def test_unknown_notification_fields_are_ignored() -> None:
     assert BANK.parse_notification(body(channel="PMH")) == BANK.parse_notification(body())
 
 
-def test_time_without_milliseconds_is_parsed() -> None:
+def test_payment_time_without_milliseconds_is_parsed() -> None:
     notification = read(body(paid_at="2026-11-21T10:04:05+07:00"))
     assert notification.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", list(NOTIFICATION))
-def test_missing_field_is_unreadable(name: str) -> None:
+def test_notification_with_a_missing_field_is_unreadable(name: str) -> None:
     shown = {field: value for field, value in NOTIFICATION.items() if field != name}
     with pytest.raises(UnreadableMessage, match=name):
         BANK.parse_notification(json.dumps(shown).encode())
@@ -118,19 +118,19 @@ MALFORMED_FIELDS: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
-def test_malformed_field_is_unreadable(name: str, value: Any) -> None:
+def test_notification_with_a_malformed_field_is_unreadable(name: str, value: Any) -> None:
     with pytest.raises(UnreadableMessage):
         BANK.parse_notification(body(**{name: value}))
 
 
 @pytest.mark.parametrize("sent", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}'])
-def test_non_json_object_is_unreadable(sent: bytes) -> None:
+def test_notification_that_is_not_a_json_object_is_unreadable(sent: bytes) -> None:
     with pytest.raises(UnreadableMessage):
         BANK.parse_notification(sent)
 
 
 @pytest.mark.parametrize("minutes", [-5, 0, 5])
-def test_signature_is_valid_within_five_minutes(minutes: int) -> None:
+def test_notification_signature_is_valid_for_five_minutes(minutes: int) -> None:
     at = NOW.replace(microsecond=0)
     BANK.verify(headers=signed(body(), at), body=body(), now=at + timedelta(minutes=minutes))
 
@@ -161,7 +161,7 @@ def test_invalid_signature_is_refused(headers: dict[str, str]) -> None:
 
 
 @given(st.text(alphabet="0123456789.-+T:Z ", max_size=35))
-def test_any_time_is_read_or_unreadable(paid_at: str) -> None:
+def test_arbitrary_payment_time_is_parsed_or_unreadable(paid_at: str) -> None:
     try:
         BANK.parse_notification(body(paid_at=paid_at))
     except UnreadableMessage:
@@ -215,6 +215,6 @@ def test_malformed_order_notification_is_unreadable(name: str, value: Any) -> No
         BANK.parse_notification(json.dumps(ORDER | {name: value}).encode())
 
 
-def test_acknowledgement_says_received_or_parked() -> None:
+def test_acknowledgement_status_is_received_or_parked() -> None:
     assert BANK.acknowledge(BANK.parse_notification(body())) == {"status": "received"}
     assert BANK.acknowledge(None) == {"status": "parked"}

@@ -62,7 +62,7 @@ def test_inquiry_signature_covers_path_and_query(adapter: Bank, bank: Receiver) 
     assert given == hmac.digest(b"the-secret", f"{at}.GET {URL}.".encode(), "sha256").hex()
 
 
-def test_empty_inquiry_response_is_no_transactions(adapter: Bank, bank: Receiver) -> None:
+def test_empty_inquiry_response_means_no_transactions(adapter: Bank, bank: Receiver) -> None:
     assert found(adapter, bank, b'{"transactions":[]}') == InquiryResult(b'{"transactions":[]}', ())
 
 
@@ -101,14 +101,14 @@ def test_truncated_response_is_failed_inquiry(adapter: Bank, bank: Receiver, bod
         orjson.dumps({"transactions": [NOTIFICATION, NOTIFICATION | {"reference1": "OTHER"}]}),
     ],
 )
-def test_unreadable_response_keeps_body(adapter: Bank, bank: Receiver, body: bytes) -> None:
+def test_unreadable_inquiry_response_keeps_the_body(adapter: Bank, bank: Receiver, body: bytes) -> None:
     with pytest.raises(UnreadableMessage) as unreadable:
         found(adapter, bank, body)
     assert unreadable.value.body == body
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 429, 500, 503])
-def test_error_status_is_failed_inquiry(adapter: Bank, bank: Receiver, status: int) -> None:
+def test_http_error_status_is_a_failed_inquiry(adapter: Bank, bank: Receiver, status: int) -> None:
     with pytest.raises(InquiryFailed, match=str(status)):
         found(adapter, bank, PAID, status)
 
@@ -148,12 +148,12 @@ def test_response_about_another_slip_is_unreadable(
         of_slip(adapter, bank, ON_SLIP | changes)
 
 
-def test_refused_connection_is_failed_inquiry() -> None:
+def test_refused_connection_is_a_failed_inquiry() -> None:
     with pytest.raises(InquiryFailed):
         SandboxBank("the-secret", "http://127.0.0.1:1").inquire(INQUIRY)
 
 
-def test_timeout_is_failed_inquiry(adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_is_a_failed_inquiry(adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "READ_SECONDS", 0.05)
     bank.on(URL, Reply(hangs=True))
     with pytest.raises(InquiryFailed):

@@ -115,7 +115,9 @@ def test_order_status_is_parsed(
         reply(reason=7),
     ],
 )
-def test_any_other_response_is_unknown(adapter: SandboxSender, bank: Receiver, response: Reply) -> None:
+def test_unexpected_order_response_is_unknown(
+    adapter: SandboxSender, bank: Receiver, response: Reply
+) -> None:
     assert both(adapter, bank, response) == (TransferResult("unknown"), TransferResult("unknown"))
 
 
@@ -143,7 +145,7 @@ def test_timeout_of_order_is_unknown(
     assert both(adapter, bank, Reply(hangs=True)) == (TransferResult("unknown"), TransferResult("unknown"))
 
 
-def test_response_in_pieces_is_read_completely(adapter: SandboxSender, bank: Receiver) -> None:
+def test_order_response_in_several_packets_is_read_completely(adapter: SandboxSender, bank: Receiver) -> None:
     body = orjson.dumps(ANSWER)
     pieces = b"".join(b"1\r\n" + body[at : at + 1] + b"\r\n" for at in range(len(body))) + b"0\r\n\r\n"
     bank.on(PATH, Reply(200, headers={"Transfer-Encoding": "chunked"}, body=pieces))

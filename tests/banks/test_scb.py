@@ -108,13 +108,15 @@ def test_malformed_required_field_makes_message_unreadable(name: str, value: Any
         ("fastEasySlipNumber", "slip_reference", [None, "", "x" * 26]),
     ],
 )
-def test_malformed_optional_field_becomes_empty(name: str, field: str, values: list[Any]) -> None:
+def test_malformed_optional_notification_field_becomes_empty(
+    name: str, field: str, values: list[Any]
+) -> None:
     empty: dict[str, Any] = {field: ""}
     for value in values:
         assert SCB.parse_notification(confirmation(**{name: value})) == replace(PAID, **empty)
 
 
-def test_acknowledgement_is_as_documented() -> None:
+def test_scb_acknowledgement_matches_the_documentation() -> None:
     expected = {"resCode": "00", "resDesc": "success", "transactionId": PAID.bank_transaction_id}
     assert SCB.acknowledge(PAID) == expected
 
@@ -131,7 +133,9 @@ def test_acknowledgement_is_as_documented() -> None:
         (b'{"transactionId": "1", "transactionId": "2"}', ""),
     ],
 )
-def test_acknowledgement_of_unreadable_message_repeats_its_id(body: bytes, transaction_id: str) -> None:
+def test_acknowledgement_of_unreadable_message_contains_the_message_id(
+    body: bytes, transaction_id: str
+) -> None:
     with pytest.raises(UnreadableMessage) as unreadable:
         SCB.parse_notification(body)
     assert unreadable.value.acknowledgement == {
@@ -149,7 +153,7 @@ def test_inquiry_of_unpaid_code_finds_no_transactions(bank: FakeScb) -> None:
 
 
 @pytest.mark.parametrize("reply", [success(None), error_response(404, 1104)])
-def test_not_found_response_is_no_transactions(bank: FakeScb, reply: Reply) -> None:
+def test_inquiry_response_not_found_means_no_transactions(bank: FakeScb, reply: Reply) -> None:
     bank.on_inquiry("2026-11-21", reply)
     assert ask(bank).transactions == ()
 
@@ -212,7 +216,7 @@ def test_inquiry_with_invalid_period_fails(bank: FakeScb, since: str, until: str
     assert bank.requests == []
 
 
-def test_transaction_reported_on_two_days_is_one(bank: FakeScb) -> None:
+def test_inquiry_counts_a_transaction_reported_on_two_days_once(bank: FakeScb) -> None:
     for day in ("2026-11-21", "2026-11-22"):
         bank.on_inquiry(day, success([transaction()]))
     found = ask(bank, question("2026-11-21T16:50:00", "2026-11-21T17:05:00"))
@@ -306,6 +310,7 @@ def test_failed_inquiry_is_not_taken_as_unpaid(bank: FakeScb, reply: Reply) -> N
         ask(bank)
 
 
+@pytest.mark.slow
 def test_inquiry_of_silent_bank_times_out(bank: FakeScb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oauth, "READ_SECONDS", 0.2)
     bank.on_inquiry("2026-11-21", Reply(hangs=True))
@@ -314,7 +319,7 @@ def test_inquiry_of_silent_bank_times_out(bank: FakeScb, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_days_of_one_inquiry_share_its_deadline(bank: FakeScb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_one_inquiry_share_one_deadline(bank: FakeScb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oauth, "TOTAL_SECONDS", 0.3)
     days = ["2026-11-21", "2026-11-22", "2026-11-23"]
     for day in days:

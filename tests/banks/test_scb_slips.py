@@ -68,7 +68,9 @@ def test_slip_transfer_has_payee_and_references(bank: FakeScb) -> None:
         ),
     ],
 )
-def test_missing_fields_are_empty(bank: FakeScb, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_missing_slip_fields_are_empty(
+    bank: FakeScb, changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
     bank.on_slip(success(SLIP | changes))
     assert ask(bank) == replace(TRANSFER, **expected)
 
@@ -90,7 +92,7 @@ def test_slip_lookup_of_unknown_transfer_is_none(bank: FakeScb) -> None:
         Reply(closes=True),
     ],
 )
-def test_other_error_is_failed_inquiry(bank: FakeScb, reply: Reply) -> None:
+def test_slip_lookup_with_another_error_is_a_failed_inquiry(bank: FakeScb, reply: Reply) -> None:
     bank.on_slip(reply)
     with pytest.raises(InquiryFailed):
         ask(bank)
@@ -131,6 +133,7 @@ VALUES = (
 
 
 @given(st.dictionaries(st.sampled_from(list(SLIP)), VALUES))
+@pytest.mark.slow
 def test_arbitrary_values_are_parsed_or_unreadable(changes: dict[str, Any]) -> None:
     body = success(SLIP | changes).body
     try:

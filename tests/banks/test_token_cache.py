@@ -26,12 +26,12 @@ def get(tokens: TokenCache, fetch: Fetching, key: tuple[str, ...] = KEY) -> str:
     return tokens.get(key, fetch, timeout=5.0)
 
 
-def test_a_token_is_fetched_once() -> None:
+def test_access_token_is_fetched_once_and_reused() -> None:
     tokens, fetch = TokenCache(), Fetching()
     assert [get(tokens, fetch) for _ in range(3)] == ["token-1"] * 3
 
 
-def test_concurrent_callers_share_one_token() -> None:
+def test_concurrent_callers_share_one_access_token() -> None:
     tokens, line, begun = TokenCache(), threading.Barrier(8), []
 
     def fetch() -> AccessToken:
@@ -48,19 +48,19 @@ def test_concurrent_callers_share_one_token() -> None:
     assert len(begun) == 1
 
 
-def test_token_in_its_last_minute_is_renewed() -> None:
+def test_access_token_is_renewed_in_the_last_minute_of_validity() -> None:
     tokens, fetch = TokenCache(), Fetching(seconds=60.0)
     assert [get(tokens, fetch) for _ in range(2)] == ["token-1", "token-2"]
 
 
-def test_each_name_and_secret_has_own_token() -> None:
+def test_access_tokens_are_cached_per_name_and_secret() -> None:
     tokens, fetch = TokenCache(), Fetching()
     assert get(tokens, fetch) == "token-1"
     assert get(tokens, fetch, (*KEY[:2], "a renewed secret")) == "token-2"
     assert get(tokens, fetch) == "token-1"
 
 
-def test_refused_token_is_dropped_unless_renewed() -> None:
+def test_refused_access_token_is_dropped_unless_renewed() -> None:
     tokens, fetch = TokenCache(), Fetching()
     old = get(tokens, fetch)
     for _ in range(2):

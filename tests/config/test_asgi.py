@@ -1,4 +1,4 @@
-"""Slow requests hold few threads of a web process: uploads have few places, card payments their own lane."""
+"""Slow requests hold few threads of a web process: uploads and card payments have separate slots."""
 
 import asyncio
 import itertools
@@ -96,25 +96,25 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
-        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(2 * THREADS)]
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(2 * THREADS)]
         await application.begins(uploads.MAX_CONCURRENT)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
-        assert await asyncio.wait_for(asyncio.gather(*request_body), SECONDS) == [200] * len(request_body)
+        assert await asyncio.wait_for(asyncio.gather(*tasks), SECONDS) == [200] * len(tasks)
 
     asyncio.run(run())
 
 
-def test_upload_of_disconnected_client_keeps_its_slot_until_done() -> None:
+def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
-        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(uploads.MAX_CONCURRENT)]
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(uploads.MAX_CONCURRENT)]
         await application.begins(uploads.MAX_CONCURRENT)
-        for each in request_body:
+        for each in tasks:
             each.cancel()
-        await asyncio.wait(request_body)
+        await asyncio.wait(tasks)
         late = asyncio.create_task(ask(bridge, UPLOAD))
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
@@ -124,7 +124,7 @@ def test_upload_of_disconnected_client_keeps_its_slot_until_done() -> None:
     asyncio.run(run())
 
 
-def test_incomplete_upload_frees_its_slot() -> None:
+def test_incomplete_upload_frees_the_upload_slot() -> None:
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
         for _ in range(uploads.MAX_CONCURRENT + 1):
@@ -158,18 +158,18 @@ def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_malformed_session_cookie_makes_no_query() -> None:
-    request_body: list[Any] = []
+    cookies: list[Any] = []
 
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=request_body.append)
+        bridge = WsgiAdapter(application, THREADS, find_uploader=cookies.append)
         for cookie in ("abc", "x" * 31, "x" * 33, "X" * 32, "'" * 32, ""):
             await ask(bridge, UPLOAD, cookie=cookie or "-")
         await ask(bridge, OTHER, cookie="x" * 32)
 
     asyncio.run(run())
-    assert request_body == []
+    assert cookies == []
 
 
 def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,16 +183,14 @@ def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.
         application = Slow()
         application.may_end.set()
         bridge = WsgiAdapter(application, THREADS, find_uploader=slowly)
-        request_body = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(MAX_WAITING + 5)]
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(MAX_WAITING + 5)]
         assert await asyncio.to_thread(running.acquire, timeout=SECONDS)
-        done, _waiting = await asyncio.wait(
-            request_body, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _waiting = await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
         assert {each.result() for each in done} == {503}
         assert not running.acquire(blocking=False)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         may_end.set()
-        assert sorted(await asyncio.gather(*request_body)) == [200] * MAX_WAITING + [503] * 5
+        assert sorted(await asyncio.gather(*tasks)) == [200] * MAX_WAITING + [503] * 5
 
     asyncio.run(run())
 
@@ -217,14 +215,14 @@ def test_user_uploads_one_file_at_a_time() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
         greedy = "0" * 31 + "a"
-        request_body = [asyncio.create_task(ask(bridge, UPLOAD, cookie=greedy)) for _ in range(5)]
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD, cookie=greedy)) for _ in range(5)]
         await application.begins(1)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         other = asyncio.create_task(ask(bridge, UPLOAD))
         await application.begins(1)
         application.may_end.set()
-        assert await asyncio.wait_for(asyncio.gather(other, *request_body), SECONDS) == [200] * 6
+        assert await asyncio.wait_for(asyncio.gather(other, *tasks), SECONDS) == [200] * 6
         assert len(bridge.uploads_by_user) == 0
 
     asyncio.run(run())
@@ -242,7 +240,7 @@ def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_fast_upload_still_has_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_above_the_minimum_rate_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MIN_BYTES_PER_SECOND", 1)
     monkeypatch.setattr(uploads, "DEADLINE_SECONDS", 0.3)
 
@@ -258,12 +256,12 @@ def test_waiting_card_payments_use_only_card_threads() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, card_threads=2)
-        request_body = [asyncio.create_task(ask(bridge, CARDS)) for _ in range(2 * THREADS)]
+        tasks = [asyncio.create_task(ask(bridge, CARDS)) for _ in range(2 * THREADS)]
         await application.begins(2)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
-        assert await asyncio.wait_for(asyncio.gather(*request_body), SECONDS) == [200] * len(request_body)
+        assert await asyncio.wait_for(asyncio.gather(*tasks), SECONDS) == [200] * len(tasks)
 
     asyncio.run(run())
 

@@ -26,8 +26,8 @@ def found_errors() -> list[CheckMessage]:
         ("SECRET_KEY_FALLBACKS", ["short"], "Former values"),
         ("IDEMPOTENCY_KEYS", [], "50 random characters"),
         ("IDEMPOTENCY_KEYS", ["x" * 50, "short"], "50 random characters"),
-        ("FIELD_ENCRYPTION_KEYS", ["not-a-key"], "Fernet"),
-        ("FIELD_ENCRYPTION_KEYS", [], "Fernet"),
+        ("FIELD_ENCRYPTION_KEYS", ["not-a-key"], "32 bytes"),
+        ("FIELD_ENCRYPTION_KEYS", [], "32 bytes"),
         ("REDIS_URL", "http://x", "redis://"),
         ("BASE_URL", "pay.example.com", "https://"),
         ("REDIS_URL", "redis://x:notaport", "redis://"),
@@ -80,7 +80,7 @@ def test_invalid_setting_is_reported_with_hint(settings: Settings, name: str, va
         ("MONITORING_TOKEN", "x" * 24),
     ],
 )
-def test_setting_at_its_limit_is_accepted(settings: Settings, name: str, value: Any) -> None:
+def test_setting_at_the_limit_is_accepted(settings: Settings, name: str, value: Any) -> None:
     setattr(settings, name, value)
     assert found_errors() == []
 

@@ -65,13 +65,13 @@ def test_slow_console_pages_leave_half_of_the_threads() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS)
-        request_body = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(2 * THREADS)]
+        tasks = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(2 * THREADS)]
         await begins(application, THREADS // 2)
         for _ in range(20):
             assert (await ask(bridge, OTHER))[0] == 200
         assert len(application.begun) == THREADS // 2
         application.may_end.set()
-        assert [status for status, _ in await asyncio.gather(*request_body)] == [200] * len(request_body)
+        assert [status for status, _ in await asyncio.gather(*tasks)] == [200] * len(tasks)
 
     asyncio.run(run())
 
@@ -96,12 +96,12 @@ def test_full_console_queue_is_503_with_retry_after() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS)
-        request_body = [asyncio.create_task(ask(bridge, LOGIN)) for _ in range(1 + concurrency.MAX_WAITING)]
+        tasks = [asyncio.create_task(ask(bridge, LOGIN)) for _ in range(1 + concurrency.MAX_WAITING)]
         await begins(application, 1)
         status, headers = await ask(bridge, LOGIN)
         assert (status, headers[b"retry-after"]) == (503, b"2")
         application.may_end.set()
-        assert {status for status, _ in await asyncio.gather(*request_body)} == {200}
+        assert {status for status, _ in await asyncio.gather(*tasks)} == {200}
 
     asyncio.run(run())
 
@@ -122,18 +122,18 @@ def test_long_wait_for_console_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(run())
 
 
-def test_disconnected_console_client_frees_its_slot() -> None:
+def test_disconnected_console_client_frees_the_slot() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS)
-        request_body = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(THREADS // 2)]
+        tasks = [asyncio.create_task(ask(bridge, PAGE)) for _ in range(THREADS // 2)]
         await begins(application, THREADS // 2)
         gone = asyncio.create_task(ask(bridge, PAGE))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])
         application.may_end.set()
-        await asyncio.gather(*request_body)
+        await asyncio.gather(*tasks)
         more = [ask(bridge, PAGE) for _ in range(THREADS)]
         assert [status for status, _ in await asyncio.gather(*more)] == [200] * THREADS
 

@@ -8,16 +8,9 @@ from config.devstack import programs
 from payments import card_inquiries
 from transfers import services as transfers
 
-WORKERS = [program.command for program in programs.workers({}) if "worker" in program.command]
-
-
-def option(command: object, name: str) -> str:
-    parts = [str(part) for part in command]  # type: ignore[attr-defined]
-    return parts[parts.index(name) + 1]
-
 
 def test_every_queue_has_one_worker_and_a_heartbeat() -> None:
-    served = [queue for command in WORKERS for queue in option(command, "-Q").split(",")]
+    served = [queue for queues, _ in programs.WORKERS.values() for queue in queues.split(",")]
     assert sorted(served) == sorted(settings.QUEUES)
     app.loader.import_default_modules()
     for queue in settings.QUEUES:
@@ -41,7 +34,7 @@ def test_cards_transfers_and_inquiries_have_own_queues() -> None:
 
 
 def test_worker_threads_suffice_for_inquiries_and_heartbeats() -> None:
-    (threads,) = [int(option(command, "-c")) for command in WORKERS if "transfers" in option(command, "-Q")]
+    (threads,) = [threads for queues, threads in programs.WORKERS.values() if "transfers" in queues]
     runs_of_inquiries = len(banks.LIVE_BANKS) + 1  # one for each bank, the sandbox bank too
     assert (
         threads >= card_inquiries._work.max_runs + transfers._work.max_runs + runs_of_inquiries + 3

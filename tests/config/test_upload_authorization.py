@@ -64,7 +64,7 @@ def test_user_with_one_of_the_permissions_may_upload(path: str) -> None:
         assert uploader(session_of(user), path) == str(user.pk)
 
 
-def test_permissions_of_uploads_are_those_of_their_pages() -> None:
+def test_upload_permissions_equal_the_page_permissions() -> None:
     assert uploads.UPLOAD_PERMISSIONS[CHECK] == set(VIEW_PERMISSIONS)
     assert "reconciliation.import_statement" in uploads.UPLOAD_PERMISSIONS[IMPORT]
 

@@ -54,7 +54,7 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
     if table and not _is_selective(table, plan):
         condition = " ".join(_conditions(plan))
         if kind == "Bitmap Heap Scan":
-            if not all(map(_reads_a_part, _bitmaps(plan))):
+            if not all(each["Index Name"] in small or _reads_a_part(each) for each in _bitmaps(plan)):
                 yield f"{kind} on {table}: {condition}"
         elif condition or not is_limited:
             yield f"{kind} on {table}: {condition or 'all rows'}"

@@ -24,8 +24,8 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.withdrawals.builders import withdrawn
 
 OURS = {
-    "approvals", "console", "idempotency", "ledger", "merchants", "operations", "payments", "qrcodes",
-    "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
+    "approvals", "console", "counts", "idempotency", "ledger", "merchants", "operations", "payments",
+    "qrcodes", "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
 }  # fmt: skip
 # Staff cannot view a model without permissions.
 MODELS = [
@@ -65,6 +65,7 @@ def test_every_admin_list_and_page_opens(shop: Shop, bank: SandboxBankClient, ad
 
 
 @pytest.mark.parametrize("app_label", sorted(OURS))
+@pytest.mark.slow
 def test_admin_index_lists_every_app(admin_client: Client, app_label: str) -> None:
     assert f"/admin/{app_label}/" in admin_client.get("/admin/").content.decode()
 

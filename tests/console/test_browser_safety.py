@@ -23,6 +23,7 @@ INLINE_SCRIPT = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_pages_of_the_console_need_no_inline_scripts(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:

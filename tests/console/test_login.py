@@ -45,7 +45,7 @@ def fail(times: int, name: str = "somsri", address: str = "203.0.113.7") -> list
     return [log_in(WRONG, name, address=address).status_code for _ in range(times)]
 
 
-def test_login_with_the_right_password_succeeds(somsri: User) -> None:
+def test_login_with_the_correct_password_succeeds(somsri: User) -> None:
     fail(FAILURES_PER_USER - 1)
     assert log_in(RIGHT).status_code == 302
     assert not LoginThrottle.objects.filter(subject="user:somsri").exists()
@@ -82,7 +82,7 @@ def test_addresses_of_one_ipv6_network_count_as_one(somsri: User) -> None:
     assert log_in(RIGHT, address="2001:db8:0:1::1").status_code == 302
 
 
-def test_successful_login_resets_only_its_own_attempt_of_the_address(somsri: User) -> None:
+def test_successful_login_does_not_reset_other_failures_of_the_address(somsri: User) -> None:
     fail(3, "guess")
     log_in(RIGHT)
     assert LoginThrottle.objects.get(subject="address:203.0.113.7/32").failure_count == 3
@@ -116,7 +116,7 @@ def test_login_of_unknown_user_hashes_once(somsri: User, monkeypatch: pytest.Mon
         assert len(hashed) == 1, name
 
 
-def test_staff_on_a_known_device_are_not_locked_out_by_an_attacker_elsewhere(somsri: User) -> None:
+def test_login_lockout_does_not_affect_a_known_device(somsri: User) -> None:
     browser = Client()
     log_in(RIGHT, browser=browser)
     browser.cookies.pop(settings.SESSION_COOKIE_NAME)
@@ -137,7 +137,7 @@ def test_known_device_stays_known_after_a_rotation_of_the_secret_key(
     assert log_in(RIGHT, browser=browser).status_code == 302
 
 
-def test_failures_on_a_known_device_are_limited_too(somsri: User) -> None:
+def test_failed_logins_on_a_known_device_are_limited(somsri: User) -> None:
     browser = Client()
     log_in(RIGHT, browser=browser)
     statuses = [log_in(WRONG, browser=browser).status_code for _ in range(FAILURES_PER_USER + 1)]
@@ -180,7 +180,7 @@ def test_every_password_is_hashed_by_the_limited_hasher() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_attempts_at_the_same_moment_do_not_exceed_the_limit() -> None:
+def test_concurrent_failed_logins_do_not_exceed_the_limit() -> None:
     subject, now = LoginSubject("user:somsri", 3), clock.now()
 
     def attempt() -> bool:
@@ -203,13 +203,13 @@ def test_expired_login_failures_are_removed(somsri: User, noon: datetime) -> Non
     }  # fmt: skip
 
 
-def test_a_lock_out_is_in_the_security_log_once(somsri: User, caplog: pytest.LogCaptureFixture) -> None:
+def test_login_lockout_is_in_the_security_log_once(somsri: User, caplog: pytest.LogCaptureFixture) -> None:
     fail(FAILURES_PER_USER + 3)
     (line,) = security_lines(caplog, "lockout")
     assert (line["subject"], line["address"]) == ("user:somsri", "203.0.113.7")
 
 
-def test_staff_with_the_permission_lift_a_lock_out(somsri: User, admin_client: Client) -> None:
+def test_staff_with_permission_lift_a_login_lockout(somsri: User, admin_client: Client) -> None:
     fail(FAILURES_PER_USER)
     admin_client.post(
         "/admin/console/loginthrottle/", {"action": "lift", "_selected_action": ["user:somsri"]}
@@ -219,7 +219,7 @@ def test_staff_with_the_permission_lift_a_lock_out(somsri: User, admin_client: C
 
 
 @pytest.mark.parametrize("subject", ["somsri", "203.0.113.7/32"])
-def test_a_command_lifts_a_lock_out(somsri: User, subject: str) -> None:
+def test_lift_lockout_command_ends_a_login_lockout(somsri: User, subject: str) -> None:
     fail(FAILURES_PER_USER)
     for number in range(FAILURES_PER_ADDRESS - FAILURES_PER_USER):
         fail(1, f"guess-{number}")
@@ -228,6 +228,6 @@ def test_a_command_lifts_a_lock_out(somsri: User, subject: str) -> None:
     assert log_in(RIGHT).status_code == 302
 
 
-def test_a_command_says_when_there_is_nothing_to_lift(db: None) -> None:
+def test_lift_lockout_command_without_failed_logins_is_refused(db: None) -> None:
     with pytest.raises(CommandError, match="No failed logins"):
         call_command("lift_lockout", "somsri")

@@ -35,7 +35,7 @@ def test_statement_timeout_applies_to_one_statement() -> None:
 
 
 @pytest.mark.slow
-def test_statement_timeout_applies_within_transaction() -> None:
+def test_statement_timeout_applies_within_a_transaction() -> None:
     with limit_statements(connection, 1), transaction.atomic():
         with pytest.raises(OperationalError, match="statement timeout"), transaction.atomic():
             sleep(60)
@@ -60,4 +60,4 @@ def test_slow_console_page_is_503_with_retry_after(monkeypatch: pytest.MonkeyPat
             cursor.execute("LOCK TABLE operations_heartbeat IN ACCESS EXCLUSIVE MODE")
         status, retry_after, text = other.submit(read).result()
     assert (status, retry_after) == (503, "60")
-    assert "fewer or narrower filters" in text
+    assert "Use narrower filters" in text

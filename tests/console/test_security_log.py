@@ -62,14 +62,16 @@ def test_login_and_logout_are_recorded(lines: Lines) -> None:
 @pytest.mark.parametrize(
     ("name", "subject"), [("somsri", "staff:somsri"), (PASSWORD, "staff:?"), ("x" * 150, "staff:?")]
 )
-def test_failed_login_names_the_user_only_if_there_is_one(lines: Lines, name: str, subject: str) -> None:
+def test_failed_login_is_recorded_with_the_user_name_of_existing_users_only(
+    lines: Lines, name: str, subject: str
+) -> None:
     User.objects.create_superuser("somsri", password=PASSWORD)
     sign_in(Client(), name, "guess")
     [line] = lines("login_failed")
     assert (line["subject"], line["actor"], line["address"]) == (subject, None, "203.0.113.7")
 
 
-def test_new_password_is_recorded(lines: Lines, admin_client: Client) -> None:
+def test_password_change_is_in_the_security_log(lines: Lines, admin_client: Client) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
     form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     admin_client.post(f"/admin/auth/user/{clerk.pk}/password/", form)
@@ -87,7 +89,7 @@ def user_form(user: User, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_each_change_of_a_role_is_recorded(lines: Lines, admin_client: Client, committed: Any) -> None:
+def test_role_change_is_in_the_security_log(lines: Lines, admin_client: Client, committed: Any) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
     may_decide = Permission.objects.get(codename="change_withdrawal")
     cashiers = Group.objects.create(name="Cashiers")
@@ -112,7 +114,7 @@ def test_each_change_of_a_role_is_recorded(lines: Lines, admin_client: Client, c
     ]
 
 
-def test_page_that_changes_no_role_is_not_recorded(
+def test_form_without_role_change_is_not_in_the_security_log(
     lines: Lines, admin_client: Client, committed: Any
 ) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
@@ -187,7 +189,7 @@ def test_secret_of_another_merchant_is_not_revealed(shop: Shop, other_shop: Shop
     assert lines("secret_revealed") == []
 
 
-def test_every_model_with_names_of_customers_records_who_viewed_it() -> None:
+def test_views_of_models_with_customer_names_are_recorded() -> None:
     sandbox_is_invented = {"sandbox"}
     models = [
         model
@@ -203,7 +205,7 @@ def test_every_model_with_names_of_customers_records_who_viewed_it() -> None:
 
 
 @pytest.mark.slow
-def test_list_of_approvals_shows_no_names_because_views_of_lists_are_not_recorded(
+def test_list_of_approvals_shows_no_customer_names(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, settings: Settings
 ) -> None:
     settings.APPROVAL_ITEM_LIMIT = 100

@@ -35,7 +35,7 @@ def issuer(shop: Shop) -> User:
 
 @pytest.mark.parametrize("is_superuser", [False, True])
 @pytest.mark.slow
-def test_console_offers_no_way_to_delete_staff(admin_client: Client, is_superuser: bool) -> None:
+def test_console_has_no_delete_action_for_staff_users(admin_client: Client, is_superuser: bool) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True, is_superuser=is_superuser)
     assert admin_client.get(f"{PAGE}{clerk.pk}/delete/").status_code == 403
     assert admin_client.post(f"{PAGE}{clerk.pk}/delete/", {"post": "yes"}).status_code == 403
@@ -44,7 +44,7 @@ def test_console_offers_no_way_to_delete_staff(admin_client: Client, is_superuse
     assert "deletelink" not in admin_client.get(f"{PAGE}{clerk.pk}/change/").content.decode()
 
 
-def test_staff_who_acted_cannot_be_deleted_by_any_way(shop: Shop) -> None:
+def test_staff_user_with_recorded_actions_cannot_be_deleted(shop: Shop) -> None:
     clerk = issuer(shop)
     history = list(LogEntry.objects.filter(user=clerk).values())
     assert history
@@ -62,7 +62,7 @@ def test_staff_who_acted_cannot_be_deleted_by_any_way(shop: Shop) -> None:
     assert list(LogEntry.objects.filter(user=clerk).values()) == history
 
 
-def test_name_of_staff_cannot_be_changed(admin_client: Client) -> None:
+def test_staff_user_name_cannot_be_changed(admin_client: Client) -> None:
     """Records name staff by user name, so a name is never used again."""
     clerk = User.objects.create_user("somsri", is_staff=True)
     admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk, username="malee"))
@@ -71,7 +71,7 @@ def test_name_of_staff_cannot_be_changed(admin_client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_deactivated_staff_are_signed_out_at_once_and_keep_their_history(
+def test_deactivated_staff_user_is_signed_out_and_recorded_actions_stay(
     shop: Shop, admin_client: Client
 ) -> None:
     clerk, client = issuer(shop), Client()
@@ -82,7 +82,7 @@ def test_deactivated_staff_are_signed_out_at_once_and_keep_their_history(
     assert LogEntry.objects.filter(user__username="somsri").exists()
 
 
-def test_last_login_and_permissions_still_change(db: None) -> None:
+def test_last_login_and_permissions_of_a_staff_user_can_change(db: None) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
     Client().force_login(clerk)
     clerk.refresh_from_db()

@@ -25,7 +25,7 @@ def test_now_is_utc_to_the_millisecond() -> None:
         (datetime(2026, 11, 21, 3, 4, 5, tzinfo=BANGKOK), "2026-11-20T20:04:05.000Z"),
     ],
 )
-def test_an_instant_is_shown_in_one_form(at: datetime, shown: str) -> None:
+def test_instant_is_shown_in_utc_with_milliseconds(at: datetime, shown: str) -> None:
     assert clock.iso(at) == clock.iso_or_none(at) == shown
 
 

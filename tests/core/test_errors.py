@@ -64,7 +64,7 @@ def test_each_error_code_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(CATALOGUE))
-def test_a_status_fits_its_type_and_a_message_is_a_sentence(code: str) -> None:
+def test_error_status_matches_error_type_and_message_is_one_line(code: str) -> None:
     kind = CATALOGUE[code]
     assert kind.status in STATUSES[kind.type]
     assert kind.message and "\n" not in kind.message
@@ -76,26 +76,26 @@ def test_documented_codes_are_in_the_catalogue(code: str) -> None:
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_each_field_of_a_request_has_a_code(kind: type[serializers.Serializer[Any]]) -> None:
+def test_every_request_field_has_an_invalid_field_error_code(kind: type[serializers.Serializer[Any]]) -> None:
     assert {f"invalid_{name}" for name in kind().fields} <= CATALOGUE.keys()
 
 
-def test_there_are_requests_to_look_at() -> None:
+def test_request_serializers_are_found() -> None:
     assert {"QrCodeRequest", "WebhookRequest"} <= {kind.__name__ for kind in REQUESTS}
 
 
-def test_state_errors_name_the_state() -> None:
+def test_state_errors_have_status_400() -> None:
     acts = {code for code in CATALOGUE if code.endswith("able") and "_not_" in code}
     assert {CATALOGUE[code].status for code in acts} == {400}
 
 
-def test_an_error_fills_its_message_and_names_its_field() -> None:
+def test_error_message_is_formatted_and_param_names_the_field() -> None:
     error = InvalidRequest("Why.", param="amount", retry_after=3)
     assert (error.text, error.param, str(error)) == ("Why.", "amount", "Why.")
     assert error_response(error).headers == {"Retry-After": "3"}
     assert CATALOGUE["payment_not_found"](id="pay_1").text == "No payment pay_1."
 
 
-def test_only_server_errors_show_request_id() -> None:
+def test_request_id_is_shown_only_in_server_errors() -> None:
     assert b"request_id" not in error_response(InvalidRequest(), "req_1").body
     assert b'"request_id":"req_1"' in error_response(CATALOGUE["internal_error"](), "req_1").body

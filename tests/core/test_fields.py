@@ -8,6 +8,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Field
 
 from core import clock, fields
+from core.paging import PeriodPageQuery
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -36,7 +37,7 @@ def each(field: Any, *values: Any) -> list[tuple[Any, Any]]:
     ],
     ids=repr,
 )
-def test_valid_value_is_returned_unchanged(field: Field[Any, Any, Any, Any], value: Any) -> None:
+def test_valid_field_value_is_returned_unchanged(field: Field[Any, Any, Any, Any], value: Any) -> None:
     kept = field.run_validation(value)
     assert kept == value
     assert type(kept) is type(value)
@@ -58,18 +59,18 @@ def test_valid_value_is_returned_unchanged(field: Field[Any, Any, Any, Any], val
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_a_wrong_value_is_refused(field: Field[Any, Any, Any, Any], value: Any) -> None:
+def test_invalid_field_value_is_refused(field: Field[Any, Any, Any, Any], value: Any) -> None:
     with pytest.raises(ValidationError):
         field.run_validation(value)
 
 
-def test_metadata_may_hold_50_keys_and_8_kb() -> None:
+def test_metadata_of_50_keys_and_8_kb_is_accepted() -> None:
     for most in ({str(number): 1 for number in range(50)}, {"k": "x" * (8_192 - len('{"k":""}'))}):
         assert METADATA.run_validation(most) == most
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("100", 100), ("007", 7), ("-0", 0)])
-def test_a_query_integer_is_decimal_digits(text: str, number: int) -> None:
+def test_query_integer_is_decimal_digits(text: str, number: int) -> None:
     assert NUMBER.run_validation(text) == number
 
 
@@ -89,7 +90,7 @@ def test_a_query_integer_is_decimal_digits(text: str, number: int) -> None:
         ("2026-11-21T12:00:00.123456789Z", NOON + timedelta(microseconds=123_456)),
     ],
 )
-def test_a_query_instant_is_a_day_or_a_time_with_offset(text: str, at: datetime) -> None:
+def test_query_instant_is_a_date_or_a_time_with_offset(text: str, at: datetime) -> None:
     assert FROM.run_validation(text) == at
     exclusive = timedelta(days=1) if "T" not in text else MILLISECOND
     assert UNTIL.run_validation(text) == clock.to_millisecond(at) + exclusive
@@ -109,23 +110,26 @@ def test_a_query_instant_is_a_day_or_a_time_with_offset(text: str, at: datetime)
     ],
 )
 @pytest.mark.parametrize("field", [FROM, UNTIL], ids=["start", "end"])
-def test_no_other_text_is_an_instant(field: fields.QueryInstant, text: str) -> None:
+def test_invalid_query_instant_is_refused(field: fields.QueryInstant, text: str) -> None:
     with pytest.raises(ValidationError):
         field.run_validation(text)
 
 
-def test_the_last_day_of_the_calendar_has_a_start_and_no_end() -> None:
+def test_end_date_9999_12_31_is_refused() -> None:
     assert FROM.run_validation("9999-12-31") == datetime(9999, 12, 31, tzinfo=UTC)
     with pytest.raises(ValidationError):
         UNTIL.run_validation("9999-12-31")
 
 
-def test_dates_must_be_in_order() -> None:
-    same_day = {
-        "start_date": FROM.run_validation("2026-11-21"),
-        "end_date": UNTIL.run_validation("2026-11-21"),
-    }
-    assert fields.ordered_dates(same_day) == same_day
-    assert fields.ordered_dates({"start_date": NOON}) == {"start_date": NOON}
-    with pytest.raises(ValidationError):
-        fields.ordered_dates({"start_date": NOON, "end_date": NOON})
+def test_start_date_after_end_date_is_refused() -> None:
+    query = PeriodPageQuery()
+    day, ten = "2026-11-21", "2026-11-21T10:00:00Z"
+    same_day = query.run_validation({"start_date": day, "end_date": day})
+    assert (same_day["start_date"], same_day["end_date"]) == (
+        FROM.run_validation(day),
+        UNTIL.run_validation(day),
+    )
+    assert query.run_validation({"start_date": ten})["start_date"] == FROM.run_validation(ten)
+    for before in ("2026-11-21T09:59:59.999Z", "2026-11-20"):
+        with pytest.raises(ValidationError):
+            query.run_validation({"start_date": ten, "end_date": before})

@@ -12,7 +12,7 @@ WHOLE = "0" * 27
 
 
 @pytest.mark.parametrize("prefix", ["pay_", "qr_", "wh_", "txn_", "ref_", "wd_", "evt_", "dlv_", "mch_"])
-def test_an_id_is_its_prefix_and_27_base62_characters(prefix: str) -> None:
+def test_id_is_prefix_and_27_base62_characters(prefix: str) -> None:
     made = ids.new(prefix, NOON)
     assert re.fullmatch(prefix + "[0-9A-Za-z]{27}", made)
     assert ids.looks_right(made, prefix)
@@ -26,7 +26,7 @@ def test_ids_of_a_later_second_sort_later() -> None:
     assert ids.new("pay_", NOON) < ids.new("pay_", NOON + timedelta(seconds=1))
 
 
-def test_ids_of_a_span_of_time_are_a_range() -> None:
+def test_ids_of_a_time_range_sort_between_the_first_ids_of_start_and_end() -> None:
     begin, end = ids.first("pay_", NOON), ids.first("pay_", NOON + timedelta(seconds=60))
     inside = [ids.new("pay_", NOON + timedelta(milliseconds=ms)) for ms in (0, 1, 999, 59_999)]
     assert all(begin <= made < end for made in inside)
@@ -35,11 +35,11 @@ def test_ids_of_a_span_of_time_are_a_range() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_ids_of_one_second_differ() -> None:
+def test_hundred_thousand_ids_of_one_second_are_unique() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
 
 
-def test_the_clock_before_the_first_second_still_gives_ids() -> None:
+def test_id_for_a_time_before_the_epoch_is_valid() -> None:
     assert ids.looks_right(ids.new("pay_", datetime(1970, 1, 1, tzinfo=UTC)), "pay_")
 
 
@@ -57,6 +57,6 @@ def test_malformed_ids_are_rejected(value: object) -> None:
     assert not ids.looks_right(value, "pay_")
 
 
-def test_random_text_keeps_to_its_alphabet() -> None:
+def test_random_text_contains_only_the_given_alphabet() -> None:
     assert re.fullmatch("[01]{200}", ids.random_text(200, "01"))
     assert ids.random_text(0) == ""

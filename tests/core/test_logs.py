@@ -42,7 +42,7 @@ def test_secrets_and_accounts_are_redacted(text: str, written: str) -> None:
         "",
     ],
 )
-def test_useful_values_are_not_redacted(text: str) -> None:
+def test_ids_times_and_amounts_are_not_redacted_in_logs(text: str) -> None:
     assert redact(text) == text
 
 
@@ -51,7 +51,7 @@ def line(message: str, *args: object, name: str = "api", error: bool = False) ->
     return JsonFormatter().format(logging.LogRecord(name, logging.ERROR, "", 1, message, args, trouble))
 
 
-def test_a_line_is_one_json_object_without_secrets() -> None:
+def test_log_line_is_one_json_object_without_secrets() -> None:
     try:
         raise ValueError(f"bad key {KEY}\nfor account 1234567890")
     except ValueError:
@@ -67,7 +67,7 @@ def test_a_line_is_one_json_object_without_secrets() -> None:
     assert "Traceback" in shown["error"]
 
 
-def test_an_access_line_is_json_already() -> None:
+def test_access_log_line_is_written_unchanged() -> None:
     assert line('{"status":200}', name="access") == '{"status":200}'
 
 
@@ -87,6 +87,7 @@ def log(handler: BufferedAccessHandler, name: str, text: str) -> None:
     handler.handle(logging.LogRecord(name, logging.INFO, __file__, 1, text, None, None))
 
 
+@pytest.mark.slow
 def test_buffered_access_lines_are_written_in_order(
     handler: BufferedAccessHandler, written: io.StringIO
 ) -> None:

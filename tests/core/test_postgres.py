@@ -29,7 +29,7 @@ def test_open_connection_is_reused_without_query() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_that_the_server_ended_is_replaced_before_the_next_request() -> None:
+def test_connection_closed_by_the_server_is_replaced_before_the_next_request() -> None:
     pid = session()
     end(pid)
     wait_until(lambda: not connection.is_usable(), 60)

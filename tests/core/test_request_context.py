@@ -40,7 +40,7 @@ def seen_by(request: HttpRequest) -> RequestContext:
     return seen[0]
 
 
-def test_an_event_names_the_key_and_the_request(shop: Shop) -> None:
+def test_event_stores_api_key_as_actor_and_request_id(shop: Shop) -> None:
     shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"}, **{"X-Request-Id": "till-7.0042"})
     event = Event.objects.get()
     assert (event.actor, event.request_id) == (actor_of(shop), "till-7.0042")
@@ -95,7 +95,7 @@ def test_request_context_is_separate_in_each_thread(transactional_db: None) -> N
         assert event.request_id.partition(".")[0] == event.actor.removeprefix("key:")
 
 
-def test_task_is_its_own_actor() -> None:
+def test_task_name_is_the_actor_of_a_task() -> None:
     seen: list[RequestContext] = []
 
     @app.task(name="tests.look")
@@ -117,7 +117,7 @@ def line(**extra: object) -> dict[str, object]:
     return written
 
 
-def test_a_log_line_carries_the_request_unless_it_says_another() -> None:
+def test_log_line_has_the_request_id_of_the_context_unless_given() -> None:
     request_context.begin(request_id="req_1")
     assert line()["request_id"] == "req_1"
     assert line(request_id="req_2")["request_id"] == "req_2"

@@ -177,7 +177,7 @@ def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     )
 
 
-def test_find_reads_rows_like_the_orm(shop: Shop, noon: datetime) -> None:
+def test_raw_find_reads_rows_like_the_orm(shop: Shop, noon: datetime) -> None:
     first, second, other = sorted((payment(shop, noon) for _ in range(3)), key=lambda row: row.id)
     rows.copy_in([first, second, other])
     wanted = [second.id, first.id, "pay_of_nobody"]
@@ -246,7 +246,9 @@ def test_insert_together_stores_nothing_if_one_row_is_refused(shop: Shop, noon: 
     assert rows.fetch(Payment, id=first.id) is None
 
 
-def test_every_given_column_must_match(shop: Shop, other_shop: Shop, noon: datetime) -> None:
+def test_fetch_returns_none_unless_all_given_columns_match(
+    shop: Shop, other_shop: Shop, noon: datetime
+) -> None:
     row = payment(shop, noon)
     rows.insert_together([row])
     assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row

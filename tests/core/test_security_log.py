@@ -16,7 +16,7 @@ from tests.security_lines import security_lines
 KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 
 
-def test_line_names_actor_address_and_request(caplog: pytest.LogCaptureFixture) -> None:
+def test_security_log_line_has_actor_address_and_request_id(caplog: pytest.LogCaptureFixture) -> None:
     request_context.begin(actor="staff:somsri", request_id="req_1", address="203.0.113.7")
     security_log.record(SecurityEvent.KEY_ISSUED, subject="key:ab12cd34", merchant_id="mch_1")
     [line] = security_lines(caplog)
@@ -32,7 +32,7 @@ def test_line_names_actor_address_and_request(caplog: pytest.LogCaptureFixture) 
     }
 
 
-def test_unknown_actor_is_null(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_actor_is_null_in_the_security_log(caplog: pytest.LogCaptureFixture) -> None:
     request_context.begin()
     security_log.record(SecurityEvent.LOGIN_FAILED)
     [line] = security_lines(caplog)
@@ -40,7 +40,7 @@ def test_unknown_actor_is_null(caplog: pytest.LogCaptureFixture) -> None:
     assert (line["actor"], line["address"], line["request_id"]) == (None, None, None)
 
 
-def test_secrets_are_redacted_and_long_values_are_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_security_log_redacts_secrets_and_cuts_long_values(caplog: pytest.LogCaptureFixture) -> None:
     security_log.record(
         SecurityEvent.LOGIN_FAILED, subject=f"staff:{KEY}", changes=["x" * 5000, "1234567890"]
     )
@@ -49,7 +49,9 @@ def test_secrets_are_redacted_and_long_values_are_cut(caplog: pytest.LogCaptureF
     assert (len(line["changes"][0]), line["changes"][1]) == (security_log.MAX_VALUE_LENGTH, "...7890")
 
 
-def test_security_line_is_written_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_security_log_line_is_written_without_a_second_json_envelope(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     security_log.record(SecurityEvent.LOGIN)
     [record] = [record for record in caplog.records if record.name == "security"]
     assert json.loads(JsonFormatter().format(record))["event"] == "login"
@@ -61,14 +63,16 @@ def test_log_level_does_not_silence_security_events() -> None:
 
 
 @pytest.mark.django_db
-def test_refused_request_is_recorded_with_its_address(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_request_is_in_the_security_log_with_client_address(caplog: pytest.LogCaptureFixture) -> None:
     response = new_client().get("/v1/payments", REMOTE_ADDR="203.0.113.7")
     [line] = security_lines(caplog)
     assert (line["event"], line["status"], line["code"]) == ("request_refused", 401, "authentication_failed")
     assert (line["address"], line["request_id"]) == ("203.0.113.7", response.headers["X-Request-Id"])
 
 
-def test_served_request_and_bad_input_are_not_refusals(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_successful_or_invalid_request_is_not_in_the_security_log(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     statuses = [shop.get("/v1/payments").status_code, shop.post("/v1/qr-codes", {"amount": 1}).status_code]
     assert statuses == [200, 400]
     assert security_lines(caplog, "request_refused") == []
@@ -90,7 +94,9 @@ def test_denied_requests_of_one_client_are_rate_limited_in_the_log(
     assert security_lines(caplog)[-1]["suppressed"] == 5
 
 
-def test_log_rate_limit_bounds_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_security_log_rate_limit_remembers_a_limited_number_of_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("core.logs.MAX_NAMES", 10)
     limit = LogRateLimit(1)
     for number in range(100):

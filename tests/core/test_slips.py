@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.qr_checksum import add_checksum
 from core.slips import Slip, WalletSlip, parse_slip, slip_payload
-from core.tlv import BadPayload, add_checksum, field
+from core.tlv import BadPayload, field
 
 # Of the test vectors of thai-qr-payment.
 WALLET = "00480002010102010203P2P0313TXN00012345670408250120249104b425"
@@ -22,7 +23,7 @@ def wallet(**changes: str) -> str:
     )
 
 
-def test_a_wallets_slip_is_read_and_written_as_published() -> None:
+def test_wallet_slip_payload_equals_the_published_example() -> None:
     assert parse_slip(WALLET) == WALLET_SLIP
     assert slip_payload(WALLET_SLIP) == WALLET
 
@@ -32,7 +33,7 @@ def test_slip_checksum_ignores_case() -> None:
     assert parse_slip(BANK.replace("9C30", "9c30")) == parse_slip(BANK)
 
 
-def test_a_checksum_may_lack_its_leading_zeros() -> None:
+def test_slip_checksum_without_leading_zeros_is_accepted() -> None:
     by_zeros = {}
     for number in range(5_000):
         slip = Slip("014", f"TX{number}")
@@ -44,7 +45,7 @@ def test_a_checksum_may_lack_its_leading_zeros() -> None:
 
 
 @pytest.mark.parametrize("payload", [BANK[:-1], BANK[:-4] + "0C30", BANK + "0", WALLET[:-1], BANK[:-4]])
-def test_any_other_checksum_is_wrong(payload: str) -> None:
+def test_slip_with_wrong_checksum_is_refused(payload: str) -> None:
     with pytest.raises(BadPayload, match="checksum"):
         parse_slip(payload)
 
@@ -106,5 +107,5 @@ letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
         st.text(letters, min_size=1, max_size=25),
     )
 )
-def test_written_payload_is_read_back(slip: Slip | WalletSlip) -> None:
+def test_slip_payload_round_trip_returns_the_same_slip(slip: Slip | WalletSlip) -> None:
     assert parse_slip(slip_payload(slip)) == slip

@@ -16,14 +16,14 @@ from tests.stack import ROOT
 LINES = 20_000
 
 
-def test_a_secret_is_made_once(folder: Path) -> None:
+def test_instance_secret_is_generated_once_and_kept(folder: Path) -> None:
     with Instance(folder) as instance:
         first = instance.secret("SECRET_KEY", lambda: "made first")
     with Instance(folder) as again:
         assert again.secret("SECRET_KEY", lambda: "made again") == first
 
 
-def test_a_new_instance_keys_idempotency_by_a_secret_of_its_own(
+def test_new_instance_has_a_separate_idempotency_key_secret(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
@@ -35,7 +35,7 @@ def test_a_new_instance_keys_idempotency_by_a_secret_of_its_own(
         assert environment(instance, "postgres://x", "redis://x") == made
 
 
-def test_an_instance_of_an_older_release_gets_idempotency_keys_under_which_its_retries_replay(
+def test_upgraded_instance_keeps_the_secret_key_as_older_idempotency_key(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
@@ -46,7 +46,7 @@ def test_an_instance_of_an_older_release_gets_idempotency_keys_under_which_its_r
         assert (len(newest) > 50, older) == (True, ["of the older release"])
 
 
-def test_a_port_is_kept_while_it_is_free(folder: Path) -> None:
+def test_instance_port_is_kept_while_free(folder: Path) -> None:
     with Instance(folder) as instance:
         first = instance.port("postgres")
         assert instance.port("postgres") == first
@@ -61,7 +61,7 @@ def test_data_folder_is_locked_by_one_process(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_settings_of_the_instance_yield_to_the_environment(
+def test_environment_variable_overrides_the_env_file_of_the_instance(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.mkdir()
@@ -71,7 +71,8 @@ def test_settings_of_the_instance_yield_to_the_environment(
     assert (os.environ["QR_GIVEN"], os.environ["QR_MISSING"]) == ("by hand", "a=b")
 
 
-def test_blocked_output_does_not_block_instance() -> None:
+@pytest.mark.slow
+def test_blocked_output_does_not_block_the_instance() -> None:
     program = (
         "from config.devstack.supervisor import print_line\n"
         f"for _ in range({LINES}): print_line('web', 'x' * 100)"

@@ -13,7 +13,7 @@ from config.devstack.postgres import SHUTDOWN_SECONDS
 from tests.stack import ROOT, Stack, wait_until
 
 pytestmark = pytest.mark.slow
-CHILDREN = ["web", "webhooks", "banks", "default", "beat", "bank", "valkey", "postgres"]
+CHILDREN = ["web", "worker", "bank", "valkey", "postgres"]
 
 
 def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess[str]":
@@ -23,7 +23,7 @@ def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_a_killed_child_is_replaced(stack: Stack, name: str) -> None:
+def test_killed_child_process_is_restarted(stack: Stack, name: str) -> None:
     stack.restart(name)
     wait_until(stack.is_ready, 60)
 
@@ -33,7 +33,7 @@ def test_data_folder_in_use_is_refused(stack: Stack) -> None:
     assert (refused.returncode, "DATA_DIR" in refused.stderr) == (1, True)
 
 
-def test_a_port_in_use_is_refused(stack: Stack, folder: Path) -> None:
+def test_port_in_use_is_refused_at_start(stack: Stack, folder: Path) -> None:
     refused = start_another(stack, DATA_DIR=str(folder))
     assert refused.returncode == 1
     assert f"Port {stack.port} is in use" in refused.stderr
@@ -47,7 +47,7 @@ def test_two_instances_run_side_by_side(stack: Stack, second_stack: Stack) -> No
     second_stack.stop()
 
 
-def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(second_stack: Stack) -> None:
+def test_killed_supervisor_leaves_no_processes_and_keeps_the_data(second_stack: Stack) -> None:
     second_stack.start()
     before = second_stack.demo
     os.kill(second_stack.process.pid, signal.SIGKILL)
@@ -60,7 +60,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_data_stays(second_stack: Sta
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_instance_leaves_nothing(second_stack: Stack, number: signal.Signals) -> None:
+def test_stopped_instance_leaves_no_processes(second_stack: Stack, number: signal.Signals) -> None:
     second_stack.start()
     assert second_stack.stop(number) < SHUTDOWN_SECONDS
     assert second_stack.leftovers() == []

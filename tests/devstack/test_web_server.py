@@ -40,23 +40,24 @@ def test_request_arrives_as_wsgi_environ(web: WebServer) -> None:
     ],
 )
 @pytest.mark.slow
-def test_any_path_arrives(web: WebServer, path: bytes, arrives: str) -> None:
+def test_request_path_is_percent_decoded_in_path_info(web: WebServer, path: bytes, arrives: str) -> None:
     assert (
         ask(web.port, b"GET " + path).json["PATH_INFO"].encode("latin-1").decode(errors="replace") == arrives
     )
 
 
-def test_repeated_headers_are_joined(web: WebServer) -> None:
+@pytest.mark.slow
+def test_repeated_request_headers_are_joined(web: WebServer) -> None:
     shown = ask(web.port, b"GET /", b"X-A: 1\r\nX-A: 2\r\nCookie: a=1\r\nCookie: b=2\r\n").json
     assert (shown["HTTP_X_A"], shown["HTTP_COOKIE"]) == ("1,2", "a=1; b=2")
 
 
-def test_header_with_underscore_is_dropped(web: WebServer) -> None:
+def test_request_header_with_underscore_is_dropped(web: WebServer) -> None:
     shown = ask(web.port, b"GET /", b"X_Forwarded_Proto: https\r\n").json
     assert "HTTP_X_FORWARDED_PROTO" not in shown
 
 
-def test_non_ascii_header_arrives(web: WebServer) -> None:
+def test_non_ascii_request_header_is_passed_on(web: WebServer) -> None:
     assert (
         not ask(web.port, b"GET /", "Idempotency-Key: clé\r\n".encode())
         .json["HTTP_IDEMPOTENCY_KEY"]
@@ -64,7 +65,7 @@ def test_non_ascii_header_arrives(web: WebServer) -> None:
     )
 
 
-def test_a_chunked_body_arrives_whole(web: WebServer) -> None:
+def test_chunked_request_body_is_read_completely(web: WebServer) -> None:
     shown = ask(
         web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
     ).json
@@ -73,19 +74,21 @@ def test_a_chunked_body_arrives_whole(web: WebServer) -> None:
 
 
 @pytest.mark.parametrize(("size", "too_large"), [(MAX_BODY, False), (MAX_BODY + 1, True), (5_000_000, True)])
-def test_a_body_over_the_limit_is_dropped_and_marked(web: WebServer, size: int, too_large: bool) -> None:
+def test_request_body_over_the_limit_is_dropped_and_marked(
+    web: WebServer, size: int, too_large: bool
+) -> None:
     shown = ask(web.port, b"POST /", f"Content-Length: {size}\r\n".encode(), b"x" * size).json
     assert shown["too_large"] is too_large
     assert len(shown["body"]) == (0 if too_large else size)
 
 
-def test_a_chunked_body_over_the_limit_is_marked(web: WebServer) -> None:
+def test_chunked_request_body_over_the_limit_is_marked(web: WebServer) -> None:
     chunk = b"11170\r\n" + b"x" * 70_000 + b"\r\n0\r\n\r\n"
     assert ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunk).json["too_large"]
 
 
 @pytest.mark.parametrize("chunks", [b"zz\r\nab\r\n0\r\n\r\n", b"-2\r\nab\r\n0\r\n\r\n"])
-def test_malformed_chunks_are_refused(web: WebServer, chunks: bytes) -> None:
+def test_malformed_chunked_body_is_refused(web: WebServer, chunks: bytes) -> None:
     response = ask(web.port, b"POST /", b"Transfer-Encoding: chunked\r\n", chunks)
     assert (response.status, response.json["error"]["code"]) == (400, "invalid_request")
 
@@ -97,13 +100,13 @@ def test_application_error_is_500_in_error_envelope(web: WebServer) -> None:
     assert response.headers["x-request-id"].startswith("req_")
 
 
-def test_head_and_no_content_carry_no_body(web: WebServer) -> None:
+def test_responses_to_head_and_204_have_no_body(web: WebServer) -> None:
     assert ask(web.port, b"HEAD /").body == b""
     assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
 
 
 @pytest.mark.slow
-def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web: WebServer) -> None:
+def test_incomplete_body_is_408_and_incomplete_header_is_closed_after_ten_seconds(web: WebServer) -> None:
     body, header = opened(web.port, HALF_BODY), opened(web.port, HALF_HEADER)
     response = reply(body)
     assert (response.status, response.json["error"]["code"]) == (408, "request_timeout")
@@ -114,7 +117,7 @@ def test_half_a_body_is_answered_after_ten_seconds_and_half_a_header_dropped(web
 
 
 @pytest.mark.slow
-def test_workers_killed_again_and_again_are_replaced(web: WebServer) -> None:
+def test_repeatedly_killed_web_workers_are_replaced(web: WebServer) -> None:
     seen: set[int] = set()
     for _ in range(4):
         wait_until(lambda: _answering(web.port) not in {None, *seen}, 60)
@@ -138,7 +141,7 @@ def _answering(port: int) -> int | None:
 
 
 @pytest.mark.slow
-def test_a_request_in_progress_is_finished_before_the_server_stops(tmp_path: Path) -> None:
+def test_server_stop_finishes_the_request_in_progress(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     with serving() as web, opened(web.port, b"GET /" + HEAD + b"\r\n"):
         busy = opened(web.port, f"GET /slow?{begun}".encode() + HEAD + b"\r\n")
@@ -149,7 +152,7 @@ def test_a_request_in_progress_is_finished_before_the_server_stops(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_header_values_arrive_byte_for_byte(web: WebServer) -> None:
+def test_request_header_values_arrive_byte_for_byte(web: WebServer) -> None:
     thai = "คำสั่งซื้อ-17"
     shown = ask(web.port, b"GET /", f"Idempotency-Key: {thai}\r\n".encode()).json
     assert shown["HTTP_IDEMPOTENCY_KEY"].encode("latin-1").decode() == thai
@@ -160,7 +163,7 @@ STALLED = 200
 
 @pytest.mark.slow
 @pytest.mark.parametrize("half", [HALF_BODY, HALF_HEADER], ids=["half a body", "half a header"])
-def test_stalled_clients_do_not_slow_others(stack: Stack, half: bytes) -> None:
+def test_stalled_clients_do_not_delay_other_requests(stack: Stack, half: bytes) -> None:
     stalled = [opened(stack.port, half) for _ in range(STALLED)]
     started = time.monotonic()
     statuses = [ask(stack.port, b"GET /healthz").status for _ in range(20)]

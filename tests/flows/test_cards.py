@@ -41,7 +41,9 @@ def is_a_card_pending(client: ShopClient) -> bool:
     return any(payment["qr_code_id"] is None for payment in pending)
 
 
-def test_declined_card_is_402_with_event_and_replay(shop_client: ShopClient, endpoint: Receiver) -> None:
+def test_declined_card_is_402_with_event_and_replayed_answer(
+    shop_client: ShopClient, endpoint: Receiver
+) -> None:
     listen(shop_client, endpoint)
     refused = pay(shop_client, "tok_test_declined", "flow-declined")
     assert (refused.status_code, refused.json()["error"]["code"]) == (402, "card_declined")
@@ -56,7 +58,7 @@ def test_declined_card_is_402_with_event_and_replay(shop_client: ShopClient, end
     assert again.headers["Idempotent-Replayed"] == "true"
 
 
-def test_card_payment_of_silent_acquirer_succeeds_by_inquiry(
+def test_card_payment_at_a_silent_acquirer_succeeds_by_inquiry(
     shop_client: ShopClient, endpoint: Receiver
 ) -> None:
     listen(shop_client, endpoint)
@@ -83,7 +85,7 @@ def pay_in_the_end(client: ShopClient, key: str) -> requests.Response:
     return responses[-1]
 
 
-def test_many_cards_at_once_all_succeed_in_the_end(shop_client: ShopClient) -> None:
+def test_concurrent_card_payments_succeed_when_refused_requests_are_repeated(shop_client: ShopClient) -> None:
     """Above the limit a card payment is refused and not stored, so the client may repeat it."""
     with ThreadPoolExecutor(20) as pool:
         responses = list(
@@ -94,7 +96,9 @@ def test_many_cards_at_once_all_succeed_in_the_end(shop_client: ShopClient) -> N
     }
 
 
-def test_web_server_killed_during_charge_charges_once(stack: Stack, shop_client: ShopClient) -> None:
+def test_web_server_killed_during_a_charge_charges_the_card_once(
+    stack: Stack, shop_client: ShopClient
+) -> None:
     """The acquirer gets the charge and answers late, so the process is killed between the two commits."""
     with ThreadPoolExecutor(1) as pool:
         begun = pool.submit(pay, shop_client, "tok_test_timeout", "flow-killed")

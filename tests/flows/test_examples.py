@@ -42,7 +42,7 @@ def registered(client: ShopClient, url: str, secret: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("secret", [NEW, FREE_TEXT], ids=["whsec", "free text"])
 @pytest.mark.parametrize("language", RECEIVERS)
-def test_registered_receiver_accepts_real_webhooks(
+def test_example_receiver_accepts_webhooks_of_the_service(
     shop_client: ShopClient, examples: Examples, language: str, secret: str
 ) -> None:
     with (
@@ -63,7 +63,7 @@ def answers_to(client: ShopClient, path: str) -> list[int | None]:
     return [attempt["http_status"] for each in deliveries for attempt in each["attempts"]]
 
 
-def test_after_a_renewal_the_old_and_the_new_secret_verify_what_is_really_sent(
+def test_old_and_new_webhook_secret_verify_deliveries_after_rotation(
     shop_client: ShopClient, endpoint: Receiver, examples: Examples
 ) -> None:
     with registered(shop_client, endpoint.url(), OLD) as path:
@@ -81,39 +81,39 @@ def signature_of(sent: ReceivedRequest) -> dict[str, str]:
     return {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
 
 
-def test_a_genuine_message_is_accepted(accepts: Accepts) -> None:
+def test_webhook_with_valid_signature_is_accepted(accepts: Accepts) -> None:
     assert accepts(signed(), BODY)
     assert accepts(signed(late=240), BODY)
     assert accepts(signed(late=-240), BODY)
 
 
-def test_any_of_several_signatures_will_do(accepts: Accepts) -> None:
+def test_webhook_with_one_valid_signature_among_several_is_accepted(accepts: Accepts) -> None:
     headers = signed()
     foreign = signed(secret=OLD)["webhook-signature"]
     for several in (f"{foreign} {headers['webhook-signature']}", f"v1a,AAAA {headers['webhook-signature']}"):
         assert accepts(headers | {"webhook-signature": several}, BODY)
 
 
-def test_header_names_have_no_case(accepts: Accepts) -> None:
+def test_webhook_header_names_are_case_insensitive(accepts: Accepts) -> None:
     assert accepts({name.title(): value for name, value in signed().items()}, BODY)
 
 
 @pytest.mark.parametrize("body", [BODY + b" ", BODY.replace(b"7", b"8"), BODY[:-1], b""])
-def test_a_tampered_body_is_refused(accepts: Accepts, body: bytes) -> None:
+def test_webhook_with_changed_body_is_refused(accepts: Accepts, body: bytes) -> None:
     assert not accepts(signed(), body)
 
 
 @pytest.mark.parametrize("late", [360, -360, 86_400])
-def test_a_stale_message_is_refused(accepts: Accepts, late: float) -> None:
+def test_webhook_with_timestamp_outside_the_tolerance_is_refused(accepts: Accepts, late: float) -> None:
     assert not accepts(signed(late=late), BODY)
 
 
-def test_a_message_signed_with_another_secret_is_refused(accepts: Accepts) -> None:
+def test_webhook_signed_with_another_secret_is_refused(accepts: Accepts) -> None:
     assert not accepts(signed(secret=OLD), BODY)
 
 
 @pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_a_message_that_lacks_a_header_is_refused(accepts: Accepts, missing: str) -> None:
+def test_webhook_without_a_required_header_is_refused(accepts: Accepts, missing: str) -> None:
     headers = signed()
     del headers[missing]
     assert not accepts(headers, BODY)
@@ -132,12 +132,12 @@ def test_a_message_that_lacks_a_header_is_refused(accepts: Accepts, missing: str
         {"webhook-signature": "* v1,="},
     ],
 )
-def test_a_changed_header_is_refused(accepts: Accepts, changed: dict[str, str]) -> None:
+def test_webhook_with_changed_header_is_refused(accepts: Accepts, changed: dict[str, str]) -> None:
     assert not accepts(signed() | changed, BODY)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_free_text_secret_is_its_utf8_bytes(examples: Examples, language: str) -> None:
+def test_free_text_webhook_secret_is_used_as_utf8_bytes(examples: Examples, language: str) -> None:
     as_library_takes_it = "whsec_" + base64.b64encode(FREE_TEXT.encode()).decode()
     with examples.verifier(language, FREE_TEXT) as accepts:
         assert accepts(signed(secret=as_library_takes_it), BODY)
@@ -145,7 +145,7 @@ def test_a_free_text_secret_is_its_utf8_bytes(examples: Examples, language: str)
 
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_*"])
-def test_a_broken_secret_accepts_nothing(examples: Examples, secret: str) -> None:
+def test_malformed_webhook_secret_is_refused_by_receivers(examples: Examples, secret: str) -> None:
     """With an empty secret anybody could sign."""
     for language in {*RECEIVERS} - {"php"}:
         with pytest.raises(AssertionError, match=r"usage|base64"), examples.receiver(language, secret):

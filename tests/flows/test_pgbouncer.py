@@ -78,30 +78,30 @@ def _answers(base_url: str) -> bool:
         return False
 
 
-def test_a_pooler_that_takes_no_options_is_refused_with_a_hint(stack: Stack, folder: Path) -> None:
+def test_pgbouncer_without_startup_options_is_refused_with_a_hint(stack: Stack, folder: Path) -> None:
     with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
         shown = refusal(stack, url)
     assert "unsupported startup parameter" in shown
     assert "Set DATABASE_PREPARE=0" in shown
 
 
-def test_a_pooler_is_refused_while_statements_are_prepared(stack: Stack, folder: Path) -> None:
+def test_pgbouncer_is_refused_with_prepared_statements(stack: Stack, folder: Path) -> None:
     with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder, **IGNORING) as url:
         shown = refusal(stack, url)
     assert "The database is behind a pooler, and DATABASE_PREPARE is on." in shown
     assert "Set DATABASE_PREPARE=0" in shown
 
 
-def test_a_pooler_whose_sessions_have_no_time_limits_is_refused(stack: Stack, folder: Path) -> None:
+def test_pgbouncer_without_session_timeouts_is_refused(stack: Stack, folder: Path) -> None:
     with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute("ALTER ROLE CURRENT_USER IN DATABASE thai_qr_payments RESET ALL")
+        connection.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {connection.info.dbname} RESET ALL")
     with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
         shown = refusal(stack, url, DATABASE_PREPARE="0")
     assert f"Sessions of the database have no {', '.join(LIMITS)}." in shown
     assert "set_role_limits" in shown
 
 
-def test_payments_are_made_behind_a_pooler_and_time_limits_hold(stack: Stack, folder: Path) -> None:
+def test_payments_and_statement_timeouts_work_behind_pgbouncer(stack: Stack, folder: Path) -> None:
     stack.manage("set_role_limits")
     with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
         with psycopg.connect(url) as pooled:

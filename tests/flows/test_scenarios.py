@@ -133,7 +133,7 @@ def after(code: Code) -> str:
         ("callback_repeated", "succeeded", SUCCEEDED, "payment", ["callback"] * 3),
     ],
 )
-def test_payment_succeeds_by_callback_repeats_or_inquiry(
+def test_payment_succeeds_by_callback_repeated_callback_or_inquiry(
     run: ScenarioRun, scenario: str, status: str, event: str, row: str, sources: list[str]
 ) -> None:
     code, before = run.client.qr_code(), run.balance()
@@ -174,7 +174,7 @@ def test_payment_in_time_with_late_callback_succeeds(run: ScenarioRun) -> None:
     assert run.balance() - before == AMOUNT
 
 
-def test_duplicate_payment_is_sent_back(run: ScenarioRun) -> None:
+def test_payment_paid_twice_is_sent_back(run: ScenarioRun) -> None:
     code, before, suspense = run.client.qr_code(), run.balance(), run.suspense()
     run.play(code, "twice")
     second = run.find_exception(code["payment_id"])
@@ -227,7 +227,7 @@ def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:
     assert run.history(code) == [("payment", "succeeded", AMOUNT)]
 
 
-def test_reversal_is_deducted_and_shown_as_refund(run: ScenarioRun) -> None:
+def test_bank_reversal_is_deducted_and_shown_as_refund(run: ScenarioRun) -> None:
     code, before = run.client.qr_code(), run.balance()
     run.play(code, "reversed")
     assert run.client.wait_for_status(code, "refunded", seconds=20)["amount_refunded"] == AMOUNT

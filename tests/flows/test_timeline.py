@@ -35,7 +35,7 @@ def test_timeline_entries_have_right_actors(shop_client: ShopClient) -> None:
         assert entry["actor"] == "clock" and entry["request_id"]
 
 
-def test_payment_found_by_inquiry_has_clock_as_actor(shop_client: ShopClient) -> None:
+def test_timeline_of_a_payment_found_by_inquiry_has_clock_as_actor(shop_client: ShopClient) -> None:
     code = shop_client.qr_code()
     shop_client.pay(code, "callback_lost")
     shop_client.wait_for_status(code, "succeeded", seconds=60)
@@ -51,7 +51,7 @@ def test_payment_found_by_inquiry_has_clock_as_actor(shop_client: ShopClient) ->
         ),
         60,
     )
-    *_, request_body = entries_of(shop_client, code, "bank.inquiry")
-    assert request_body["actor"] == "clock"
-    assert request_body["request_id"] == notification["request_id"] == paid["request_id"] is not None
+    *_, inquiry = entries_of(shop_client, code, "bank.inquiry")
+    assert inquiry["actor"] == "clock"
+    assert inquiry["request_id"] == notification["request_id"] == paid["request_id"] is not None
     assert shop_client.get(f"/v1/payments/{code['payment_id']}/timeline")["sources"] == ["inquiry"]

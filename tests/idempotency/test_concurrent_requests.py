@@ -40,7 +40,8 @@ def test_twenty_concurrent_identical_requests_create_one_payment() -> None:
     assert Payment.objects.count() == 5
 
 
-def test_two_bodies_under_one_key_create_one_payment() -> None:
+@pytest.mark.slow
+def test_two_bodies_under_one_idempotency_key_create_one_payment() -> None:
     shop = open_shop("Race")
     bodies = [qr_request(), qr_request(amount=200_000)] * 10
     answers = run_concurrently(*[posting(shop, body, "k") for body in bodies])
@@ -49,7 +50,7 @@ def test_two_bodies_under_one_key_create_one_payment() -> None:
 
 
 @pytest.mark.slow
-def test_expired_key_is_claimed_once() -> None:
+def test_expired_idempotency_key_is_claimed_once() -> None:
     shop = open_shop("Race")
     shop.post(PATH, qr_request(), key="k")
     past = clock.now() - timedelta(hours=25)
@@ -60,7 +61,7 @@ def test_expired_key_is_claimed_once() -> None:
 
 
 @pytest.mark.slow
-def test_duplicate_gets_409_after_lock_timeout() -> None:
+def test_duplicate_request_gets_409_after_lock_timeout() -> None:
     shop = open_shop("Race")
     with psycopg.connect(**connection.get_connection_params()) as other:
         other.execute(
@@ -79,7 +80,7 @@ def test_duplicate_gets_409_after_lock_timeout() -> None:
     assert not Payment.objects.exists()
 
 
-def test_deletion_keeps_key_that_is_claimed_again_meanwhile() -> None:
+def test_deletion_keeps_idempotency_key_claimed_during_deletion() -> None:
     """The sweep waits for the lock of the row, and then finds that the key is in use again."""
     shop = open_shop("Race")
     shop.post(PATH, qr_request(), key="k")

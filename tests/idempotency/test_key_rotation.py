@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from idempotency.keys import Fingerprint
+from idempotency.fingerprint import Fingerprint
 from payments.models import Payment
 from tests.conftest import Shop
 from tests.factories import qr_request
@@ -39,7 +39,7 @@ def test_retry_replays_after_secret_key_rotation(shop: Shop, settings: Settings)
 
 
 @pytest.mark.parametrize("keys", [[OLD, NEW], [NEW, OLD], ["third" * 10, NEW, OLD]])
-def test_a_retry_replays_while_the_old_key_is_a_fallback(
+def test_retry_replays_while_the_old_secret_key_is_a_fallback(
     shop: Shop, settings: Settings, keys: list[str]
 ) -> None:
     first = ask(shop)
@@ -54,7 +54,7 @@ def test_different_request_is_refused_with_any_fingerprint_key(shop: Shop, setti
     assert code_of(ask(shop, amount=150_001)) == "idempotency_key_reused"
 
 
-def test_fingerprints_are_keyed_by_the_newest_key(shop: Shop, settings: Settings) -> None:
+def test_request_fingerprints_use_the_newest_key(shop: Shop, settings: Settings) -> None:
     settings.IDEMPOTENCY_KEYS = [NEW, OLD]
     first = ask(shop)
     settings.IDEMPOTENCY_KEYS = [NEW]
@@ -70,13 +70,13 @@ def test_retry_from_before_upgrade_replays_with_secret_key_fallback(shop: Shop, 
     assert ask(shop).content == first.content
 
 
-def test_a_fingerprint_does_not_show_the_request_in_a_log() -> None:
+def test_request_fingerprint_does_not_reveal_the_request() -> None:
     made = Fingerprint.of(method="POST", operation="pay", body={"bank_account": "1234567890"})
     assert "1234567890" not in repr(made)
 
 
 @pytest.mark.parametrize(("fallbacks", "status"), [([OLD], 200), ([], 302)])
-def test_staff_stay_logged_in_with_the_old_secret_key_as_a_fallback(
+def test_staff_stay_logged_in_while_the_old_secret_key_is_a_fallback(
     settings: Settings, fallbacks: list[str], status: int
 ) -> None:
     settings.SECRET_KEY = OLD

@@ -11,11 +11,14 @@ from idempotency.models import IdempotencyKey
 from payments.models import Payment
 from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
+from tests.webhooks.builders import make_endpoint
+from webhooks.delivery import wakeup
+from webhooks.models import Delivery
 
 PATH = "/Thai/v1/qr-codes"
 
 
-def test_repeat_returns_same_bytes_and_creates_nothing(shop: Shop) -> None:
+def test_repeated_request_returns_same_bytes_and_creates_nothing(shop: Shop) -> None:
     first = shop.post(PATH, qr_request(), key="order-1")
     again = shop.post(PATH, qr_request(), key="order-1")
     assert (again.status_code, again.content) == (200, first.content)
@@ -26,12 +29,12 @@ def test_repeat_returns_same_bytes_and_creates_nothing(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/qr-codes", "/Thai/qr-codes"])
-def test_all_path_forms_are_one_operation(shop: Shop, path: str) -> None:
+def test_all_path_forms_share_idempotency_keys(shop: Shop, path: str) -> None:
     first = shop.post(PATH, qr_request(), key="order-1")
     assert shop.post(path, qr_request(), key="order-1").content == first.content
 
 
-def test_field_order_and_white_space_do_not_matter(shop: Shop) -> None:
+def test_idempotent_replay_ignores_field_order_and_white_space(shop: Shop) -> None:
     first = shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
     assert shop.post(PATH, '{ "currency": "THB",\n "amount": 150000 }', key="k").content == first.content
 
@@ -46,7 +49,9 @@ def test_field_order_and_white_space_do_not_matter(shop: Shop) -> None:
         {},
     ],
 )
-def test_another_request_under_the_key_is_refused_even_if_invalid(shop: Shop, other: dict[str, Any]) -> None:
+def test_different_request_under_the_idempotency_key_is_refused_even_if_invalid(
+    shop: Shop, other: dict[str, Any]
+) -> None:
     shop.post(PATH, qr_request(), key="k")
     refused = shop.post(PATH, other, key="k")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_reused")
@@ -54,32 +59,48 @@ def test_another_request_under_the_key_is_refused_even_if_invalid(shop: Shop, ot
     assert Payment.objects.count() == 1
 
 
-def test_another_operation_under_the_key_is_refused(shop: Shop) -> None:
+def test_different_operation_under_the_idempotency_key_is_refused(shop: Shop) -> None:
     code = shop.post(PATH, qr_request(), key="k").json()
     refused = shop.post(f"{PATH}/{code['qr_code_id']}/expire", key="k")
     assert refused.json()["error"]["code"] == "idempotency_key_reused"
 
 
-def test_ending_a_code_can_be_repeated_under_its_key(shop: Shop) -> None:
+def test_expiring_a_qr_code_is_replayed_under_the_idempotency_key(shop: Shop) -> None:
     path = f"{PATH}/{shop.qr_code()['qr_code_id']}/expire"
     first = shop.post(path, key="end")
     assert shop.post(path, key="end").content == first.content
     assert shop.post(path).json()["error"]["code"] == "qr_code_not_expirable"
 
 
-def test_merchants_do_not_share_keys(shop: Shop, other_shop: Shop) -> None:
+def test_merchants_do_not_share_idempotency_keys(shop: Shop, other_shop: Shop) -> None:
     ours, theirs = (each.post(PATH, qr_request(), key="k").json() for each in (shop, other_shop))
     assert ours["payment_id"] != theirs["payment_id"]
 
 
-def test_a_refused_request_leaves_its_key_free(shop: Shop) -> None:
+def test_refused_request_leaves_the_idempotency_key_unused(shop: Shop) -> None:
     assert shop.post(PATH, qr_request(amount=1), key="k").status_code == 400
     assert not IdempotencyKey.objects.exists()
     assert shop.post(PATH, qr_request(), key="k").status_code == 200
 
 
+@pytest.mark.django_db(transaction=True)  # the wake-up comes after the commit
+def test_failed_wakeup_after_the_commit_does_not_fail_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    deliveries = []
+
+    def fail() -> None:
+        deliveries.append(Delivery.objects.count())
+        raise OSError
+
+    shop = open_shop("Somtam House")
+    make_endpoint(shop, events=["payment.pending"])
+    monkeypatch.setattr(wakeup, "wake", fail)
+    first = shop.post(PATH, qr_request(), key="k")
+    assert (first.status_code, deliveries) == (200, [1])
+    assert shop.post(PATH, qr_request(), key="k").content == first.content
+
+
 @pytest.mark.django_db(transaction=True)  # the taker-over first meets the expired row as a conflict
-def test_key_expires_at_exactly_24_hours(noon: datetime) -> None:
+def test_idempotency_key_expires_after_exactly_24_hours(noon: datetime) -> None:
     shop = open_shop("Somtam House")
     with time_machine.travel(noon, tick=False) as clock:
         first = shop.post(PATH, qr_request(), key="k").json()
@@ -92,7 +113,7 @@ def test_key_expires_at_exactly_24_hours(noon: datetime) -> None:
     assert Payment.objects.count() == 2
 
 
-def test_the_longest_key_is_counted_in_characters(shop: Shop) -> None:
+def test_idempotency_key_of_255_thai_characters_is_accepted(shop: Shop) -> None:
     thai = "ก" * 255
     as_sent = thai.encode().decode("latin-1")  # how a server hands over a header
     assert shop.post(PATH, qr_request(), key=as_sent).status_code == 200
@@ -100,7 +121,7 @@ def test_the_longest_key_is_counted_in_characters(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, "a\x00b", "a\x7fb", "\xff\xfe"])
-def test_a_bad_key_is_refused_and_never_ignored(shop: Shop, key: str) -> None:
+def test_invalid_idempotency_key_is_refused(shop: Shop, key: str) -> None:
     refused = shop.post(PATH, qr_request(), key=key)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_idempotency_key")
     assert not Payment.objects.exists()
@@ -110,7 +131,7 @@ def test_idempotency_key_is_ignored_on_get(shop: Shop) -> None:
     assert shop.get("/Thai/v1/payments", **{"Idempotency-Key": ""}).status_code == 200
 
 
-def test_deletion_removes_only_expired_keys(shop: Shop, noon: datetime) -> None:
+def test_deletion_removes_only_expired_idempotency_keys(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         shop.post(PATH, qr_request(), key="old")
         clock.move_to(noon + timedelta(hours=23))
@@ -119,6 +140,6 @@ def test_deletion_removes_only_expired_keys(shop: Shop, noon: datetime) -> None:
     assert IdempotencyKey.objects.get().key == "young"
 
 
-def test_stored_response_is_sealed(shop: Shop) -> None:
+def test_stored_response_of_an_idempotency_key_is_sealed(shop: Shop) -> None:
     shop.post(PATH, qr_request(client_bank_account="1234567890"), key="k")
     assert b"1234567890" not in bytes(IdempotencyKey.objects.get().body_sealed)

@@ -12,7 +12,8 @@ from core import clock
 from core.http import ApiResponse
 from idempotency import services
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused
-from idempotency.keys import Fingerprint, KeyedRequest
+from idempotency.fingerprint import Fingerprint
+from idempotency.keys import KeyedRequest
 from idempotency.models import IN_PROGRESS, IdempotencyKey
 from idempotency.services import TwoPhaseJob
 from tests.concurrency import run_concurrently
@@ -94,19 +95,19 @@ def test_two_phase_job_runs_once_and_response_is_stored(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("status", "is_kept"), [(200, True), (402, True), (400, False), (404, False)])
-def test_only_2xx_and_402_responses_keep_the_key(shop: Shop, status: int, is_kept: bool) -> None:
+def test_only_2xx_and_402_responses_keep_the_idempotency_key(shop: Shop, status: int, is_kept: bool) -> None:
     services.run_once(keyed_request(shop), Recorded(status=status).job())
     assert IdempotencyKey.objects.exists() == is_kept
 
 
-def test_crash_before_first_commit_stores_nothing(shop: Shop) -> None:
+def test_crash_before_first_commit_stores_no_idempotency_key(shop: Shop) -> None:
     with pytest.raises(Crash):
         services.run_once(keyed_request(shop), Recorded(crash_in="prepare").job())
     assert not IdempotencyKey.objects.exists()
 
 
 @pytest.mark.parametrize("step", ["perform", "finish"])
-def test_crash_after_first_commit_is_resumed(shop: Shop, step: str) -> None:
+def test_two_phase_job_is_resumed_after_crash_after_first_commit(shop: Shop, step: str) -> None:
     with pytest.raises(Crash):
         services.run_once(keyed_request(shop), Recorded(crash_in=step).job())
     assert IdempotencyKey.objects.get().status == IN_PROGRESS
@@ -117,6 +118,7 @@ def test_crash_after_first_commit_is_resumed(shop: Shop, step: str) -> None:
     assert later.steps == []
 
 
+@pytest.mark.slow
 def test_duplicate_of_two_phase_job_gets_409_after_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "WAIT_SECONDS", 0.2)
     with pytest.raises(Crash):
@@ -126,7 +128,7 @@ def test_duplicate_of_two_phase_job_gets_409_after_wait(shop: Shop, monkeypatch:
     assert refused.value.retry_after == 1
 
 
-def test_request_without_a_slot_is_refused_and_its_key_stays_free(shop: Shop) -> None:
+def test_request_without_a_slot_is_refused_and_the_idempotency_key_stays_unused(shop: Shop) -> None:
     crowded = Recorded(is_admitted=False)
     with pytest.raises(Refused):
         services.run_once(keyed_request(shop), crowded.job())
@@ -136,7 +138,7 @@ def test_request_without_a_slot_is_refused_and_its_key_stays_free(shop: Shop) ->
     assert services.run_once(keyed_request(shop), Recorded().job()).status == 200
 
 
-def test_repeat_of_a_request_under_way_needs_no_slot(shop: Shop) -> None:
+def test_repeat_of_a_running_request_needs_no_slot(shop: Shop) -> None:
     with pytest.raises(Crash):
         services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
     answer = services.run_once(keyed_request(shop), Recorded(seconds=0.0, is_admitted=False).job())
@@ -144,14 +146,15 @@ def test_repeat_of_a_request_under_way_needs_no_slot(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("crash_in", ["", "prepare", "perform", "finish"])
-def test_slot_is_given_back_however_the_request_ends(shop: Shop, crash_in: str) -> None:
+def test_slot_is_released_after_success_refusal_or_error(shop: Shop, crash_in: str) -> None:
     recorded = Recorded(crash_in=crash_in)
     with pytest.raises(Crash) if crash_in else nullcontext():
         services.run_once(keyed_request(shop), recorded.job())
     assert recorded.admitted == 0
 
 
-def test_repeats_beyond_the_share_of_a_merchant_wait_only_briefly(
+@pytest.mark.slow
+def test_repeats_beyond_the_share_of_a_merchant_are_refused_quickly(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each that waits holds a thread of the web server."""
@@ -166,7 +169,7 @@ def test_repeats_beyond_the_share_of_a_merchant_wait_only_briefly(
             services.run_once(keyed_request(shop), Recorded().job())
 
 
-def test_another_request_under_the_key_is_refused_while_the_first_is_under_way(shop: Shop) -> None:
+def test_different_request_under_the_idempotency_key_is_refused_during_the_first(shop: Shop) -> None:
     with pytest.raises(Crash):
         services.run_once(keyed_request(shop), Recorded(crash_in="perform").job())
     with pytest.raises(IdempotencyKeyReused):
@@ -175,7 +178,7 @@ def test_another_request_under_the_key_is_refused_while_the_first_is_under_way(s
         services.find_answer(keyed_request(shop, "b"))
 
 
-def test_response_is_not_stored_if_key_expired_meanwhile(shop: Shop) -> None:
+def test_response_is_not_stored_if_the_idempotency_key_expired_during_the_job(shop: Shop) -> None:
     """The key expired while the call was under way, and was taken for something else."""
     first = keyed_request(shop)
     with time_machine.travel(clock.now() + timedelta(hours=24), tick=False):

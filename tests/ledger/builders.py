@@ -9,7 +9,8 @@ from django.db.models import Sum
 from core import clock, ids
 from ledger import accounts
 from ledger import services as ledger
-from ledger.models import Account, Entry, JournalType, PendingEntry
+from ledger.journal_types import JournalType
+from ledger.models import Account, Entry, PendingEntry
 from tests.factories import MerchantFactory
 
 BANK = accounts.bank("sandbox")

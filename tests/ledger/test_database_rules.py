@@ -1,4 +1,4 @@
-"""Database rules of the ledger: plain SQL, judged by SQLSTATE."""
+"""Database rules of the ledger: plain SQL, checked by SQLSTATE."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -154,11 +154,11 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_database_refuses(merchant_id: str, name: str) -> None:
+def test_database_refuses_invalid_ledger_changes(merchant_id: str, name: str) -> None:
     attack, expected = ATTACKS[name]
     with connection.cursor() as cursor:
         before = count_rows()
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what the fixture did is judged before the attack
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # check what the fixture did before the attack
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         assert sqlstate(attack.format(merchant_id)) == expected
         assert count_rows() == before
@@ -176,7 +176,7 @@ def test_deleted_pending_entry_is_added_to_the_balance(merchant_id: str) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_posting_that_does_not_balance_fails_at_the_commit() -> None:
+def test_unbalanced_posting_fails_at_commit() -> None:
     with connection.cursor() as cursor:
         cursor.execute(account("bank:a", "bank"))
         cursor.execute(account("bank:b", "bank"))

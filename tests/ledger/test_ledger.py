@@ -85,7 +85,7 @@ def test_journal_type_is_posted_once_per_subject(merchant_ledger: MerchantLedger
 @pytest.mark.parametrize(
     ("name", "amount"), [("pay_out", 61), ("release", 61), ("accept", 6), ("send_back", 6)]
 )
-def test_account_cannot_be_overdrawn(merchant_ledger: MerchantLedger, name: str, amount: int) -> None:
+def test_ledger_account_cannot_be_overdrawn(merchant_ledger: MerchantLedger, name: str, amount: int) -> None:
     merchant_ledger.credit(100)
     merchant_ledger.reserve(60)
     merchant_ledger.hold(5)
@@ -96,13 +96,15 @@ def test_account_cannot_be_overdrawn(merchant_ledger: MerchantLedger, name: str,
 
 
 @pytest.mark.parametrize("name", ["pay_out", "release"])
-def test_money_cannot_leave_an_account_that_is_not_open(merchant_ledger: MerchantLedger, name: str) -> None:
+def test_money_cannot_leave_a_ledger_account_that_does_not_exist(
+    merchant_ledger: MerchantLedger, name: str
+) -> None:
     with pytest.raises(AccountNotOpen):
         getattr(merchant_ledger, name)(1)
     assert not Journal.objects.exists()
 
 
-def test_refused_posting_writes_nothing(merchant_ledger: MerchantLedger) -> None:
+def test_refused_posting_writes_no_entries(merchant_ledger: MerchantLedger) -> None:
     merchant_ledger.credit(100)
     with pytest.raises(InsufficientFunds):
         merchant_ledger.reserve(101)
@@ -118,7 +120,7 @@ def test_roll_up_handles_all_accounts_in_batches(merchant_ledger: MerchantLedger
     assert ledger.roll_up_due(now=clock.now()) == 0
 
 
-def test_task_rolls_up_pending_entries(merchant_ledger: MerchantLedger) -> None:
+def test_roll_up_task_posts_pending_entries(merchant_ledger: MerchantLedger) -> None:
     merchant_ledger.credit(100)
     tasks.roll_up_due()
     assert not PendingEntry.objects.exists()
@@ -127,7 +129,7 @@ def test_task_rolls_up_pending_entries(merchant_ledger: MerchantLedger) -> None:
 @pytest.mark.parametrize(
     ("name", "limit"), [("credit", 1), ("balance", 1), ("release", 1), ("pay_out", 1), ("reserve", 3)]
 )
-def test_a_posting_takes_few_statements(
+def test_posting_takes_one_statement_or_three_for_a_reserve(
     merchant_ledger: MerchantLedger, name: str, limit: int, django_assert_num_queries: Any
 ) -> None:
     merchant_ledger.credit(100)

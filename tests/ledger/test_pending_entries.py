@@ -12,7 +12,8 @@ from core.errors import ServiceUnavailable
 from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.errors import InsufficientFunds
-from ledger.models import Journal, JournalType, PendingEntry
+from ledger.journal_types import JournalType
+from ledger.models import Journal, PendingEntry
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.ledger.builders import BANK, MerchantLedger, check_ledger
@@ -43,7 +44,7 @@ def pending_credits(merchant_ledger: MerchantLedger) -> int:
 
 
 @pytest.mark.parametrize(("amount", "steps"), [(1, 1), (STEP * EACH, 1), (STEP * EACH + 1, 2), (IN_REACH, 3)])
-def test_money_out_rolls_up_only_the_entries_it_needs(
+def test_reserve_rolls_up_only_as_many_pending_entries_as_needed(
     merchant_ledger: MerchantLedger, amount: int, steps: int
 ) -> None:
     merchant_ledger.reserve(amount)
@@ -52,6 +53,7 @@ def test_money_out_rolls_up_only_the_entries_it_needs(
     check_ledger()
 
 
+@pytest.mark.slow
 def test_withdrawal_with_too_many_pending_entries_is_a_503_until_the_roll_up(
     shop: Shop, merchant_ledger: MerchantLedger
 ) -> None:

@@ -9,7 +9,8 @@ from django.db import connection, transaction
 from django.db.models import Sum
 
 from ledger.errors import InsufficientFunds
-from ledger.models import Account, Journal, JournalType, PendingEntry
+from ledger.journal_types import JournalType
+from ledger.models import Account, Journal, PendingEntry
 from tests.concurrency import run_concurrently
 from tests.ledger.builders import MerchantLedger, check_ledger
 
@@ -43,7 +44,8 @@ def repeat(count: int, function: Callable[[], int | None]) -> Callable[[], int]:
     return lambda: sum(function() or 0 for _ in range(count))
 
 
-def test_concurrent_withdrawals_take_no_more_than_the_balance(merchant_ledger: MerchantLedger) -> None:
+@pytest.mark.slow
+def test_concurrent_reserves_never_exceed_the_balance(merchant_ledger: MerchantLedger) -> None:
     for _ in range(50):
         merchant_ledger.credit(100)
     paid = run_concurrently(*[repeat(2, partial(withdraw, merchant_ledger, 130)) for _ in range(32)])
@@ -80,7 +82,7 @@ def test_concurrent_roll_ups_handle_each_entry_once(merchant_ledger: MerchantLed
 
 
 @pytest.mark.slow
-def test_debt_is_repaid_before_money_is_spent(merchant_ledger: MerchantLedger) -> None:
+def test_merchant_debt_is_repaid_before_new_withdrawals(merchant_ledger: MerchantLedger) -> None:
     assert merchant_ledger.reverse(500) == 500
     results = run_concurrently(
         *[repeat(1, partial(merchant_ledger.credit, 100))] * 12,
@@ -96,7 +98,7 @@ def test_debt_is_repaid_before_money_is_spent(merchant_ledger: MerchantLedger) -
 
 
 @pytest.mark.slow
-def test_concurrent_reversals_and_withdrawals_take_each_satang_once(merchant_ledger: MerchantLedger) -> None:
+def test_concurrent_reversals_and_withdrawals_spend_no_money_twice(merchant_ledger: MerchantLedger) -> None:
     for _ in range(10):
         merchant_ledger.credit(100)
     results = run_concurrently(
@@ -112,7 +114,7 @@ def test_concurrent_reversals_and_withdrawals_take_each_satang_once(merchant_led
 
 
 @pytest.mark.slow
-def test_credits_wait_neither_for_each_other_nor_for_money_out(merchant_ledger: MerchantLedger) -> None:
+def test_credits_do_not_wait_for_other_credits_or_withdrawals(merchant_ledger: MerchantLedger) -> None:
     merchant_ledger.credit(100)
     is_locked, may_commit = Event(), Event()
 
@@ -141,7 +143,7 @@ def test_credits_wait_neither_for_each_other_nor_for_money_out(merchant_ledger: 
 
 
 @pytest.mark.slow
-def test_concurrent_first_reversals_open_the_accounts_once(merchant_ledger: MerchantLedger) -> None:
+def test_concurrent_first_reversals_create_the_ledger_accounts_once(merchant_ledger: MerchantLedger) -> None:
     results = run_concurrently(*[partial(merchant_ledger.reverse, 10)] * 8)
     assert results == [10] * 8
     assert merchant_ledger.balance() == (0, 0, 80)
@@ -149,7 +151,7 @@ def test_concurrent_first_reversals_open_the_accounts_once(merchant_ledger: Merc
 
 
 @pytest.mark.slow
-def test_concurrent_first_credits_open_the_accounts_once() -> None:
+def test_concurrent_first_credits_create_the_ledger_accounts_once() -> None:
     for _ in range(10):
         first = MerchantLedger()
         run_concurrently(*[partial(first.credit, 100)] * 8)

@@ -25,7 +25,9 @@ def entries() -> list[tuple[str, int]]:
         ("acquirer:omise", "suspense"),
     ],
 )
-def test_money_waits_in_the_suspense_account_of_its_bank(noon: datetime, outside: str, expected: str) -> None:
+def test_sandbox_money_is_held_in_a_separate_suspense_account(
+    noon: datetime, outside: str, expected: str
+) -> None:
     ledger.hold({"one": 70, "two": 50}, source=outside, now=noon)
     ledger.send_back(subject_id="three", amount=30, to=outside, now=noon)
     assert entries() == [(expected, 70), (expected, 50), (expected, -30)]

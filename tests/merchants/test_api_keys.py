@@ -26,7 +26,7 @@ def run(command: str, *arguments: str) -> dict[str, Any]:
     return printed
 
 
-def test_a_key_has_a_prefix_of_our_own_and_a_checksum() -> None:
+def test_api_key_has_a_prefix_and_a_checksum() -> None:
     key = secret_keys.generate("test")
     assert key.startswith("tq_test_")
     assert len(key) == 8 + 46
@@ -35,19 +35,19 @@ def test_a_key_has_a_prefix_of_our_own_and_a_checksum() -> None:
     assert not secret_keys.is_well_formed(broken)
 
 
-def test_only_a_digest_is_stored(shop: Shop) -> None:
+def test_only_a_digest_of_the_api_key_is_stored(shop: Shop) -> None:
     key = ApiKey.objects.get()
     assert bytes(key.digest) == secret_keys.digest(shop.secret_key)
     assert shop.secret_key[16:] not in str(vars(key))
 
 
-def test_revoked_key_is_refused_at_once(shop: Shop) -> None:
+def test_revoked_api_key_is_refused_at_once(shop: Shop) -> None:
     assert status_with(shop, shop.secret_key) == 200
     run("revoke_key", secret_keys.public_id(shop.secret_key))
     assert status_with(shop, shop.secret_key) == 401
 
 
-def test_a_key_ends_at_its_expiry(shop: Shop, noon: datetime) -> None:
+def test_api_key_is_refused_from_expires_at(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         printed = run("issue_key", shop.merchant.id, "--expires-in-hours", "1.5")
         assert printed["expires_at"] == "2026-11-21T06:30:00.000Z"
@@ -57,7 +57,7 @@ def test_a_key_ends_at_its_expiry(shop: Shop, noon: datetime) -> None:
         assert status_with(shop, shop.secret_key) == 200
 
 
-def test_rolled_key_works_until_end_of_overlap(shop: Shop, noon: datetime) -> None:
+def test_rolled_api_key_works_until_the_end_of_the_overlap(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         printed = run("roll_key", secret_keys.public_id(shop.secret_key), "--overlap-hours", "2")
         clock.move_to(noon + timedelta(hours=1, minutes=59))
@@ -67,14 +67,14 @@ def test_rolled_key_works_until_end_of_overlap(shop: Shop, noon: datetime) -> No
 
 
 @pytest.mark.parametrize("hours", [-1, 169])
-def test_an_overlap_beyond_a_week_is_refused(shop: Shop, hours: int) -> None:
+def test_key_overlap_longer_than_a_week_is_refused(shop: Shop, hours: int) -> None:
     key = ApiKey.objects.get()
     with pytest.raises(ValueError, match="168"):
         services.roll_key(key_id=key.id, overlap_hours=hours, now=our_clock.now())
     assert ApiKey.objects.count() == 1
 
 
-def test_key_use_is_recorded_once_a_minute(shop: Shop, noon: datetime) -> None:
+def test_api_key_last_used_at_is_updated_once_a_minute(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         shop.get("/v1/payments")
         clock.move_to(noon + timedelta(seconds=59))
@@ -86,7 +86,7 @@ def test_key_use_is_recorded_once_a_minute(shop: Shop, noon: datetime) -> None:
 
 
 @pytest.mark.django_db
-def test_create_merchant_prints_what_is_needed() -> None:
+def test_create_merchant_prints_merchant_id_and_secret_key() -> None:
     printed = run("create_merchant", "--name", "Khao Soi", "--mode", "live")
     merchant = Merchant.objects.get(pk=printed["merchant_id"])
     assert (merchant.mode, merchant.bank) == ("live", "")
@@ -109,12 +109,12 @@ def test_merchant_commands_refuse_invalid_arguments(command: str, arguments: lis
     assert not Merchant.objects.exists()
 
 
-def test_a_live_merchant_without_a_bank_cannot_make_codes(db: None) -> None:
+def test_live_merchant_without_bank_cannot_create_qr_codes(db: None) -> None:
     refused = open_shop("New", mode="live").post("/v1/qr-codes", {"amount": 100, "currency": "THB"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bank_not_configured")
 
 
-def test_rolled_key_keeps_lifetime(shop: Shop, noon: datetime) -> None:
+def test_rolled_api_key_keeps_the_lifetime(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         issued = run("issue_key", shop.merchant.id, "--expires-in-hours", "24")
         clock.move_to(noon + timedelta(hours=12))
@@ -122,16 +122,16 @@ def test_rolled_key_keeps_lifetime(shop: Shop, noon: datetime) -> None:
         assert rolled["expires_at"] == "2026-11-22T17:00:00.000Z"
 
 
-def test_expired_key_cannot_be_rolled(shop: Shop) -> None:
+def test_expired_api_key_cannot_be_rolled(shop: Shop) -> None:
     public_id = secret_keys.public_id(shop.secret_key)
     run("revoke_key", public_id)
-    with pytest.raises(CommandError, match="has ended"):
+    with pytest.raises(CommandError, match="is expired or revoked"):
         call_command("roll_key", public_id)
     assert ApiKey.objects.count() == 1
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "nan", "1e300"])
-def test_key_with_invalid_lifetime_is_not_issued(shop: Shop, hours: str) -> None:
+def test_api_key_with_invalid_lifetime_is_not_issued(shop: Shop, hours: str) -> None:
     with pytest.raises(CommandError, match="--expires-in-hours must be more than 0"):
         run("issue_key", shop.merchant.id, f"--expires-in-hours={hours}")
     assert shop.merchant.keys.count() == 1

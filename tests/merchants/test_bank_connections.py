@@ -20,7 +20,7 @@ from django.test import Client
 import banks
 from banks.bbl import Bbl
 from banks.scb import Scb
-from core import clock, rows, thaiqr
+from core import clock, rows, thaiqr, vault
 from merchants import bank_connections
 from merchants.bank_connections import ConnectionConfig
 from merchants.errors import CallerNotAllowed, MerchantNotFound
@@ -63,7 +63,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_connected_merchant_creates_codes_with_its_biller_id(live: Shop) -> None:
+def test_connected_merchant_creates_qr_codes_with_the_own_biller_id(live: Shop) -> None:
     connect(live)
     code = thaiqr.parse(live.qr_code()["qr_data"])
     assert (code.biller_id, code.reference2, code.reference3) == (BILLER_ID, "SHOP7", "PTF")
@@ -80,12 +80,12 @@ def test_decrypted_connection_has_credentials_for_adapter(live: Shop) -> None:
     assert bank_connections.credentials_of(open_shop("Nobody").merchant.id) is None
 
 
-def test_table_contains_no_plain_secret(live: Shop) -> None:
+def test_bank_connection_table_contains_no_plain_secret(live: Shop) -> None:
     secret = address_secret(live)
     (row,) = BankConnection.objects.values()
     assert SECRET not in str(row)
     assert secret not in str(row)
-    assert row["credentials_sealed"].startswith("gAAAAA")
+    assert row["credentials_sealed"].startswith(vault.PREFIX)
 
 
 def test_connection_is_found_by_bank_and_secret(live: Shop) -> None:
@@ -106,7 +106,7 @@ def test_notification_secret_of_another_bank_is_refused(live: Shop) -> None:
             bank_connections.find_by_secret(bank, secret)
 
 
-def test_connecting_again_replaces_credentials_and_keeps_address(live: Shop) -> None:
+def test_reconnecting_replaces_credentials_and_keeps_the_notification_url(live: Shop) -> None:
     secret = address_secret(live)
     _, again = connect(
         live,
@@ -120,7 +120,7 @@ def test_connecting_again_replaces_credentials_and_keeps_address(live: Shop) -> 
     assert BankConnection.objects.count() == 1
 
 
-def test_renewed_address_replaces_old_one(live: Shop) -> None:
+def test_renewed_notification_url_replaces_the_old_url(live: Shop) -> None:
     old = address_secret(live)
     _, new = connect(live, renew_address=True)
     assert new is not None
@@ -129,7 +129,7 @@ def test_renewed_address_replaces_old_one(live: Shop) -> None:
         bank_connections.find_by_secret("scb", old)
 
 
-def test_change_of_bank_replaces_address(live: Shop) -> None:
+def test_change_of_bank_replaces_the_notification_url(live: Shop) -> None:
     old = address_secret(live)
     new = address_secret(live, BBL_CONFIG)
     connection = bank_connections.find_by_secret("bbl", new)
@@ -143,7 +143,7 @@ def test_change_of_bank_replaces_address(live: Shop) -> None:
     ("moved", "field"),
     [(BBL_CONFIG, "bank"), (replace(SCB_CONFIG, biller_id="010753600037454"), "biller_id")],
 )
-def test_merchant_with_codes_keeps_bank_and_biller_id(
+def test_merchant_with_qr_codes_cannot_change_bank_or_biller_id(
     live: Shop, moved: ConnectionConfig, field: str
 ) -> None:
     secret = address_secret(live)
@@ -159,7 +159,7 @@ def test_merchant_with_codes_keeps_bank_and_biller_id(
     )
 
 
-def test_merchant_with_codes_can_change_other_fields(live: Shop) -> None:
+def test_merchant_with_qr_codes_can_change_other_connection_fields(live: Shop) -> None:
     old = address_secret(live)
     live.qr_code()
     renewed = SCB_CREDENTIALS | {"application_secret": "new"}
@@ -174,7 +174,7 @@ def test_merchant_with_codes_can_change_other_fields(live: Shop) -> None:
 
 
 @pytest.mark.parametrize("change", ["bank = 'bbl'", "bank = ''", "biller_id = '010753600037454'"])
-def test_database_keeps_bank_of_merchant_with_codes(live: Shop, change: str) -> None:
+def test_database_refuses_to_change_the_bank_of_a_merchant_with_qr_codes(live: Shop, change: str) -> None:
     connect(live)
     live.qr_code()
     attack = f"UPDATE merchants_merchant SET {change}"
@@ -223,7 +223,9 @@ SMALL_KEY = (
         ({"callers": ["203.0.113.7"] * 51}, "callers"),
     ],
 )
-def test_invalid_connection_config_names_field(live: Shop, changes: dict[str, Any], field: str) -> None:
+def test_invalid_connection_config_error_names_the_field(
+    live: Shop, changes: dict[str, Any], field: str
+) -> None:
     with pytest.raises(ValidationError) as refused:
         connect(live, ConnectionConfig(**vars_of(SCB_CONFIG) | changes))
     assert list(refused.value.message_dict) == [field]
@@ -245,7 +247,8 @@ def test_invalid_connection_config_names_field(live: Shop, changes: dict[str, An
         {"void_path": "/biller/../x?y"},
     ],
 )
-def test_invalid_keys_and_paths_are_refused(live: Shop, changes: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_invalid_connection_keys_and_paths_are_refused(live: Shop, changes: dict[str, str]) -> None:
     config = ConnectionConfig(**vars_of(BBL_CONFIG) | {"credentials": fake_bbl.credentials() | changes})
     with pytest.raises(ValidationError, match=next(iter(changes))):
         connect(live, config)
@@ -254,7 +257,7 @@ def test_invalid_keys_and_paths_are_refused(live: Shop, changes: dict[str, str])
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:9000", "http://[::1]:9000/bank/", "https://scb.example/v1"]
 )
-def test_only_loopback_bank_may_use_http(live: Shop, address: str) -> None:
+def test_bank_url_with_http_is_allowed_on_loopback_only(live: Shop, address: str) -> None:
     connect(
         live,
         ConnectionConfig(**vars_of(SCB_CONFIG) | {"credentials": SCB_CREDENTIALS | {"api_url": address}}),
@@ -269,7 +272,7 @@ def test_test_merchants_stay_with_the_sandbox_bank(shop: Shop) -> None:
         connect(shop)
 
 
-def test_unknown_merchant_is_reported(db: None) -> None:
+def test_connecting_an_unknown_merchant_is_refused(db: None) -> None:
     with pytest.raises(MerchantNotFound):
         bank_connections.connect(merchant_id="mch_none", config=SCB_CONFIG, now=clock.now())
 
@@ -298,7 +301,9 @@ def test_biller_id_is_unique_per_bank(live: Shop) -> None:
         (["203.0.113.0/24"], "203.0.113.7:4711", False),
     ],
 )
-def test_only_configured_networks_may_call(callers: list[str], address: str, is_admitted: bool) -> None:
+def test_notification_from_a_network_that_is_not_configured_is_refused(
+    callers: list[str], address: str, is_admitted: bool
+) -> None:
     connection = BankConnection(callers=callers)
     if is_admitted:
         bank_connections.check_caller(connection, address)
@@ -307,7 +312,7 @@ def test_only_configured_networks_may_call(callers: list[str], address: str, is_
         bank_connections.check_caller(connection, address)
 
 
-def test_the_command_prints_the_address_once(live: Shop, file: str, settings: Any) -> None:
+def test_connect_command_prints_the_notification_url_once(live: Shop, file: str, settings: Any) -> None:
     settings.BASE_URL = "https://pay.example"
     printed = json.loads(
         command(live, "--reference3", "PTF", "--callers", "203.0.113.0/24", "--json", file=file)
@@ -323,7 +328,7 @@ def test_the_command_prints_the_address_once(live: Shop, file: str, settings: An
     assert "callback_url" in command(live, "--reference3", "PTF", "--renew-address", file=file)
 
 
-def test_the_command_reads_standard_input(live: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_command_reads_standard_input(live: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(SCB_CREDENTIALS)))
     assert "door_" in command(live, "--reference3", "PTF")
 
@@ -331,7 +336,7 @@ def test_the_command_reads_standard_input(live: Shop, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("written", "more", "message"),
     [
-        ("{", ["--reference3", "PTF"], "--credentials: .* it is no JSON"),
+        ("{", ["--reference3", "PTF"], "--credentials: .* it is not JSON"),
         ("[]", ["--reference3", "PTF"], "application_key"),
         ("{}", ["--reference3", "PTF"], "--credentials: application_key: is missing"),
         (json.dumps(SCB_CREDENTIALS), [], "--reference3: Required"),
@@ -348,12 +353,12 @@ def test_connect_command_refuses_invalid_credentials(
     assert SECRET not in str(refused.value)
 
 
-def test_command_refuses_test_merchant(shop: Shop, file: str) -> None:
+def test_connect_command_refuses_test_merchant(shop: Shop, file: str) -> None:
     with pytest.raises(CommandError, match=r"^merchant_id: Test merchants"):
         command(shop, "--reference3", "PTF", file=file)
 
 
-def test_the_help_names_the_credentials_of_each_bank() -> None:
+def test_connect_command_help_lists_the_credentials_of_each_bank() -> None:
     help_text = " ".join(
         load_command_class("merchants", "connect_bank").create_parser("", "").format_help().split()
     )
@@ -361,7 +366,7 @@ def test_the_help_names_the_credentials_of_each_bank() -> None:
         assert all(need.name in help_text for need in bank.credential_fields)
 
 
-def test_command_reports_missing_file(live: Shop) -> None:
+def test_connect_command_reports_missing_file(live: Shop) -> None:
     with pytest.raises(CommandError, match="No such file"):
         command(live, file="/nowhere/credentials.json")
 
@@ -402,13 +407,14 @@ def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None
     assert kept in entry.change_message.lower()
 
 
+@pytest.mark.slow
 def test_view_permission_cannot_set_late_money_policy(live: Shop) -> None:
     chosen = {"action": "accept_late_money", "_selected_action": [live.merchant.id]}
     staff().post("/admin/merchants/merchant/", chosen)
     assert Merchant.objects.get(pk=live.merchant.id).late_money == "review"
 
 
-def test_connection_stores_created_at_and_updated_at(live: Shop, noon: datetime) -> None:
+def test_bank_connection_stores_created_at_and_updated_at(live: Shop, noon: datetime) -> None:
     later = noon.replace(hour=9)
     for now in (noon, later):
         bank_connections.connect(merchant_id=live.merchant.id, config=SCB_CONFIG, now=now)

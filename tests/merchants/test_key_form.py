@@ -39,13 +39,13 @@ def newest() -> ApiKey:
     return ApiKey.objects.latest("created_at")
 
 
-def test_opening_the_key_form_issues_no_key(shop: Shop, clerk: Client) -> None:
+def test_opening_the_key_form_issues_no_api_key(shop: Shop, clerk: Client) -> None:
     page = issue(clerk, shop)
     assert "payments:write" in page
     assert ApiKey.objects.count() == 1
 
 
-def test_key_is_issued_with_the_chosen_scopes_and_networks(shop: Shop, clerk: Client) -> None:
+def test_key_form_issues_api_key_with_chosen_scopes_and_networks(shop: Shop, clerk: Client) -> None:
     page = issue(
         clerk, shop, issue="1", scopes=["payments:write"], networks="127.0.0.1\n10.0.0.0/8", hours="2"
     )
@@ -58,7 +58,7 @@ def test_key_is_issued_with_the_chosen_scopes_and_networks(shop: Shop, clerk: Cl
 
 
 @pytest.mark.slow
-def test_key_that_can_withdraw_needs_its_own_permission(shop: Shop, clerk: Client) -> None:
+def test_issuing_a_key_with_withdrawal_scope_needs_a_separate_permission(shop: Shop, clerk: Client) -> None:
     assert "withdrawals:write" not in issue(clerk, shop)
     page = issue(clerk, shop, issue="1", scopes=Scope.values)
     assert "withdrawals:write is not one of the available choices" in page
@@ -80,18 +80,18 @@ def test_key_that_can_withdraw_needs_its_own_permission(shop: Shop, clerk: Clien
         ({"scopes": SAFE, "hours": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_wrong_field_issues_no_key(shop: Shop, clerk: Client, fields: Any, complaint: str) -> None:
+def test_invalid_key_form_issues_no_api_key(shop: Shop, clerk: Client, fields: Any, complaint: str) -> None:
     assert complaint in issue(clerk, shop, issue="1", **fields)
     assert ApiKey.objects.count() == 1
 
 
-def test_staff_without_permission_issue_no_key(shop: Shop) -> None:
+def test_staff_without_permission_cannot_issue_api_keys(shop: Shop) -> None:
     form = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1", "scopes": SAFE}
     member("malee", "view_merchant").post(LIST, form)
     assert ApiKey.objects.count() == 1
 
 
-def test_page_of_a_key_shows_scopes_and_who_issued_it(shop: Shop, admin_client: Client) -> None:
+def test_api_key_page_shows_scopes_and_issued_by(shop: Shop, admin_client: Client) -> None:
     issue(admin_client, shop, issue="1", scopes=["refunds:write"])
     page = admin_client.get(
         f"/admin/merchants/apikey/{newest().pk.replace('_', '_5F')}/change/"

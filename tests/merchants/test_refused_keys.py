@@ -49,7 +49,7 @@ def test_refused_keys_of_any_kind_are_limited_by_address(secret: str | None) -> 
     assert guess(OTHER) == 401
 
 
-def test_limited_request_does_not_reach_the_database() -> None:
+def test_request_over_the_refused_key_limit_does_not_reach_the_database() -> None:
     for _ in range(MOST):
         guess()
     with CaptureQueriesContext(connection) as asked:
@@ -57,7 +57,7 @@ def test_limited_request_does_not_reach_the_database() -> None:
     assert len(asked) == 0
 
 
-def test_ipv6_clients_are_limited_by_their_network() -> None:
+def test_refused_keys_of_ipv6_clients_are_limited_by_network() -> None:
     statuses = [guess(f"2001:db8:1:2::{number}") for number in range(MOST + 1)]
     assert statuses == [401] * MOST + [429]
     assert guess("2001:db8:1:3::1") == 401
@@ -72,7 +72,7 @@ def test_valid_key_works_at_an_address_with_refused_keys(shop: Shop) -> None:
     assert ask(shop.secret_key).status_code == 200
 
 
-def test_good_key_works_in_a_process_that_has_not_seen_it(shop: Shop) -> None:
+def test_valid_key_works_at_a_blocked_address_in_a_new_process(shop: Shop) -> None:
     assert ask(shop.secret_key).status_code == 200
     refused_keys.refused_keys.forget()
     for _ in range(MOST + 1):
@@ -81,14 +81,14 @@ def test_good_key_works_in_a_process_that_has_not_seen_it(shop: Shop) -> None:
     assert ask(shop.secret_key).status_code == 200
 
 
-def test_key_that_was_revoked_meanwhile_is_refused_and_counts(shop: Shop) -> None:
+def test_cached_key_that_is_revoked_is_refused_and_counted(shop: Shop) -> None:
     assert ask(shop.secret_key).status_code == 200
     services.revoke_key(key_id=secret_keys.public_id(shop.secret_key), now=clock.now())
     assert [ask(shop.secret_key).status_code for _ in range(MOST + 1)] == [401] * MOST + [429]
 
 
 @pytest.mark.slow
-def test_limit_recovers_with_time(settings: Settings) -> None:
+def test_refused_key_limit_recovers_with_time(settings: Settings) -> None:
     settings.REFUSED_KEYS_PER_MINUTE = 240
     while guess() == 401:
         pass
@@ -105,7 +105,9 @@ def test_refused_keys_are_not_limited_without_redis(settings: Settings) -> None:
     assert {guess() for _ in range(MOST * 3)} == {401}
 
 
-def test_memory_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_refused_key_limit_remembers_a_limited_number_of_addresses_and_keys(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
     settings.REFUSED_KEYS_PER_MINUTE = 1
     monkeypatch.setattr(refused_keys, "MAX_REMEMBERED", 3)
     for number in range(10):

@@ -90,7 +90,8 @@ def test_every_scope_has_a_route() -> None:
     assert {scope_of(handler) for _, _, handler in ROUTES} == set(Scope)
 
 
-def test_operation_is_refused_without_its_scope_and_served_with_it(shop: Shop) -> None:
+@pytest.mark.slow
+def test_operation_without_the_required_scope_is_refused(shop: Shop) -> None:
     for method, path, handler in ROUTES:
         scope = scope_of(handler)
         others = [each for each in Scope if each != scope]
@@ -144,7 +145,7 @@ def test_unsupported_method_is_405_with_any_scope(shop: Shop) -> None:
         ([], "unix:", 200),
     ],
 )
-def test_key_with_networks_works_from_these_alone(
+def test_key_with_networks_is_refused_from_other_networks(
     shop: Shop, networks: list[str], address: str, status: int
 ) -> None:
     bound = with_key(shop, networks=networks)
@@ -162,7 +163,7 @@ def test_key_from_a_forbidden_network_counts_as_refused(shop: Shop, settings: Se
     assert answers == [403, 403, 403, 429, 429]
 
 
-def test_networks_are_those_behind_the_proxy(shop: Shop, settings: Settings) -> None:
+def test_key_network_check_uses_the_address_behind_the_proxy(shop: Shop, settings: Settings) -> None:
     settings.PROXY_HOPS = 1
     bound = with_key(shop, networks=["203.0.113.0/24"])
     asked = {"X-Forwarded-For": "203.0.113.7, 198.51.100.1"}
@@ -187,9 +188,7 @@ def test_revoked_key_is_401_from_anywhere(shop: Shop) -> None:
         ({"networks": ["203.0.113.7"] * 21}, "networks"),
     ],
 )
-def test_wrong_scope_or_network_is_refused_and_issues_no_key(
-    shop: Shop, changes: dict[str, Any], field: str
-) -> None:
+def test_invalid_scope_or_network_issues_no_key(shop: Shop, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         services.issue_key(merchant=shop.merchant, now=our_clock.now(), **changes)
     assert list(refused.value.message_dict) == [field]
@@ -263,12 +262,12 @@ def test_command_issues_a_key_with_scopes_and_networks(shop: Shop, scopes: list[
     assert (key.scopes, key.networks) == (printed["scopes"], printed["networks"])
 
 
-def test_key_has_all_scopes_by_default(shop: Shop) -> None:
+def test_new_key_has_all_scopes_by_default(shop: Shop) -> None:
     assert run("issue_key", shop.merchant.id)["scopes"] == Scope.values
     assert key_of(shop).scopes == Scope.values
 
 
-def test_new_merchant_can_begin_with_a_key_of_few_scopes(db: None) -> None:
+def test_create_merchant_with_scopes_limits_the_first_key(db: None) -> None:
     printed = run("create_merchant", "--name", "Khao Soi", "--mode", "test", "--scopes", *PAYMENT_SCOPES)
     assert printed["scopes"] == ["payments:read", "payments:write"]
 
@@ -276,12 +275,12 @@ def test_new_merchant_can_begin_with_a_key_of_few_scopes(db: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--scopes", "everything"], "--scopes: everything is no scope"),
+        (["--scopes", "everything"], "--scopes: everything is not a scope"),
         (["--networks", "anywhere"], "--networks: 'anywhere'"),
         (["--networks", ""], "give at least one"),
     ],
 )
-def test_command_names_the_wrong_option(shop: Shop, arguments: list[str], message: str) -> None:
+def test_issue_key_command_names_the_invalid_option(shop: Shop, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("issue_key", shop.merchant.id, *arguments)
     assert ApiKey.objects.count() == 1
@@ -294,7 +293,7 @@ def test_rolled_key_keeps_scopes_and_networks(shop: Shop) -> None:
     assert rolled["networks"] == ["127.0.0.0/8"]
 
 
-def test_key_records_who_issued_and_who_revoked_it(shop: Shop) -> None:
+def test_api_key_stores_issued_by_and_revoked_by(shop: Shop) -> None:
     request_context.begin(actor="command:issue_key")
     printed = run("issue_key", shop.merchant.id)
     request_context.begin(actor="staff:somsri")
@@ -307,7 +306,7 @@ def test_key_records_who_issued_and_who_revoked_it(shop: Shop) -> None:
 # --- new networks ---
 
 
-def test_each_new_network_of_a_key_is_recorded_once(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_new_network_of_a_key_is_recorded_once(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     for address in ["203.0.113.7", "203.0.113.8", "198.51.100.1", "203.0.113.9", "2001:db8:1:2::3", "unix:"]:
         shop.http.get("/v1/balance", headers=shop._headers({}), REMOTE_ADDR=address)
     lines = security_lines(caplog, "key_used_from_new_network")
@@ -317,7 +316,8 @@ def test_each_new_network_of_a_key_is_recorded_once(shop: Shop, caplog: pytest.L
     assert {line["subject"] for line in lines} == {f"key:{key.public_id}"}
 
 
-def test_networks_of_a_key_are_bounded_and_the_oldest_is_forgotten(shop: Shop) -> None:
+@pytest.mark.slow
+def test_key_remembers_a_limited_number_of_networks_without_the_oldest(shop: Shop) -> None:
     for number in range(MAX_SEEN_NETWORKS + 5):
         shop.http.get("/v1/balance", headers=shop._headers({}), REMOTE_ADDR=f"10.0.{number}.1")
     seen = key_of(shop).seen_networks
@@ -325,7 +325,7 @@ def test_networks_of_a_key_are_bounded_and_the_oldest_is_forgotten(shop: Shop) -
     assert (seen[0], seen[-1]) == ("10.0.5.0/24", f"10.0.{MAX_SEEN_NETWORKS + 4}.0/24")
 
 
-def test_new_network_also_notes_the_use(shop: Shop, noon: datetime) -> None:
+def test_request_from_a_new_network_updates_last_used_at(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
         shop.get("/v1/balance")
     assert key_of(shop).last_used_at == noon

@@ -31,38 +31,38 @@ DONE, REFUSED, UNDER_WAY = (
 )
 
 
-def _shop(counter: RefundShop) -> Seller:
-    return Seller(counter.shop, counter.bank)
+def _shop(refund_shop: RefundShop) -> Seller:
+    return Seller(refund_shop.shop, refund_shop.bank)
 
 
-def _empty_shop(counter: RefundShop) -> Seller:
+def _empty_shop(refund_shop: RefundShop) -> Seller:
     """A shop with an empty balance."""
-    return Seller(open_shop("Som O"), counter.bank)
+    return Seller(open_shop("Som O"), refund_shop.bank)
 
 
-def accept(counter: RefundShop, serving: Serving) -> None:
+def accept(refund_shop: RefundShop, serving: Serving) -> None:
     """Accept late money, too little money and too much money."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for movement in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
         decide("accept", movement)
 
 
-def accept_by_policy(counter: RefundShop, serving: Serving) -> None:
-    seller = _empty_shop(counter)
+def accept_by_policy(refund_shop: RefundShop, serving: Serving) -> None:
+    seller = _empty_shop(refund_shop)
     Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
     seller.late()
     seller.mismatch()
 
 
-def attach(counter: RefundShop, serving: Serving) -> None:
-    seller = _shop(counter)
+def attach(refund_shop: RefundShop, serving: Serving) -> None:
+    seller = _shop(refund_shop)
     for movement in (seller.unmatched(), seller.duplicate(), seller.mismatch(99)):
         decide("attach", movement, payment_id=seller.shop.qr_code()["payment_id"])
 
 
-def send_back(counter: RefundShop, serving: Serving) -> None:
+def send_back(refund_shop: RefundShop, serving: Serving) -> None:
     """Send back three: one succeeds, one fails and then succeeds, one is returned after its success."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     serving(sends=[DONE, REFUSED, DONE, DONE])
     for movement in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
         decide("send_back", movement)
@@ -74,37 +74,37 @@ def send_back(counter: RefundShop, serving: Serving) -> None:
     )
 
 
-def begin_to_send_back(counter: RefundShop, serving: Serving) -> None:
+def begin_to_send_back(refund_shop: RefundShop, serving: Serving) -> None:
     """Send back two: one is submitted without an answer, one is queued."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
     decide("send_back", seller.unmatched())
     run_returns()
     decide("send_back", seller.unmatched())
 
 
-def send_back_by_hand(counter: RefundShop, serving: Serving) -> None:
-    decide("record_manual_return", _shop(counter).unmatched(), bank_reference="counter 7")
+def send_back_by_hand(refund_shop: RefundShop, serving: Serving) -> None:
+    decide("record_manual_return", _shop(refund_shop).unmatched(), bank_reference="counter 7")
 
 
-def dismiss(counter: RefundShop, serving: Serving) -> None:
-    seller = _shop(counter)
+def dismiss(refund_shop: RefundShop, serving: Serving) -> None:
+    seller = _shop(refund_shop)
     decide("dismiss", seller.reverse(seller.sale(), transaction_id="NEVERHEARDOFTHAT0000"))
 
 
-def credit_returned_refund(counter: RefundShop, serving: Serving) -> None:
+def credit_returned_refund(refund_shop: RefundShop, serving: Serving) -> None:
     """The money of one returned refund is credited to the merchant; that of another is held."""
     serving(sends=[DONE])
     for _ in range(2):
-        made = counter.refund(counter.paid())["refund_id"]
+        made = refund_shop.refund(refund_shop.paid())["refund_id"]
         send_due_refunds()
         transfers.apply_notification(ReportedTransfer(made, "returned"), HANDLERS["ref"], now=clock.now())
     decide("credit_returned_refund", Refund.objects.get(pk=made).id)
 
 
-def reverse(counter: RefundShop, serving: Serving) -> None:
+def reverse(refund_shop: RefundShop, serving: Serving) -> None:
     """Reverse a whole payment, a part of one, accepted money and attached money."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     seller.reverse(seller.sale())
     seller.reverse(seller.sale(), 50_000)
     accepted, attached = seller.mismatch(99), seller.unmatched()
@@ -114,9 +114,9 @@ def reverse(counter: RefundShop, serving: Serving) -> None:
     seller.reverse(attached)
 
 
-def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
+def reverse_more_than_balance(refund_shop: RefundShop, serving: Serving) -> None:
     """Reverse more than the balance. Later money repays the debt."""
-    seller = _empty_shop(counter)
+    seller = _empty_shop(refund_shop)
     credit = seller.sale()
     serving(sends=[DONE])
     withdrawn(seller.shop)
@@ -126,7 +126,7 @@ def reverse_more_than_balance(counter: RefundShop, serving: Serving) -> None:
     ledger.roll_up_due(now=clock.now())
 
 
-def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
+def reverse_after_refund(refund_shop: RefundShop, serving: Serving) -> None:
     """Reverse after a partial or full refund, and during a refund that succeeds or fails."""
     for amount, sends, ends in [
         (60_000, DONE, DONE),
@@ -135,7 +135,7 @@ def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
         (40_000, UNDER_WAY, REFUSED),
         (150_000, UNDER_WAY, REFUSED),
     ]:
-        seller = _empty_shop(counter)
+        seller = _empty_shop(refund_shop)
         serving(sends=[sends], inquiries=[ends])
         credit = seller.sale()
         seller.refund(str(credit.payment_id), amount=amount)
@@ -144,9 +144,9 @@ def reverse_after_refund(counter: RefundShop, serving: Serving) -> None:
         send_due_refunds()
 
 
-def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
+def reverse_what_waits(refund_shop: RefundShop, serving: Serving) -> None:
     """Reverse each kind of held money, a part of it before staff accept it, and more than was held."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         seller.reverse(credit)
     seller.reverse(part := seller.late(), 50_000)
@@ -154,9 +154,9 @@ def reverse_what_waits(counter: RefundShop, serving: Serving) -> None:
     seller.reverse(seller.unmatched(), 150_001)
 
 
-def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
+def reverse_what_is_sent_back(refund_shop: RefundShop, serving: Serving) -> None:
     """Reverse money of a queued return, and of submitted ones that fail, succeed or are returned."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     queued = seller.unmatched()
     decide("send_back", queued)
     seller.reverse(queued)
@@ -171,27 +171,27 @@ def reverse_what_is_sent_back(counter: RefundShop, serving: Serving) -> None:
     )
 
 
-def reverse_before(counter: RefundShop, serving: Serving) -> None:
+def reverse_before(refund_shop: RefundShop, serving: Serving) -> None:
     """Send a reversal before its credit: for a payment, and for held money."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for changes in ({}, {"reference1": "NOBODYS"}):
         notification = seller.bank.notification(seller.shop.qr_code(), **changes)
         for kind in ("reversal", "credit"):
             assert seller.bank.post(notification | {"type": kind}).status_code == 200
 
 
-def reverse_twice(counter: RefundShop, serving: Serving) -> None:
+def reverse_twice(refund_shop: RefundShop, serving: Serving) -> None:
     """Send the same reversal twice, and one with another id."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     notification = reversal_of(seller.sale())
     for again in ({}, {}, {"transaction_id": "ANOTHERTRANSACTION00"}):
         assert seller.bank.post(notification | again).status_code == 200
     assert BankTransaction.objects.filter(kind="reversal", match_result="reversed").exists()
 
 
-def write_off(counter: RefundShop, serving: Serving) -> None:
+def write_off(refund_shop: RefundShop, serving: Serving) -> None:
     """Write off reversed money whose return succeeded. Later one of the two returns is returned."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for _ in range(2):
         serving(sends=[UNDER_WAY], inquiries=[DONE])
         decide("send_back", credit := seller.unmatched())
@@ -204,9 +204,9 @@ def write_off(counter: RefundShop, serving: Serving) -> None:
     )
 
 
-def reopen(counter: RefundShop, serving: Serving) -> None:
+def reopen(refund_shop: RefundShop, serving: Serving) -> None:
     """Reopen dismissals and write-offs, and decide again."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for after in (
         [],
         ["write_off"],
@@ -218,15 +218,15 @@ def reopen(counter: RefundShop, serving: Serving) -> None:
             reversal = seller.reverse(seller.sale(), 150_001)
             for action in (first, "reopen", *after):
                 decide(action, reversal)
-    counter.bank.post(b"garbage")
+    refund_shop.bank.post(b"garbage")
     message = BankNotification.objects.filter(result="unreadable").latest("id")
     for action in ("dismiss", "reopen") * 2:
         decide(action, message)
 
 
-def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
+def take_back_by_order(refund_shop: RefundShop, serving: Serving) -> None:
     """A bank that only voids reports a refund and a return as reversals."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     serving(sends=[DONE])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("banks.is_void_only", lambda route: True)
@@ -239,9 +239,9 @@ def take_back_by_order(counter: RefundShop, serving: Serving) -> None:
             assert seller.reverse(credit).match_result == "ordered"
 
 
-def report_by_statement(counter: RefundShop, serving: Serving) -> None:
+def report_by_statement(refund_shop: RefundShop, serving: Serving) -> None:
     """Import three lines: one is confirmed, one is reversed, one stays unconfirmed."""
-    seller = _shop(counter)
+    seller = _shop(refund_shop)
     for kind in ("confirmed", "reversed", "unconfirmed"):
         code = seller.shop.qr_code()
         import_file(bot_file(credit_line(code, clock.now().replace(microsecond=0))))
@@ -252,14 +252,14 @@ def report_by_statement(counter: RefundShop, serving: Serving) -> None:
             decide("confirm", credit, actor="staff:somsri")
 
 
-def contradict(counter: RefundShop, serving: Serving) -> None:
+def contradict(refund_shop: RefundShop, serving: Serving) -> None:
     """The bank reports two withdrawals and a refund as failed that it had reported as sent."""
     for _ in range(2):
-        counter.paid()
+        refund_shop.paid()
     serving(sends=[DONE, DONE, DONE])
-    made = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(2)]
+    made = [withdrawn(refund_shop.shop)["withdrawal_id"] for _ in range(2)]
     send_due_withdrawals()
-    made.append(counter.refund(counter.paid())["refund_id"])
+    made.append(refund_shop.refund(refund_shop.paid())["refund_id"])
     send_due_refunds()
     for order_id in made:
         owner = HANDLERS[order_id.partition("_")[0]]
@@ -270,10 +270,12 @@ def contradict(counter: RefundShop, serving: Serving) -> None:
         decide("mark_returned", found[order_id])
 
 
-def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
+def charge_another_amount(refund_shop: RefundShop, serving: Serving) -> None:
     """The acquirer charged three cards another amount; staff refunded two of the charges there."""
     for number in range(3):
-        made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=clock.now())
+        made = cards.draft(
+            merchant=refund_shop.shop.merchant, token_id="tok", amount=150_000, now=clock.now()
+        )
         cards.store(made)
         charged = ChargeResult(
             "succeeded", f"chrg_{number}", None, "visa", "4242", amount=15_000, currency="THB"
@@ -285,9 +287,9 @@ def charge_another_amount(counter: RefundShop, serving: Serving) -> None:
             decide("mark_failed", found.id)
 
 
-def merge_duplicates(counter: RefundShop, serving: Serving) -> None:
+def merge_duplicates(refund_shop: RefundShop, serving: Serving) -> None:
     """Merge two reports of one transaction, reopen the merge, and merge them again."""
-    seller, now = _shop(counter), clock.now().replace(microsecond=0)
+    seller, now = _shop(refund_shop), clock.now().replace(microsecond=0)
     for times in range(3):
         code = seller.shop.qr_code()
         import_file(bot_file(credit_line(code, now - timedelta(days=1))))

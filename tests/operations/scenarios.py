@@ -10,7 +10,7 @@ from django.db.models import F
 
 from banks import ChargeResult, ReportedTransfer, TransferResult
 from core import clock
-from payments import cards, services
+from payments import cards, expiry_sweep
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.returns import ReturnDestination
 from tests.approvals.builders import decide_approval
@@ -33,44 +33,44 @@ DONE, REFUSED, UNKNOWN = (
 CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
 
 
-def pay(counter: RefundShop, serving: Serving) -> None:
-    counter.paid()
+def pay(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.paid()
 
 
-def wait(counter: RefundShop, serving: Serving) -> None:
-    counter.shop.qr_code()
+def wait(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.shop.qr_code()
 
 
-def decline(counter: RefundShop, serving: Serving) -> None:
-    counter.bank.notify(counter.shop.qr_code(), type="decline")
+def decline(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.bank.notify(refund_shop.shop.qr_code(), type="decline")
 
 
-def expire(counter: RefundShop, serving: Serving) -> None:
+def expire(refund_shop: RefundShop, serving: Serving) -> None:
     with time_machine.travel(clock.now(), tick=False) as machine:
-        counter.shop.qr_code()
+        refund_shop.shop.qr_code()
         machine.shift(timedelta(days=2))
-        services.expire_due(now=clock.now())
+        expiry_sweep.expire_due(now=clock.now())
 
 
-def report_late(counter: RefundShop, serving: Serving) -> None:
+def report_late(refund_shop: RefundShop, serving: Serving) -> None:
     """Paid in time, reported after expiry."""
     with time_machine.travel(clock.now(), tick=False) as machine:
-        code, paid_at = counter.shop.qr_code(), clock.now()
+        code, paid_at = refund_shop.shop.qr_code(), clock.now()
         machine.shift(timedelta(days=2))
-        counter.bank.notify(code, paid_at=paid_at)
+        refund_shop.bank.notify(code, paid_at=paid_at)
 
 
-def pay_with_exceptions(counter: RefundShop, serving: Serving) -> None:
+def pay_with_exceptions(refund_shop: RefundShop, serving: Serving) -> None:
     """Money that is held for staff."""
-    code = counter.shop.qr_code()
-    counter.bank.notify(code, satang=149_999)
-    counter.bank.notify(code)
-    counter.bank.notify(code)
-    counter.bank.notify(code, type="decline")
-    counter.bank.notify(code, reference1="NOBODYS")
+    code = refund_shop.shop.qr_code()
+    refund_shop.bank.notify(code, satang=149_999)
+    refund_shop.bank.notify(code)
+    refund_shop.bank.notify(code)
+    refund_shop.bank.notify(code, type="decline")
+    refund_shop.bank.notify(code, reference1="NOBODYS")
 
 
-def charge_cards(counter: RefundShop, serving: Serving) -> None:
+def charge_cards(refund_shop: RefundShop, serving: Serving) -> None:
     for output in [
         [],
         [CHARGED],
@@ -80,120 +80,120 @@ def charge_cards(counter: RefundShop, serving: Serving) -> None:
         [ChargeResult("refused")],
     ]:
         now = clock.now()
-        made = cards.draft(merchant=counter.shop.merchant, token_id="tok", amount=150_000, now=now)
+        made = cards.draft(merchant=refund_shop.shop.merchant, token_id="tok", amount=150_000, now=now)
         cards.store(made)
         for each in output:
             with transaction.atomic():
                 cards.complete(made.payment.id, each, now=clock.now())
 
 
-def refund(counter: RefundShop, serving: Serving) -> None:
+def refund(refund_shop: RefundShop, serving: Serving) -> None:
     """A part, then the rest."""
     serving(sends=[DONE])
-    payment_id = counter.paid()
-    counter.refund(payment_id, amount=50_000)
+    payment_id = refund_shop.paid()
+    refund_shop.refund(payment_id, amount=50_000)
     send_due_refunds()
-    counter.refund(payment_id)
-    counter.refund(counter.paid(), amount=1)
+    refund_shop.refund(payment_id)
+    refund_shop.refund(refund_shop.paid(), amount=1)
     send_due_refunds()
 
 
-def fail_refund(counter: RefundShop, serving: Serving) -> None:
+def fail_refund(refund_shop: RefundShop, serving: Serving) -> None:
     serving(sends=[REFUSED])
-    counter.refund(counter.paid())
+    refund_shop.refund(refund_shop.paid())
     send_due_refunds()
 
 
-def begin_refunds(counter: RefundShop, serving: Serving) -> None:
+def begin_refunds(refund_shop: RefundShop, serving: Serving) -> None:
     """Create refunds: one awaits a destination, one is submitted, one is queued, two are canceled."""
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
-    counter.refund(counter.paid(), amount=10_000)
+    refund_shop.refund(refund_shop.paid(), amount=10_000)
     send_due_refunds(2)
-    counter.refund(counter.paid())
-    counter.refund(_paid_from_nowhere(counter))
-    for payment_id in (counter.paid(), _paid_from_nowhere(counter)):
-        assert counter.act(counter.refund(payment_id), "cancel").status_code == 200
+    refund_shop.refund(refund_shop.paid())
+    refund_shop.refund(_paid_from_nowhere(refund_shop))
+    for payment_id in (refund_shop.paid(), _paid_from_nowhere(refund_shop)):
+        assert refund_shop.act(refund_shop.refund(payment_id), "cancel").status_code == 200
 
 
-def _paid_from_nowhere(counter: RefundShop) -> str:
+def _paid_from_nowhere(refund_shop: RefundShop) -> str:
     """A payment from an account at an unknown bank."""
-    code = counter.shop.qr_code()
-    assert counter.bank.notify(code, payer_bank_code="999").status_code == 200
+    code = refund_shop.shop.qr_code()
+    assert refund_shop.bank.notify(code, payer_bank_code="999").status_code == 200
     return str(code["payment_id"])
 
 
-def return_refund(counter: RefundShop, serving: Serving) -> None:
+def return_refund(refund_shop: RefundShop, serving: Serving) -> None:
     serving(sends=[DONE])
-    made = counter.refund(counter.paid())
+    made = refund_shop.refund(refund_shop.paid())
     send_due_refunds()
     transfers.apply_notification(
         ReportedTransfer(made["refund_id"], "returned"), HANDLERS["ref"], now=clock.now()
     )
 
 
-def withdraw(counter: RefundShop, serving: Serving) -> None:
-    counter.paid()
+def withdraw(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.paid()
     serving(sends=[DONE])
-    withdrawn(counter.shop)
+    withdrawn(refund_shop.shop)
     send_due_withdrawals()
 
 
-def fail_withdrawal(counter: RefundShop, serving: Serving) -> None:
-    counter.paid()
+def fail_withdrawal(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.paid()
     serving(sends=[REFUSED])
-    withdrawn(counter.shop)
+    withdrawn(refund_shop.shop)
     send_due_withdrawals()
 
 
-def begin_withdrawals(counter: RefundShop, serving: Serving) -> None:
+def begin_withdrawals(refund_shop: RefundShop, serving: Serving) -> None:
     """Create withdrawals: one is submitted, one is retried, one is canceled, one is queued."""
     for _ in range(4):
-        counter.paid()
+        refund_shop.paid()
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
-    withdrawn(counter.shop)
+    withdrawn(refund_shop.shop)
     send_due_withdrawals(2)
     serving(sends=[TransferResult("not_sent")], inquiries=[UNKNOWN])
-    withdrawn(counter.shop)
+    withdrawn(refund_shop.shop)
     send_due_withdrawals()
-    canceled = withdrawn(counter.shop)["withdrawal_id"]
-    assert counter.shop.post(f"{PATH}/{canceled}/cancel").status_code == 200
-    withdrawn(counter.shop)
+    canceled = withdrawn(refund_shop.shop)["withdrawal_id"]
+    assert refund_shop.shop.post(f"{PATH}/{canceled}/cancel").status_code == 200
+    withdrawn(refund_shop.shop)
 
 
-def return_withdrawal(counter: RefundShop, serving: Serving) -> None:
-    counter.paid()
+def return_withdrawal(refund_shop: RefundShop, serving: Serving) -> None:
+    refund_shop.paid()
     serving(sends=[DONE])
-    made = withdrawn(counter.shop)
+    made = withdrawn(refund_shop.shop)
     send_due_withdrawals()
     transfers.apply_notification(
         ReportedTransfer(made["withdrawal_id"], "returned"), HANDLERS["wd"], now=clock.now()
     )
 
 
-def request_approvals(counter: RefundShop, serving: Serving, settings: Any) -> None:
+def request_approvals(refund_shop: RefundShop, serving: Serving, settings: Any) -> None:
     """Create four approvals of each kind: waiting, approved, rejected and canceled."""
     settings.APPROVAL_ITEM_LIMIT = 50_000
-    _ask_for_refunds(counter)
-    _ask_for_returns(counter, serving)
-    _ask_whether_orders_never_arrived(counter, serving)
+    _ask_for_refunds(refund_shop)
+    _ask_for_returns(refund_shop, serving)
+    _ask_whether_orders_never_arrived(refund_shop, serving)
     for _ in range(4):
-        counter.paid()
-    _, approved, rejected, canceled = [withdrawn(counter.shop)["withdrawal_id"] for _ in range(4)]
+        refund_shop.paid()
+    _, approved, rejected, canceled = [withdrawn(refund_shop.shop)["withdrawal_id"] for _ in range(4)]
     decide_approval(approved, "approve")
     decide_approval(rejected, "reject")
     withdrawals.cancel(withdrawal_id=canceled, now=clock.now())
 
 
-def _ask_for_refunds(counter: RefundShop) -> None:
-    request_body = [counter.refund(counter.paid(), destination=PAYEE) for _ in range(4)]
-    decide_approval(request_body[1]["refund_id"], "approve")
-    decide_approval(request_body[2]["refund_id"], "reject")
-    assert counter.act(request_body[3], "cancel").status_code == 200
+def _ask_for_refunds(refund_shop: RefundShop) -> None:
+    refunds = [refund_shop.refund(refund_shop.paid(), destination=PAYEE) for _ in range(4)]
+    decide_approval(refunds[1]["refund_id"], "approve")
+    decide_approval(refunds[2]["refund_id"], "reject")
+    assert refund_shop.act(refunds[3], "cancel").status_code == 200
 
 
-def _ask_for_returns(counter: RefundShop, serving: Serving) -> None:
+def _ask_for_returns(refund_shop: RefundShop, serving: Serving) -> None:
     seller, destination = (
-        Seller(counter.shop, counter.bank),
+        Seller(refund_shop.shop, refund_shop.bank),
         ReturnDestination("004", "4051234567", "Somying"),
     )
     returns = [decide("send_back", seller.unmatched(), destination=destination) for _ in range(4)]
@@ -203,20 +203,20 @@ def _ask_for_returns(counter: RefundShop, serving: Serving) -> None:
     write_offs = [seller.reverse(seller.sale(), 150_001) for _ in range(4)]
     for reversal in write_offs:
         decide("write_off", reversal)
-    for request_body in (returns, by_hand, write_offs):
-        decide_approval(request_body[1].id, "approve", actor="staff:somsak")
-        decide_approval(request_body[2].id, "reject", actor="staff:somsak")
+    for approvals in (returns, by_hand, write_offs):
+        decide_approval(approvals[1].id, "approve", actor="staff:somsak")
+        decide_approval(approvals[2].id, "reject", actor="staff:somsak")
     seller.reverse(returns[3].movement)
     decide("dismiss", write_offs[3])
 
 
-def _ask_whether_orders_never_arrived(counter: RefundShop, serving: Serving) -> None:
+def _ask_whether_orders_never_arrived(refund_shop: RefundShop, serving: Serving) -> None:
     """Within the limits, and above them."""
     serving(sends=[UNKNOWN], inquiries=[UNKNOWN])
     request_body = []
     for amount in (50_000, *[50_001] * 4):
-        counter.paid()
-        made = withdrawn(counter.shop, amount=amount)["withdrawal_id"]
+        refund_shop.paid()
+        made = withdrawn(refund_shop.shop, amount=amount)["withdrawal_id"]
         if amount > 50_000:
             decide_approval(made, "approve", actor="staff:somsak")
         request_body.append(made)

@@ -164,10 +164,10 @@ TAMPERINGS = {
         f"UPDATE payments_payment SET amount_refunding = 1 WHERE id = {PAID}",
         "UPDATE payments_payment SET status = 'succeeded' WHERE status = 'refunded'",
     ],
-    "transaction counts match the transactions": [
-        "DELETE FROM transactions_countdelta",
-        """INSERT INTO transactions_transactioncount (merchant_id, bucket, starts_at, type, status, count)
-           VALUES ('mch_x', 'day', now(), 'payment', 'succeeded', 1)""",
+    "list counts match the rows": [
+        "DELETE FROM counts_countdelta",
+        """INSERT INTO counts_listcount (list, merchant_id, kind, bucket, starts_at, count)
+           VALUES ('transactions', 'mch_x', 'payment/succeeded', 'day', now(), 1)""",
     ],
     "held money, and nothing else, is posted to suspense": [
         delete_posting("held"),

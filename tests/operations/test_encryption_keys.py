@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
 from config import checks
+from core import vault
 from core.commands import SealingCommand
 from operations import resealing
 from operations.models import EncryptionKeyCheck
@@ -21,7 +21,7 @@ from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
 
-OLD, NEW, WRONG = (Fernet.generate_key().decode() for _ in range(3))
+OLD, NEW, WRONG = (vault.new_key() for _ in range(3))
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +70,7 @@ def test_wrong_encryption_key_is_refused_with_hint(settings: Settings) -> None:
     assert WRONG not in f"{error.msg} {error.hint}"
 
 
-def test_keys_are_checked_against_sealed_rows_without_key_check(
+def test_encryption_keys_are_checked_against_sealed_rows_without_key_check(
     sealed_rows: None, settings: Settings
 ) -> None:
     assert refusals() == []
@@ -82,7 +82,9 @@ def test_keys_are_checked_against_sealed_rows_without_key_check(
     assert not EncryptionKeyCheck.objects.exists()
 
 
-def test_wrong_key_is_found_by_oldest_and_newest_rows(sealed_rows: None, settings: Settings) -> None:
+def test_wrong_encryption_key_is_found_by_oldest_and_newest_rows(
+    sealed_rows: None, settings: Settings
+) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
     make_endpoint(open_shop("Larb Palace"))
     assert refusals() == ["qr.E082"]
@@ -92,14 +94,14 @@ def test_wrong_key_is_found_by_oldest_and_newest_rows(sealed_rows: None, setting
     assert refusals() == []
 
 
-def test_new_key_beside_old_key_is_accepted(settings: Settings) -> None:
+def test_new_encryption_key_beside_the_old_key_is_accepted(settings: Settings) -> None:
     resealing.write_key_check()
     for keys in ([OLD, NEW], [NEW, OLD]):
         settings.FIELD_ENCRYPTION_KEYS = keys
         assert (refusals(), readiness()) == ([], True)
 
 
-def test_old_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
+def test_old_encryption_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
     resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
     assert refusals() == ["qr.E082"]
@@ -109,7 +111,7 @@ def test_old_key_may_be_dropped_only_after_reseal(settings: Settings) -> None:
     assert (refusals(), readiness()) == ([], True)
 
 
-def test_key_check_is_sealed_with_oldest_key(sealed_rows: None, settings: Settings) -> None:
+def test_encryption_key_check_is_sealed_with_the_oldest_key(sealed_rows: None, settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
@@ -127,13 +129,13 @@ def test_reseal_keeps_key_check_while_tokens_cannot_be_opened(sealed_rows: None,
     assert refusals() == ["qr.E082"]
 
 
-def test_there_is_one_key_check() -> None:
+def test_second_encryption_key_check_row_is_refused() -> None:
     resealing.write_key_check()
     with pytest.raises(IntegrityError, match="encryption_key_check_single_row"), transaction.atomic():
         EncryptionKeyCheck.objects.create(id=2, text_sealed="x")
 
 
-def test_every_sealing_command_checks_keys() -> None:
+def test_sealing_commands_check_the_encryption_keys() -> None:
     """Each command is a SealingCommand, or is listed here because it seals nothing."""
     seals_nothing = {
         *("audit", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
@@ -164,7 +166,7 @@ def test_every_sealing_command_checks_keys() -> None:
     ],
     ids=["web", "worker", "beat", "import_statement", "connect_bank", "payout_accounts"],
 )
-def test_no_process_starts_with_a_wrong_key(command: list[str]) -> None:
+def test_no_process_starts_with_a_wrong_encryption_key(command: list[str]) -> None:
     resealing.write_key_check()
     made = connection.settings_dict
     url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)

@@ -135,6 +135,7 @@ def test_metrics_count_pending_payments_and_exceptions(shop: Shop, bank: Sandbox
     )
 
 
+@pytest.mark.slow
 def test_metrics_count_due_inquiries(shop: Shop) -> None:
     for due_at in (NOW, NOW - MINUTE, NOW + MINUTE, None):
         payment_id = shop.qr_code()["payment_id"]
@@ -143,6 +144,7 @@ def test_metrics_count_due_inquiries(shop: Shop) -> None:
     assert value("inquiries_overdue") == 1
 
 
+@pytest.mark.slow
 def test_metrics_count_due_and_paused_deliveries(shop: Shop, other_shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 3, at=NOW - MINUTE)
@@ -161,7 +163,7 @@ def test_delivery_of_an_unverified_endpoint_does_not_count_as_late(shop: Shop) -
     assert deliveries.oldest_due_seconds(NOW) == 0
 
 
-def test_delivery_that_waits_for_the_share_of_its_merchant_does_not_count_as_late(
+def test_delivery_that_waits_for_the_merchant_share_does_not_count_as_late(
     shop: Shop, other_shop: Shop
 ) -> None:
     for _ in range(2):
@@ -207,7 +209,7 @@ def rows_read(plan: dict[str, Any]) -> float:
 
 
 @pytest.mark.slow
-def test_metrics_do_not_read_long_backlog(shop: Shop) -> None:
+def test_metrics_do_not_read_the_whole_delivery_backlog(shop: Shop) -> None:
     """The query for the oldest due delivery reads below 50 rows of 20,000 due ones."""
     endpoint = make_endpoint(shop)
     publish(shop)
@@ -234,7 +236,7 @@ def test_metrics_do_not_read_long_backlog(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_attempts_are_counted_by_outcome_and_duration(shop: Shop) -> None:
+def test_webhook_attempts_are_counted_by_outcome_and_duration(shop: Shop) -> None:
     make_endpoint(shop, latency_ms=500)
     publish(shop, 4)
     note(answered(ms=10), answered(ms=11), answered("timeout", ms=15_000), answered("timeout", ms=60_000))
@@ -250,7 +252,7 @@ def test_attempts_are_counted_by_outcome_and_duration(shop: Shop) -> None:
     assert value("webhook_delivery_attempt_seconds_sum") == pytest.approx(75.021)
 
 
-def test_counters_keep_growing_after_attempts_are_deleted(shop: Shop) -> None:
+def test_attempt_counters_do_not_drop_after_attempts_are_deleted(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 2)
     note(answered())
@@ -259,7 +261,7 @@ def test_counters_keep_growing_after_attempts_are_deleted(shop: Shop) -> None:
     assert value("webhook_delivery_attempts_total", outcome="succeeded") == 2
 
 
-def test_a_lost_worker_is_counted_and_has_no_duration(shop: Shop) -> None:
+def test_lost_webhook_worker_is_counted_without_duration(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop)
     claim(1)
@@ -339,7 +341,7 @@ def test_open_circuit_breakers_are_counted() -> None:
     assert value("circuit_breakers_open", route="bank:scb") == 2
 
 
-def test_metrics_of_charges_and_transfers_read_indexes_of_what_is_open(db: None) -> None:
+def test_metrics_of_charges_and_transfers_use_partial_indexes(db: None) -> None:
     """The queries use partial indexes, so only open charges and transfers cost time."""
     charges = CardCharge.objects.filter(state__in=["submitted", "pending"]).order_by("created_at")
     overdue = Transfer.objects.open_since(NOW)

@@ -62,7 +62,7 @@ def test_crash_before_the_first_commit_stores_nothing_and_a_retry_pays(card_shop
 @pytest.mark.parametrize(
     ("step", "after"), [("request_charge", True), ("complete", False), ("complete", True)]
 )
-def test_a_charge_whose_answer_was_lost_is_found_by_inquiry(card_shop: Shop, step: str, after: bool) -> None:
+def test_charge_with_lost_answer_is_found_by_inquiry(card_shop: Shop, step: str, after: bool) -> None:
     pay_and_crash(card_shop, step, after=after)
     pending = card_shop.post(PATH, request(), key="order-1")
     assert (pending.status_code, pending.json()["status"]) == (200, "pending")
@@ -75,7 +75,7 @@ def test_a_charge_whose_answer_was_lost_is_found_by_inquiry(card_shop: Shop, ste
     assert (Payment.objects.count(), SandboxCharge.objects.count()) == (1, 1)
 
 
-def test_a_decline_whose_answer_was_lost_is_found_by_inquiry(card_shop: Shop) -> None:
+def test_decline_with_lost_answer_is_found_by_inquiry(card_shop: Shop) -> None:
     pay_and_crash(card_shop, "complete", after=False, token="tok_test_declined")
     inquire()
     again = card_shop.post(PATH, request("tok_test_declined"), key="order-1")
@@ -100,7 +100,7 @@ def test_charge_never_requested_stays_pending_and_then_fails(card_shop: Shop) ->
     assert not SandboxCharge.objects.exists()
 
 
-def test_charge_after_its_time_limit_is_not_requested(
+def test_charge_after_the_time_limit_is_not_requested(
     card_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "CHARGE_WITHIN", timedelta(seconds=-1))
@@ -108,7 +108,9 @@ def test_charge_after_its_time_limit_is_not_requested(
     assert not SandboxCharge.objects.exists()
 
 
-def test_charge_found_after_failure_is_logged(card_shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_charge_found_after_the_payment_failed_is_logged(
+    card_shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     pay_and_crash(card_shop, "request_charge", after=False)
     inquire(now=lambda: clock.now() + cards.MISSING_AFTER + timedelta(seconds=1))
     payment = Payment.objects.get()
@@ -118,7 +120,7 @@ def test_charge_found_after_failure_is_logged(card_shop: Shop, caplog: pytest.Lo
     assert payment.id in caplog.text
 
 
-def test_refused_token_fails_a_payment_that_the_merchant_knows(card_shop: Shop) -> None:
+def test_refused_card_token_fails_a_stored_payment(card_shop: Shop) -> None:
     pay_and_crash(card_shop, "request_charge", after=False)
     inquire()
     with transaction.atomic():
@@ -131,7 +133,7 @@ def test_refused_token_fails_a_payment_that_the_merchant_knows(card_shop: Shop) 
     assert error_of(again) == (402, "processing_error", "payment_error")
 
 
-def test_resume_of_a_deleted_payment_is_in_progress(card_shop: Shop) -> None:
+def test_resumed_card_request_of_a_deleted_payment_is_409(card_shop: Shop) -> None:
     purchase = cards.draft(
         merchant=card_shop.merchant, token_id="tok_test_used", amount=150_000, now=clock.now()
     )
@@ -139,7 +141,7 @@ def test_resume_of_a_deleted_payment_is_in_progress(card_shop: Shop) -> None:
         card_responses.job(purchase, clock.now).resume(purchase.payment.id)
 
 
-def test_inquiry_delays_grow_to_an_hour(card_shop: Shop) -> None:
+def test_charge_inquiry_delays_grow_to_an_hour(card_shop: Shop) -> None:
     pay_and_crash(card_shop, "request_charge", after=False)
     waits = []
     for _ in range(8):
@@ -157,7 +159,9 @@ def test_concurrent_inquiries_complete_a_card_payment_once(card_shop: Shop) -> N
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_timeout", "tok_test_used"])
-def test_identical_requests_charge_once(card_shop: Shop, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identical_concurrent_card_requests_charge_once(
+    card_shop: Shop, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(SandboxAcquirer, "seconds", 60.0)  # none of them is dead
     shops = [Shop(card_shop.merchant, card_shop.secret_key, new_client()) for _ in range(20)]
     with short_call_timeout() if token == "tok_test_timeout" else nullcontext():

@@ -45,7 +45,9 @@ def slots_taken(shop: Shop, calls: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", [None, "order-1"])
-def test_payment_above_merchant_limit_is_a_503_and_stores_nothing(card_shop: Shop, key: str | None) -> None:
+def test_card_payment_above_the_merchant_limit_is_503_and_stores_nothing(
+    card_shop: Shop, key: str | None
+) -> None:
     before = count_rows()
     with slots_taken(card_shop, CALLS // 2):
         refused = card_shop.post(PATH, request(), key=key)
@@ -56,7 +58,7 @@ def test_payment_above_merchant_limit_is_a_503_and_stores_nothing(card_shop: Sho
     assert SandboxCharge.objects.count() == 1
 
 
-def test_merchant_at_its_limit_leaves_slots_to_another_merchant(card_shop: Shop) -> None:
+def test_merchant_at_the_card_limit_leaves_slots_to_another_merchant(card_shop: Shop) -> None:
     rival = open_shop("Larb Palace")
     with slots_taken(rival, CALLS // 2):
         assert card_shop.post(PATH, request()).json()["status"] == "succeeded"
@@ -76,12 +78,14 @@ def test_stored_answer_is_replayed_although_no_slot_is_free(card_shop: Shop) -> 
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_used", "tok_test_nothing"])
-def test_every_outcome_gives_the_slot_back(card_shop: Shop, token: str) -> None:
+@pytest.mark.slow
+def test_card_payment_slot_is_released_after_every_outcome(card_shop: Shop, token: str) -> None:
     for _ in range(CALLS):
         assert card_shop.post(PATH, request(token)).status_code in (200, 400, 402)
     assert cards._calls.taken == 0
 
 
+@pytest.mark.slow
 def test_concurrent_repeats_of_one_charge_use_one_slot(card_shop: Shop) -> None:
     with slots_taken(card_shop, CALLS // 2 - 1):
         answers = run_concurrently(*[partial(card_shop.post, PATH, request(), key="order-1")] * 6)
@@ -89,7 +93,8 @@ def test_concurrent_repeats_of_one_charge_use_one_slot(card_shop: Shop) -> None:
     assert SandboxCharge.objects.count() == 1
 
 
-def test_call_that_outlives_its_deadline_leaves_the_payment_pending(
+@pytest.mark.slow
+def test_acquirer_call_beyond_the_deadline_leaves_the_payment_pending(
     acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The timeouts of the adapter itself are a minute here."""
@@ -138,7 +143,7 @@ def later(seconds: float) -> Callable[[], datetime]:
 
 
 @pytest.mark.slow
-def test_silent_acquirer_opens_the_circuit_and_its_charges_are_found_later(
+def test_charges_of_a_silent_acquirer_are_found_after_the_circuit_opens(
     card_shop: Shop, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_charges(card_shop)
@@ -165,7 +170,7 @@ def test_card_payment_with_an_open_circuit_is_a_503_and_stores_nothing(card_shop
 
 
 @pytest.mark.slow
-def test_charges_that_a_test_token_makes_silent_open_no_circuit(
+def test_timeout_test_token_opens_no_circuit(
     acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the test of one merchant would stop the card payments of all test merchants."""
@@ -177,7 +182,7 @@ def test_charges_that_a_test_token_makes_silent_open_no_circuit(
     assert card_shop.post(PATH, request()).json()["status"] == "succeeded"
 
 
-def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop) -> None:
+def test_inquiries_of_another_acquirer_continue_while_an_acquirer_is_silent(card_shop: Shop) -> None:
     store_charges(card_shop, 1)
 
     def held(name: str, stack: ExitStack) -> None:
@@ -192,7 +197,9 @@ def test_further_runs_serve_another_acquirer_while_one_is_silent(card_shop: Shop
         assert inquire() == 0
 
 
-def test_unstorable_answer_does_not_stop_the_others(card_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charge_answer_that_cannot_be_stored_does_not_stop_other_inquiries(
+    card_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store_charges(card_shop, 2)
     broken = str(CardCharge.objects.order_by("pk").values_list("pk", flat=True).first())
     complete = cards.complete

@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from ledger import services as ledger
 from payments.models import CardCharge, Payment
+from payments.serializers import looks_like_card_number
 from sandbox.acquirer_server import AcquirerServer
 from sandbox.models import SandboxCharge
 from tests.conftest import Shop, open_shop
@@ -71,7 +72,9 @@ def test_declined_card_is_402_with_the_payment_id(card_shop: Shop, path: str, to
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", *DECLINES])
-def test_repeated_request_gets_the_same_response_and_charges_nothing(card_shop: Shop, token: str) -> None:
+def test_repeated_card_request_gets_the_same_response_and_charges_nothing(
+    card_shop: Shop, token: str
+) -> None:
     first = card_shop.post(PATH, request(token), key="order-1")
     again = card_shop.post("/Thai/v1/payments", request(token), key="order-1")
     assert (again.status_code, again.content) == (first.status_code, first.content)
@@ -79,14 +82,14 @@ def test_repeated_request_gets_the_same_response_and_charges_nothing(card_shop: 
     assert (Payment.objects.count(), SandboxCharge.objects.count()) == (1, 1)
 
 
-def test_other_body_with_the_same_idempotency_key_is_refused(card_shop: Shop) -> None:
+def test_card_request_with_another_body_under_the_idempotency_key_is_refused(card_shop: Shop) -> None:
     card_shop.post(PATH, request(), key="order-1")
     refused = card_shop.post(PATH, request(amount=200_000), key="order-1")
     assert error_of(refused) == (409, "idempotency_key_reused", "idempotency_error")
     assert SandboxCharge.objects.count() == 1
 
 
-def test_a_test_token_can_be_used_again(card_shop: Shop) -> None:
+def test_card_test_token_can_be_used_again(card_shop: Shop) -> None:
     ids = {card_shop.post(PATH, request()).json()["payment_id"] for _ in range(2)}
     assert len(ids) == SandboxCharge.objects.count() == 2
 
@@ -106,6 +109,7 @@ def test_a_test_token_can_be_used_again(card_shop: Shop) -> None:
         (None, "invalid_token_id"),
     ],
 )
+@pytest.mark.slow
 def test_invalid_card_token_is_a_400_and_stores_nothing(
     card_shop: Shop, token: Any, code: str, key: str | None
 ) -> None:
@@ -118,6 +122,23 @@ def test_invalid_card_token_is_a_400_and_stores_nothing(
     assert after == before
     assert card_shop.get(PATH).json()["total"] == 0
     assert card_shop.post(PATH, request(), key=key).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4242424242424242", True),
+        ("5555-5555-5555-4444", True),
+        ("3782_822463_10005", True),
+        ("4222222222222", True),
+        ("4242424242424241", False),  # a wrong check digit
+        ("4242424242424243", False),
+        ("424242424242", False),
+        ("tok_4242424242424242", False),
+    ],
+)
+def test_card_number_is_recognised_by_its_length_and_check_digit(text: str, expected: bool) -> None:
+    assert looks_like_card_number(text) == expected
 
 
 def test_card_number_is_never_stored_or_logged(card_shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +156,7 @@ def test_card_number_is_never_stored_or_logged(card_shop: Shop, caplog: pytest.L
             assert cursor.fetchone() == (0,), table
 
 
-def test_the_token_is_not_stored(card_shop: Shop) -> None:
+def test_card_token_is_not_stored(card_shop: Shop) -> None:
     card_shop.post(PATH, request("tok_test_mastercard"), key="order-1")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -158,7 +179,9 @@ def test_the_token_is_not_stored(card_shop: Shop) -> None:
         ({"metadata": []}, "invalid_metadata"),
     ],
 )
-def test_invalid_field_is_refused_before_a_call(card_shop: Shop, changes: dict[str, Any], code: str) -> None:
+def test_invalid_card_request_is_refused_before_the_acquirer_call(
+    card_shop: Shop, changes: dict[str, Any], code: str
+) -> None:
     assert error_of(card_shop.post(PATH, request(**changes))) == (400, code, "validation_error")
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 

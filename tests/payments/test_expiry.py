@@ -7,7 +7,7 @@ import time_machine
 from pytest_django import Settings
 
 from core import clock as our_clock
-from payments import services
+from payments import expiry_sweep
 from payments.models import Payment
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
@@ -33,12 +33,12 @@ def test_payment_reads_as_expired_from_expires_at_without_the_expiry_task(shop: 
     assert Payment.objects.get().status == "pending"
 
 
-def test_expiry_task_stores_expiry_once_and_publishes_it(shop: Shop, noon: datetime) -> None:
+def test_expiry_task_expires_a_payment_once_and_publishes_payment_expired(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code, other = shop.qr_code(expiry_minutes=1), shop.qr_code()
         clock.move_to(noon + timedelta(minutes=2))
-        assert services.expire_due(now=our_clock.now()) == 1
-        assert services.expire_due(now=our_clock.now()) == 0
+        assert expiry_sweep.expire_due(now=our_clock.now()) == 1
+        assert expiry_sweep.expire_due(now=our_clock.now()) == 0
         answer = shop.get(f"/v1/payments/{code['payment_id']}").json()
         assert (answer["status"], answer["expires_at"]) == ("expired", "2026-11-21T05:01:00.000Z")
         assert shop.payment(other["payment_id"])["status"] == "pending"
@@ -53,12 +53,12 @@ def test_expiry_event_can_be_turned_off(shop: Shop, noon: datetime, settings: Se
     with time_machine.travel(noon, tick=False) as clock:
         shop.qr_code(expiry_minutes=1)
         clock.move_to(noon + timedelta(minutes=2))
-        services.expire_due(now=our_clock.now())
+        expiry_sweep.expire_due(now=our_clock.now())
     assert not Event.objects.filter(type="payment.failed").exists()
     assert Payment.objects.get().status == "expired"
 
 
-def test_merchant_expires_a_pending_code(shop: Shop, noon: datetime) -> None:
+def test_merchant_expires_a_pending_qr_code(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code()
         clock.move_to(noon + timedelta(seconds=30))
@@ -75,12 +75,18 @@ def test_code_of_another_merchant_cannot_be_expired(shop: Shop, other_shop: Shop
     assert shop.payment(code["payment_id"])["status"] == "pending"
 
 
+def test_expiry_task_expires_payments_of_several_batches(shop: Shop) -> None:
+    now = our_clock.now()
+    PaymentFactory.create_batch(4, merchant=shop.merchant, created_at=now - timedelta(hours=1))
+    assert expiry_sweep.expire_due(now=now, batch=2) == 4
+
+
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_expiry_tasks_publish_each_expiry_once() -> None:
     shop, now = open_shop("Busy"), our_clock.now()
     past = now - timedelta(hours=1)
     PaymentFactory.create_batch(60, merchant=shop.merchant, created_at=past)
-    counts = run_concurrently(*[lambda: services.expire_due(now=now, batch=7) for _ in range(4)])
-    counts.append(services.expire_due(now=now))
+    counts = run_concurrently(*[lambda: expiry_sweep.expire_due(now=now, batch=7) for _ in range(4)])
+    counts.append(expiry_sweep.expire_due(now=now))
     assert sum(counts) == 60
     assert Event.objects.filter(type="payment.failed").count() == 60

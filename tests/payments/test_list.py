@@ -19,7 +19,7 @@ CARD_KEYS = {
 }  # fmt: skip
 
 
-def test_each_path_form_has_its_own_shape_with_all_keys(shop: Shop) -> None:
+def test_payment_object_of_each_path_form_has_all_keys(shop: Shop) -> None:
     payment_id = shop.qr_code()["payment_id"]
     thai = shop.get(f"/Thai/v1/payments/{payment_id}").json()
     plain = shop.get(f"/v1/payments/{payment_id}").json()
@@ -27,7 +27,7 @@ def test_each_path_form_has_its_own_shape_with_all_keys(shop: Shop) -> None:
     assert thai["completed_at"] is thai["reference"] is thai["metadata"] is plain["card"] is None
 
 
-def test_completed_at_is_the_banks_time(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+def test_completed_at_is_the_time_of_the_bank(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code()
         paid_at = noon + timedelta(seconds=20)
@@ -39,12 +39,12 @@ def test_completed_at_is_the_banks_time(shop: Shop, bank: SandboxBankClient, noo
 @pytest.mark.parametrize(
     "payment_id", ["pay_unknown", "pay_000000000000000000000000000", "x", "qr_1", "%00", "%ff"]
 )
-def test_an_unknown_payment_is_not_found(shop: Shop, payment_id: str) -> None:
+def test_unknown_payment_is_not_found(shop: Shop, payment_id: str) -> None:
     answer = shop.get(f"/Thai/v1/payments/{payment_id}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "payment_not_found")
 
 
-def test_the_list_is_newest_first_and_paged(shop: Shop, other_shop: Shop) -> None:
+def test_payments_are_listed_newest_first_and_paged(shop: Shop, other_shop: Shop) -> None:
     other_shop.qr_code()
     made = [shop.qr_code()["payment_id"] for _ in range(5)]
     everything = shop.get("/Thai/v1/payments").json()
@@ -60,7 +60,9 @@ def test_the_list_is_newest_first_and_paged(shop: Shop, other_shop: Shop) -> Non
     assert (beyond["payments"], beyond["total"]) == ([], 5)
 
 
-def test_filters_narrow_the_list(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+def test_payments_are_filtered_by_status_and_dates(
+    shop: Shop, bank: SandboxBankClient, noon: datetime
+) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         paid = shop.qr_code(reference="A-1")
         bank.notify(paid)
@@ -83,7 +85,7 @@ def test_filters_narrow_the_list(shop: Shop, bank: SandboxBankClient, noon: date
     ["status=paid", "status=", "limit=0", "limit=101", "limit=x", "offset=-1", "limit=1&limit=2",
      "start_date=x", "start_date=2026-11-22&end_date=2026-11-21", "limit=%D9%A1"],
 )  # fmt: skip
-def test_a_query_out_of_range_is_refused_never_clamped(shop: Shop, query: str) -> None:
+def test_payment_list_parameter_out_of_range_is_refused(shop: Shop, query: str) -> None:
     answer = shop.get(f"/Thai/v1/payments?{query}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_parameters")
     assert answer.json()["error"]["param"] == query.partition("=")[0]

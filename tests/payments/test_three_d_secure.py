@@ -62,12 +62,12 @@ def decide(browser: Client, uri: str, **form: str) -> str:
     return path_of(sent.headers["Location"])
 
 
-def test_payment_that_is_authorised_on_the_banks_page_succeeds(card_shop: Shop, browser: Client) -> None:
+def test_three_d_secure_payment_authorised_at_the_bank_succeeds(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     assert made["card"] == {"last4": "3220", "brand": "visa"}
     assert events() == ["payment.pending"]
     returned = decide(browser, made["authorize_uri"])
-    assert "We are asking" in come_back(browser, returned)
+    assert "Checking with the card's bank" in come_back(browser, returned)
     assert inquire_due(now=clock.now) == 1  # the visit of the page scheduled it
     assert "Paid" in come_back(browser, returned)
     paid = card_shop.get(f"{PATH}/{made['payment_id']}").json()
@@ -77,7 +77,7 @@ def test_payment_that_is_authorised_on_the_banks_page_succeeds(card_shop: Shop, 
     assert SandboxCharge.objects.count() == 1
 
 
-def test_payment_that_is_refused_on_the_banks_page_fails(card_shop: Shop, browser: Client) -> None:
+def test_three_d_secure_payment_refused_at_the_bank_fails(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     returned = decide(browser, made["authorize_uri"], refuse="1")
     come_back(browser, returned)
@@ -89,7 +89,9 @@ def test_payment_that_is_refused_on_the_banks_page_fails(card_shop: Shop, browse
     assert events() == ["payment.pending", "payment.failed"]
 
 
-def test_browser_that_returns_without_authorising_changes_nothing(card_shop: Shop, browser: Client) -> None:
+def test_return_from_three_d_secure_without_authorisation_changes_nothing(
+    card_shop: Shop, browser: Client
+) -> None:
     made = begun(card_shop)
     page = f"/pay/cards/{made['payment_id']}"
     for path in (page, f"{page}?status=successful&paid=true"):
@@ -99,7 +101,9 @@ def test_browser_that_returns_without_authorising_changes_nothing(card_shop: Sho
     assert made["authorize_uri"] in come_back(browser, page)
 
 
-def test_return_page_causes_an_inquiry_at_most_every_five_seconds(card_shop: Shop, browser: Client) -> None:
+def test_three_d_secure_return_page_inquires_at_most_every_five_seconds(
+    card_shop: Shop, browser: Client
+) -> None:
     page = f"/pay/cards/{begun(card_shop)['payment_id']}"
     come_back(browser, page)
     CardCharge.objects.update(due_at=Now() + timedelta(minutes=1))
@@ -110,7 +114,7 @@ def test_return_page_causes_an_inquiry_at_most_every_five_seconds(card_shop: Sho
     assert CardCharge.objects.get().due_at <= clock.now()
 
 
-def test_charge_that_is_not_authorised_in_time_fails(card_shop: Shop, browser: Client) -> None:
+def test_three_d_secure_charge_not_authorised_in_time_fails(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     with time_machine.travel(clock.now() + AUTHORIZATION_LIFETIME, tick=False):
         assert inquire() == 1
@@ -122,7 +126,7 @@ def test_charge_that_is_not_authorised_in_time_fails(card_shop: Shop, browser: C
     assert Payment.objects.get().status == "failed"
 
 
-def test_charge_that_may_be_authorised_is_inquired_each_minute(card_shop: Shop, browser: Client) -> None:
+def test_pending_three_d_secure_charge_is_inquired_each_minute(card_shop: Shop, browser: Client) -> None:
     begun(card_shop)
     CardCharge.objects.update(inquiries=50)
     now = clock.now()
@@ -134,17 +138,17 @@ def test_charge_that_may_be_authorised_is_inquired_each_minute(card_shop: Shop, 
 
 
 @pytest.mark.parametrize("path", ["/pay/cards/pay_1", "/pay/cards/x", "/sandbox/bank/cards/sbc_1"])
-def test_page_of_an_unknown_payment_is_not_found(db: None, path: str) -> None:
+def test_authorisation_page_of_an_unknown_payment_is_not_found(db: None, path: str) -> None:
     assert new_client().get(path).status_code == 404
     assert new_client().post(path).status_code in (404, 405)
 
 
-def test_page_of_a_payment_by_qr_code_is_not_found(card_shop: Shop) -> None:
+def test_authorisation_page_of_a_qr_payment_is_not_found(card_shop: Shop) -> None:
     payment_id = card_shop.qr_code()["payment_id"]
     assert new_client().get(f"/pay/cards/{payment_id}").status_code == 404
 
 
-def test_payment_without_3_d_secure_has_no_page_to_authorise(card_shop: Shop) -> None:
+def test_card_payment_without_three_d_secure_has_no_authorisation_page(card_shop: Shop) -> None:
     assert card_shop.post(PATH, request()).json()["authorize_uri"] is None
 
 
@@ -156,7 +160,7 @@ def live(transactional_db: None, settings: Settings) -> Iterator[FakeOmise]:
 
 
 @pytest.mark.parametrize(("query", "status"), [("", "succeeded"), ("?refuse=1", "failed")])
-def test_payment_at_the_live_acquirer_follows_its_redirect(
+def test_authorisation_page_redirects_to_the_live_acquirer(
     live: FakeOmise, browser: Client, query: str, status: str
 ) -> None:
     shop = open_shop("Somtam House", "live")
@@ -169,7 +173,9 @@ def test_payment_at_the_live_acquirer_follows_its_redirect(
 
 
 @pytest.mark.parametrize("changes", [{"amount": 1_500}, {"amount": 150_001}, {"currency": "USD"}])
-def test_charge_of_other_amount_or_currency_is_no_success(live: FakeOmise, changes: dict[str, Any]) -> None:
+def test_charge_with_another_amount_or_currency_is_no_success(
+    live: FakeOmise, changes: dict[str, Any]
+) -> None:
     shop = open_shop("Somtam House", "live")
     add = live.add
     live.add = lambda order_id, at, **fields: add(order_id, at, **(fields | changes))  # type: ignore[method-assign]

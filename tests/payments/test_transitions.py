@@ -39,7 +39,9 @@ def update(payment: Payment, assignment: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("start", "target"), [pair for pair in PAIRS if pair[0] != pair[1]])
-def test_code_and_database_allow_the_same_transitions(start: PaymentStatus, target: PaymentStatus) -> None:
+def test_code_and_database_allow_the_same_payment_transitions(
+    start: PaymentStatus, target: PaymentStatus
+) -> None:
     payment = payment_in(start)
     allowed = target in Payment.TRANSITIONS.get(start, set())
     completed = "now()" if target in COMPLETED else "NULL"
@@ -75,14 +77,14 @@ def test_code_and_database_allow_the_same_transitions(start: PaymentStatus, targ
         "id = 'pay_000000000000000000000000000'",
     ],
 )
-def test_the_database_refuses(attack: str) -> None:
+def test_database_refuses_invalid_payment_changes(attack: str) -> None:
     payment = payment_in(PaymentStatus.PENDING)
     with pytest.raises(DatabaseError):
         update(payment, attack)
 
 
 @pytest.mark.django_db
-def test_a_payment_is_never_deleted() -> None:
+def test_database_refuses_to_delete_a_payment() -> None:
     payment = payment_in(PaymentStatus.PENDING)
     with pytest.raises(DatabaseError, match=r"never deleted|is deleted"), transaction.atomic():
         payment.delete()
@@ -96,7 +98,7 @@ def test_new_payment_cannot_be_expired_or_refunded() -> None:
             PaymentFactory(status=status, completed_at=completed_at)
 
 
-def test_pending_payment_is_expired_from_expires_at_on() -> None:
+def test_pending_payment_reads_as_expired_from_expires_at() -> None:
     now = clock.now()
     payment = Payment(status=PaymentStatus.PENDING, expires_at=now)
     assert payment.status_at(now - timedelta(milliseconds=1)) == PaymentStatus.PENDING

@@ -32,7 +32,7 @@ def test_qr_code_object_has_only_given_fields(shop: Shop) -> None:
     assert shop.get(f"/v1/qr-codes/{full['qr_code_id']}").json() == full
 
 
-def test_payload_has_amount_biller_and_reference(shop: Shop) -> None:
+def test_qr_payload_has_amount_biller_id_and_reference(shop: Shop) -> None:
     code = shop.qr_code(amount=150_000)
     payload = thaiqr.parse(code["qr_data"])
     assert (payload.amount, payload.biller_id, payload.is_dynamic) == (150_000, shop.merchant.biller_id, True)
@@ -41,7 +41,7 @@ def test_payload_has_amount_biller_and_reference(shop: Shop) -> None:
     assert code["qr_image_url"].endswith(f"/Thai/qr-codes/{code['qr_code_id']}/image")
 
 
-def test_payload_has_second_and_third_reference_of_merchant(shop: Shop) -> None:
+def test_qr_payload_has_second_and_third_reference_of_the_merchant(shop: Shop) -> None:
     shop.merchant.reference2, shop.merchant.reference3 = "BRANCH1", "SCB"
     shop.merchant.save()
     payload = thaiqr.parse(shop.qr_code()["qr_data"])
@@ -54,7 +54,7 @@ def test_amounts_from_1_to_2000000_baht_are_accepted(shop: Shop, amount: int) ->
 
 
 @pytest.mark.parametrize("amount", [99, 200_000_001, 0, -1, "100", 100.0, True, None, [100], {}])
-def test_other_amounts_are_refused_with_the_message_of_the_interface(shop: Shop, amount: Any) -> None:
+def test_amount_outside_the_limits_is_refused_with_the_specified_message(shop: Shop, amount: Any) -> None:
     refused = shop.post("/Thai/v1/qr-codes", {"amount": amount, "currency": "THB"})
     assert refused.status_code == 400
     assert refused.json()["error"] == {
@@ -86,14 +86,14 @@ def test_other_amounts_are_refused_with_the_message_of_the_interface(shop: Shop,
         ("metadata", {"x": "y" * 8200}),
     ],
 )
-def test_invalid_field_is_named_in_the_error(shop: Shop, field: str, value: Any) -> None:
+def test_invalid_qr_code_field_is_named_in_the_error(shop: Shop, field: str, value: Any) -> None:
     refused = shop.post("/v1/qr-codes", {"amount": 100, "currency": "THB"} | {field: value})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, f"invalid_{field}", field)
     assert not Payment.objects.exists()
 
 
-def test_payment_and_event_are_created_with_the_code(shop: Shop) -> None:
+def test_qr_code_creation_stores_payment_and_event(shop: Shop) -> None:
     code = shop.qr_code(reference="A-1", metadata={"x": 1})
     payment = shop.payment(code["payment_id"])
     assert (payment["qr_code_id"], payment["status"], payment["reference"]) == (
@@ -107,7 +107,7 @@ def test_payment_and_event_are_created_with_the_code(shop: Shop) -> None:
     assert event["data"]["metadata"] == {"x": 1}
 
 
-def test_client_account_is_encrypted_in_database(shop: Shop) -> None:
+def test_client_account_is_encrypted_in_the_database(shop: Shop) -> None:
     shop.qr_code(client_bank_account="1234567890")
     payment = Payment.objects.get()
     assert "1234567890" not in str(payment.client_bank_account_sealed)
@@ -120,7 +120,8 @@ def test_unknown_qr_code_is_not_found(shop: Shop, qr_code_id: str) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "qr_code_not_found")
 
 
-def test_references_are_unique(shop: Shop) -> None:
+@pytest.mark.slow
+def test_payment_references_are_unique(shop: Shop) -> None:
     for _ in range(50):
         shop.qr_code()
     assert QrCode.objects.values("reference1").distinct().count() == 50

@@ -24,7 +24,7 @@ def texts_in(png: bytes) -> list[str]:
     return [found.text for found in zxingcpp.read_barcodes(picture, formats=QR_ONLY)]
 
 
-def test_picture_contains_the_payload_and_needs_no_key(shop: Shop) -> None:
+def test_qr_image_contains_the_payload_and_needs_no_api_key(shop: Shop) -> None:
     code = shop.qr_code()
     answer = Client().get(path_of(code))
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
@@ -34,12 +34,12 @@ def test_picture_contains_the_payload_and_needs_no_key(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["/Thai/v1", "/v1", "/Thai"])
-def test_picture_is_shown_under_every_path_form(shop: Shop, prefix: str) -> None:
+def test_qr_image_is_served_under_every_path_form(shop: Shop, prefix: str) -> None:
     code = shop.qr_code()
     assert Client().get(f"{prefix}/qr-codes/{code['qr_code_id']}/image").status_code == 200
 
 
-def test_svg_by_parameter_or_by_accept(shop: Shop) -> None:
+def test_svg_image_is_chosen_by_parameter_or_accept_header(shop: Shop) -> None:
     path = path_of(shop.qr_code())
     by_parameter = Client().get(f"{path}?format=svg")
     by_header = Client().get(path, headers={"Accept": "image/svg+xml"})
@@ -48,14 +48,14 @@ def test_svg_by_parameter_or_by_accept(shop: Shop) -> None:
     assert by_parameter.content.startswith(b"<svg")
 
 
-def test_picture_with_known_etag_is_304(shop: Shop) -> None:
+def test_qr_image_with_matching_etag_is_304(shop: Shop) -> None:
     path = path_of(shop.qr_code())
     etag = Client().get(path).headers["ETag"]
     again = Client().get(path, headers={"If-None-Match": etag})
     assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", etag)
 
 
-def test_picture_of_paid_code_is_410_without_symbol(shop: Shop, bank: SandboxBankClient) -> None:
+def test_image_of_a_paid_qr_code_is_410_without_symbol(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     etag = Client().get(path_of(code)).headers["ETag"]
     bank.notify(code)
@@ -68,7 +68,7 @@ def test_picture_of_paid_code_is_410_without_symbol(shop: Shop, bank: SandboxBan
 
 
 @pytest.mark.slow
-def test_picture_of_expired_code_is_410(shop: Shop, noon: datetime) -> None:
+def test_image_of_an_expired_qr_code_is_410(shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code()
         clock.move_to(noon + timedelta(minutes=15))
@@ -79,12 +79,12 @@ def test_picture_of_expired_code_is_410(shop: Shop, noon: datetime) -> None:
 
 @pytest.mark.parametrize("qr_code_id", ["qr_000000000000000000000000000", "x", "%00"])
 @pytest.mark.django_db
-def test_picture_of_unknown_code_is_not_found(qr_code_id: str) -> None:
+def test_image_of_an_unknown_qr_code_is_not_found(qr_code_id: str) -> None:
     answer = Client().get(f"/Thai/qr-codes/{qr_code_id}/image")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "qr_code_not_found")
 
 
-def test_unknown_format_or_method_is_refused(shop: Shop) -> None:
+def test_unknown_image_format_or_method_is_refused(shop: Shop) -> None:
     answer = Client().get(f"{path_of(shop.qr_code())}?format=gif")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_format")
     assert Client().post(path_of(shop.qr_code())).status_code == 405
@@ -102,6 +102,6 @@ def test_unknown_format_or_method_is_refused(shop: Shop) -> None:
         ("image/png, image/svg+xml", "image/png"),
     ],
 )
-def test_svg_is_sent_only_if_accept_names_it_without_png(shop: Shop, accept: str, kind: str) -> None:
+def test_svg_is_sent_only_if_accept_has_svg_without_png(shop: Shop, accept: str, kind: str) -> None:
     answer = Client().get(path_of(shop.qr_code()), headers={"Accept": accept})
     assert answer.headers["Content-Type"] == kind

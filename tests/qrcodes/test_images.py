@@ -75,19 +75,19 @@ def rasterised(svg: bytes) -> Image.Image:
 
 
 @pytest.mark.slow
-def test_png_is_decoded_to_its_payload() -> None:
+def test_png_qr_image_is_decoded_to_the_payload() -> None:
     for number, payload in enumerate(sample_payloads(300)):
         assert scanned(opened(images.png(payload))) == [payload], f"seed {SEED}, payload {number}"
 
 
 @pytest.mark.slow
-def test_svg_is_decoded_to_its_payload() -> None:
+def test_svg_qr_image_is_decoded_to_the_payload() -> None:
     for number, payload in enumerate(sample_payloads(100)):
         assert scanned(rasterised(images.svg(payload))) == [payload], f"seed {SEED}, payload {number}"
 
 
 @pytest.mark.parametrize("size", [1, 100, 512])
-def test_payload_of_any_length_is_decoded(size: int) -> None:
+def test_qr_image_of_any_payload_length_is_decoded(size: int) -> None:
     text = "a" * size
     assert scanned(opened(images.png(text))) == [text]
 
@@ -101,7 +101,7 @@ def test_png_is_black_and_white_and_at_least_512_pixels_wide() -> None:
 
 
 @pytest.mark.slow
-def test_symbol_has_quiet_zone_of_four_modules() -> None:
+def test_qr_symbol_has_a_quiet_zone_of_four_modules() -> None:
     for payload in sample_payloads(40):
         image = opened(images.png(payload)).convert("L")
         left, top, right, bottom = image.point(lambda level: 255 - level).getbbox() or (0, 0, 0, 0)
@@ -118,12 +118,12 @@ def finder_width(image: Image.Image, left: int, top: int) -> int:
     return x - left
 
 
-def test_symbol_has_error_correction_level_m() -> None:
+def test_qr_symbol_has_error_correction_level_m() -> None:
     (code,) = zxingcpp.read_barcodes(opened(images.png(sample_payloads(1)[0])))
     assert code.ec_level == "M"
 
 
-def test_damaged_symbol_is_decoded() -> None:
+def test_damaged_qr_symbol_is_decoded() -> None:
     payload = sample_payloads(1)[0]
     image = opened(images.png(payload)).convert("L")
     middle = image.width // 2
@@ -131,7 +131,7 @@ def test_damaged_symbol_is_decoded() -> None:
     assert scanned(image) == [payload]
 
 
-def test_the_same_payload_gives_the_same_bytes() -> None:
+def test_same_payload_gives_the_same_image_bytes() -> None:
     payload = sample_payloads(1)[0]
     assert images.png(payload) == images.png(payload)
     assert images.svg(payload) == images.svg(payload)
@@ -186,7 +186,7 @@ def test_status_image_has_an_accessible_label() -> None:
 
 
 @pytest.mark.parametrize("png", [images.png("A"), images.status_image("paid", "png")])
-def test_png_has_only_header_data_and_end(png: bytes) -> None:
+def test_png_has_only_the_required_chunks(png: bytes) -> None:
     names, at = [], 8
     while at < len(png):
         size, name = struct.unpack_from(">I4s", png, at)

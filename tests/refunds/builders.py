@@ -9,7 +9,7 @@ from core import clock
 from ledger import accounts
 from payments import services as payments
 from payments.models import Payment
-from payments.services import Payer
+from payments.payers import Payer
 from refunds.completion import TRANSFER_HANDLER
 from tests.conftest import SandboxBankClient, Shop
 from tests.transfers.builders import pass_time

@@ -72,7 +72,7 @@ INVALID: dict[str, list[Any]] = {
 }
 
 
-def test_invalid_field_is_named(refund_shop: RefundShop, subtests: pytest.Subtests) -> None:
+def test_invalid_refund_field_is_named(refund_shop: RefundShop, subtests: pytest.Subtests) -> None:
     payment_id = refund_shop.paid()
     for field, value in [(field, value) for field, values in INVALID.items() for value in values]:
         with subtests.test(f"{field}={value!r}"[:40]):
@@ -116,6 +116,7 @@ def test_only_succeeded_payments_can_be_refunded(refund_shop: RefundShop) -> Non
         assert "expired" in answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_refunded_payment_cannot_be_refunded(refund_shop: RefundShop, served_by: Any) -> None:
     served_by()
     payment_id = refund_shop.paid()
@@ -174,7 +175,7 @@ def test_refund_without_a_sending_bank_is_refused(refund_shop: RefundShop, setti
     assert error_of(refund_shop.ask(payment_id)) == (400, "bank_not_configured", None)
 
 
-def test_stored_rows_never_show_the_account(refund_shop: RefundShop) -> None:
+def test_refund_account_is_never_stored_in_plain_text(refund_shop: RefundShop) -> None:
     refund = refund_shop.refund(refund_shop.paid(), destination=PAYEE, key="k")
     order = Transfer.objects.get(pk=refund["refund_id"])
     assert order.account == PAYEE["bank_account"]
@@ -210,7 +211,9 @@ def test_refunds_are_listed_newest_first(refund_shop: RefundShop, three: list[di
 
 
 @pytest.mark.slow
-def test_refunds_are_filtered(refund_shop: RefundShop, three: list[dict[str, Any]]) -> None:
+def test_refunds_are_filtered_by_payment_status_and_dates(
+    refund_shop: RefundShop, three: list[dict[str, Any]]
+) -> None:
     for query, amounts in {
         "status=pending": [102, 100],
         "status=canceled": [101],

@@ -35,7 +35,7 @@ def journal_types_of(refund: dict[str, Any]) -> list[str]:
     )
 
 
-def test_full_refund_completes(refund_shop: RefundShop, served_by: Serving) -> None:
+def test_full_refund_completes_and_payment_is_refunded(refund_shop: RefundShop, served_by: Serving) -> None:
     bank = served_by()
     payment_id = refund_shop.paid()
     refund = refund_shop.refund(payment_id)
@@ -69,6 +69,7 @@ def test_last_partial_refund_makes_the_payment_refunded(refund_shop: RefundShop,
     assert refund_shop.balance() == (0, 0)
 
 
+@pytest.mark.slow
 def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
@@ -83,7 +84,8 @@ def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
     assert refund_shop.balance() == (0, 100_000)
 
 
-def test_failed_refund_releases_its_money(refund_shop: RefundShop, served_by: Serving) -> None:
+@pytest.mark.slow
+def test_failed_refund_releases_the_reserved_money(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
     payment_id = refund_shop.paid()
     refund = refund_shop.refund(payment_id, amount=60_000)
@@ -104,6 +106,7 @@ def test_failed_refund_releases_its_money(refund_shop: RefundShop, served_by: Se
 
 
 @pytest.mark.parametrize("is_addressed", [True, False])
+@pytest.mark.slow
 def test_refund_that_was_not_submitted_can_be_canceled(
     refund_shop: RefundShop, served_by: Serving, is_addressed: bool
 ) -> None:
@@ -135,6 +138,7 @@ def test_refund_that_was_not_submitted_can_be_canceled(
         ({"sends": [REFUSED]}, 1),
     ],
 )
+@pytest.mark.slow
 def test_submitted_refund_cannot_be_canceled(
     refund_shop: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
 ) -> None:
@@ -153,7 +157,7 @@ def test_canceled_refund_cannot_be_canceled_again(refund_shop: RefundShop) -> No
     assert refund_shop.balance() == (150_000, 0)
 
 
-def test_refund_that_did_not_reach_its_bank_can_be_canceled(
+def test_refund_that_did_not_reach_the_bank_can_be_canceled(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("not_sent")])

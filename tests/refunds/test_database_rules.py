@@ -110,7 +110,7 @@ def copy(*ids: str, amount: str = "50000", status: str = "'pending'") -> str | N
     return sqlstate(COPY.format(amount=amount, status=status), *ids)
 
 
-def test_refund_belongs_to_a_payment_and_transaction_of_its_merchant(
+def test_database_refuses_a_refund_of_a_payment_of_another_merchant(
     refund: dict[str, Any], shop: Shop, other_shop: Shop
 ) -> None:
     new_id, mine, theirs = "ref_000000000000000000000000000", shop.merchant, other_shop.merchant

@@ -8,7 +8,7 @@ import pytest
 from core import clock, rows
 from payments import services as payments
 from payments.models import CardCharge, ChargeState, Payment
-from payments.services import Payer
+from payments.payers import Payer
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, confirm, error_of
 from transfers.models import Transfer
 
@@ -148,7 +148,7 @@ def by_card(refund_shop: RefundShop, served_by: Any) -> str:
     return payment_id
 
 
-def test_card_payment_is_refunded_to_its_card(refund_shop: RefundShop, by_card: str) -> None:
+def test_card_payment_is_refunded_to_the_same_card(refund_shop: RefundShop, by_card: str) -> None:
     refund = refund_shop.refund(by_card)
     assert refund["pending_reason"] == "processing"
     order = Transfer.objects.get(pk=refund["refund_id"]).order

@@ -99,6 +99,7 @@ def test_only_waiting_refunds_go_to_the_payer_of_a_later_notification(
     assert error_of(seller.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
 
 
+@pytest.mark.slow
 def test_repeated_notification_queues_one_transfer(seller: Seller) -> None:
     notification = paid_by_statement(seller)
     seller.refund(notification["payment_id"])
@@ -107,6 +108,7 @@ def test_repeated_notification_queues_one_transfer(seller: Seller) -> None:
     assert Transfer.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_refund_waits_if_the_payers_account_is_invalid(seller: Seller) -> None:
     notification = paid_by_statement(seller)
     refund = seller.refund(notification["payment_id"])
@@ -151,7 +153,10 @@ def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
     assert Transfer.objects.get().charge_id == NAMED
 
 
-def test_reversed_payment_is_not_refunded_as_well(seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_waiting_refund_of_a_reversed_payment_is_not_sent(
+    seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(banks, "is_void_only", lambda route: True)
     code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     lines = [credit_line(code, paid_at, name="", payer_bank="", seq=seq) for seq in ("000002", "000003")]

@@ -17,12 +17,13 @@ from refunds.errors import RefundNotCancelable
 from refunds.models import Refund, RefundStatus
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.examples import examples
 from tests.refunds.builders import PAYEE, REFUNDS, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank, pass_time
 from transfers import services as transfers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
-CLIENTS, PAYMENTS, PAID, PART = 8, 200, 10_000, 6_000
+CLIENTS, PAYMENTS, PAID, PART = 8, examples(200), 10_000, 6_000
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def order(**fields: Any) -> dict[str, Any]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", SIGNED_REQUESTS)
 @pytest.mark.parametrize("fault", INVALID_SIGNATURES)
-def test_bank_api_refuses_invalid_signature(name: str, fault: str) -> None:
+def test_sandbox_bank_api_refuses_invalid_signature(name: str, fault: str) -> None:
     request = SIGNED_REQUESTS[name]
     with time_machine.travel(clock.now(), tick=False):
         response = send_signed(*request, signature=INVALID_SIGNATURES[fault](*request))
@@ -82,14 +82,14 @@ def test_merchant_api_and_page_are_404_without_sandbox_bank(shop: Shop, settings
     assert shop.http.get(PAGE_URL).status_code == shop.http.post(PAGE_URL).status_code == 404
 
 
-def test_live_key_is_refused(db: None) -> None:
+def test_live_key_is_refused_by_the_sandbox_api(db: None) -> None:
     live = open_shop("Real Shop", mode="live")
     for response in (live.post(URL, order()), live.get(STATEMENT_URL)):
         assert error_of(response) == (403, "test_mode_only", None)
     assert not SandboxPayment.objects.exists()
 
 
-def test_merchant_api_requires_key(db: None, client: Client) -> None:
+def test_sandbox_api_requires_an_api_key(db: None, client: Client) -> None:
     assert client.post(URL, order(), content_type="application/json").status_code == 401
     assert client.get(STATEMENT_URL).status_code == 401
 
@@ -164,6 +164,6 @@ def test_control_characters_are_refused_even_with_valid_checksum(shop: Shop) -> 
         ("report_at", "9999-12-31T23:59:59-07:00"),
     ],
 )
-def test_malformed_field_is_named(shop: Shop, field: str, value: Any) -> None:
+def test_malformed_sandbox_payment_field_is_named(shop: Shop, field: str, value: Any) -> None:
     assert error_of(shop.post(URL, order(**{field: value}))) == (400, f"invalid_{field}", field)
     assert not SandboxPayment.objects.exists()

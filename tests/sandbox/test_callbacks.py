@@ -63,7 +63,7 @@ def test_failed_callback_is_retried_after_a_second(
     assert before < callback.due_at - timedelta(seconds=1) < timezone.now()
 
 
-def test_refused_connection_is_retried(callback: SandboxCallback, settings: Any) -> None:
+def test_callback_with_refused_connection_is_retried(callback: SandboxCallback, settings: Any) -> None:
     settings.BASE_URL = "http://127.0.0.1:1"
     callbacks.run_once()
     callback.refresh_from_db()
@@ -71,7 +71,7 @@ def test_refused_connection_is_retried(callback: SandboxCallback, settings: Any)
     assert callback.last_error == "ConnectionError"
 
 
-def test_silent_receiver_times_out(
+def test_callback_to_a_silent_receiver_times_out(
     callback: SandboxCallback, service_endpoint: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "READ_SECONDS", 0.05)
@@ -79,12 +79,14 @@ def test_silent_receiver_times_out(
     assert callbacks.send(callback).error == "ReadTimeout"
 
 
-def test_endless_response_body_is_not_read(callback: SandboxCallback, service_endpoint: Receiver) -> None:
+def test_endless_response_to_a_callback_is_not_read(
+    callback: SandboxCallback, service_endpoint: Receiver
+) -> None:
     service_endpoint.on(NOTIFICATION_PATH, Reply(headers={"Content-Length": "1000000"}))
     assert callbacks.send(callback).is_delivered
 
 
-def test_retry_delays_grow_and_end_after_a_day(callback: SandboxCallback) -> None:
+def test_callback_retry_delays_grow_and_end_after_a_day(callback: SandboxCallback) -> None:
     assert timedelta(hours=23) < sum(callbacks.RETRY_DELAYS, timedelta()) < timedelta(hours=25)
     assert sorted(callbacks.RETRY_DELAYS) == callbacks.RETRY_DELAYS
     SandboxCallback.objects.update(attempts=len(callbacks.RETRY_DELAYS))

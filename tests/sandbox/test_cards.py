@@ -45,7 +45,7 @@ def test_charge_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> None:
 
 
 @pytest.mark.slow
-def test_concurrent_charges_of_one_order_are_one(acquirer: SandboxAcquirer) -> None:
+def test_concurrent_charges_of_one_order_are_charged_once(acquirer: SandboxAcquirer) -> None:
     pay = partial(acquirer.charge, ChargeRequest("pay_1", "tok_test_visa", 150_000))
     assert len({output.charge_id for output in run_concurrently(*[pay] * 10)}) == 1
 
@@ -60,7 +60,7 @@ def test_card_refund_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> Non
 
 
 @pytest.mark.slow
-def test_refunds_do_not_exceed_charge(acquirer: SandboxAcquirer) -> None:
+def test_card_refunds_do_not_exceed_the_charge(acquirer: SandboxAcquirer) -> None:
     acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000))
     orders = [order(100_000, f"ref_{number}") for number in range(10)]
     messages = run_concurrently(*[partial(acquirer.send, each) for each in orders])
@@ -75,7 +75,7 @@ def test_failed_charge_cannot_be_refunded(acquirer: SandboxAcquirer, token: str)
     assert result == TransferResult("failed", failure_code="rejected_by_acquirer")
 
 
-def test_acquirer_requires_secret(url: str) -> None:
+def test_sandbox_acquirer_requires_secret(url: str) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         response = requests.post(f"{url}/charges", json={}, headers=headers, timeout=60)
         assert (response.status_code, response.json()) == (401, {"code": "unauthorized"})

@@ -35,7 +35,7 @@ def found(**changes: str) -> list[dict[str, str]]:
     return transactions
 
 
-def test_unpaid_code_has_no_entries() -> None:
+def test_inquiry_of_an_unpaid_qr_code_is_empty() -> None:
     assert found() == []
 
 
@@ -61,13 +61,13 @@ def test_inquiry_shows_same_data_as_callback() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["callback_lost", "reported_late"])
-def test_payment_without_callback_is_found_at_once(scenario: str) -> None:
+def test_inquiry_finds_a_payment_without_callback_at_once(scenario: str) -> None:
     payment = pay(scenario)
     assert not SandboxCallback.objects.filter(due_at__lte=NOW).exists()
     assert [entry["transaction_id"] for entry in found()] == [payment.id]
 
 
-def test_future_payment_is_found_from_its_time(frozen_time: Any) -> None:
+def test_inquiry_finds_a_future_payment_only_from_paid_at(frozen_time: Any) -> None:
     pay("callback_lost", paid_at=NOW + timedelta(minutes=5))
     frozen_time.shift(timedelta(minutes=4))
     assert found() == []
@@ -84,7 +84,7 @@ def test_future_payment_is_found_from_its_time(frozen_time: Any) -> None:
         ("2026-11-22T03:01:00.001Z", "2026-11-22T04:00:00Z", 0),
     ],
 )
-def test_payment_reported_early_is_found(since: str, until: str, number: int) -> None:
+def test_inquiry_finds_a_payment_reported_before_paid_at(since: str, until: str, number: int) -> None:
     """The bank reports at 03:00 a payment that is made at 03:01 on the next day."""
     pay("late")
     assert [each["paid_at"] for each in found(since=since, until=until)] == (
@@ -92,7 +92,7 @@ def test_payment_reported_early_is_found(since: str, until: str, number: int) ->
     )
 
 
-def test_reversal_is_found_from_its_time(frozen_time: Any) -> None:
+def test_inquiry_finds_a_reversal_only_from_reversed_at(frozen_time: Any) -> None:
     pay("reversed")
     seen = []
     for _ in range(2):
@@ -101,18 +101,18 @@ def test_reversal_is_found_from_its_time(frozen_time: Any) -> None:
     assert seen == [["credit"], ["credit", "reversal"]]
 
 
-def test_declined_payment_is_found_as_decline() -> None:
+def test_inquiry_finds_a_declined_payment_as_decline() -> None:
     pay("declined")
     assert [entry["type"] for entry in found()] == ["decline"]
 
 
-def test_both_payments_of_a_code_are_found() -> None:
+def test_inquiry_finds_both_payments_of_a_qr_code() -> None:
     pay("twice")
     assert len({entry["transaction_id"] for entry in found()}) == 2
 
 
 @pytest.mark.parametrize("name", ["biller_id", "reference1"])
-def test_payment_of_another_code_is_not_found(name: str) -> None:
+def test_inquiry_does_not_find_payments_of_another_qr_code(name: str) -> None:
     pay()
     assert found(**{name: CODE[name][:-1] + "9"}) == []
 

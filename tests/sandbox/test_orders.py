@@ -131,7 +131,7 @@ def test_order_reference_reused_is_refused(name: str, value: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_orders_with_same_reference_are_one() -> None:
+def test_concurrent_orders_with_the_same_reference_are_one_order() -> None:
     responses = run_concurrently(*[lambda: order(account="4051230004")] * 8)
     assert len({response.content for response in responses}) == 1
     assert SandboxOrder.objects.count() == SandboxCallback.objects.count() == 1
@@ -151,7 +151,7 @@ def test_unknown_order_is_404(reference: str) -> None:
 
 @pytest.mark.parametrize(("path", "allowed"), [(PATH, "POST"), (f"{PATH}/{REFERENCE}", "GET, HEAD")])
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
-def test_unknown_method_is_405_without_signature(method: str, path: str, allowed: str) -> None:
+def test_unknown_order_method_is_405_without_signature(method: str, path: str, allowed: str) -> None:
     response = new_client().generic(method, path)
     assert error_of(response) == (405, "method_not_allowed", None)
     assert response["Allow"] == allowed
@@ -171,16 +171,16 @@ MALFORMED_FIELDS: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
-def test_malformed_field_is_named(name: str, value: Any) -> None:
+def test_malformed_order_field_is_named(name: str, value: Any) -> None:
     assert error_of(order(**{name: value})) == (400, "invalid_order", name)
     assert not SandboxOrder.objects.exists()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}', b"[" * 999])
-def test_malformed_body_is_refused_in_error_envelope(body: bytes) -> None:
+def test_malformed_order_body_is_refused_in_the_error_envelope(body: bytes) -> None:
     assert error_of(post(body))[0] == 400
 
 
-def test_another_content_type_is_refused() -> None:
+def test_order_with_another_content_type_is_refused() -> None:
     response = post(json.dumps(ORDER).encode(), content_type="text/plain")
     assert error_of(response) == (415, "unsupported_media_type", None)

@@ -57,7 +57,9 @@ def test_unpayable_code_is_refused_on_bank_page(client: Client, qr_data: str) ->
         ({"scenario": "paid", "decline": "1"}, "declined"),
     ],
 )
-def test_button_selects_scenario(client: Client, qr_data: str, chosen: dict[str, str], scenario: str) -> None:
+def test_bank_page_button_selects_the_scenario(
+    client: Client, qr_data: str, chosen: dict[str, str], scenario: str
+) -> None:
     response = client.post(URL, {"qr_data": qr_data} | chosen)
     payment = SandboxPayment.objects.get()
     assert payment.scenario == scenario
@@ -73,7 +75,7 @@ def test_button_selects_scenario(client: Client, qr_data: str, chosen: dict[str,
         {"qr_data": payload(reference1=KNOWN), "scenario": "unknown_reference"},
     ],
 )
-def test_invalid_order_creates_no_payment(client: Client, fields: dict[str, str]) -> None:
+def test_invalid_bank_page_form_creates_no_payment(client: Client, fields: dict[str, str]) -> None:
     assert client.post(URL, fields).status_code == 400
     assert not SandboxPayment.objects.exists()
 
@@ -98,7 +100,7 @@ def test_bank_page_offers_every_scenario_in_both_languages(client: Client, qr_da
         ({"decline": "1", "report_in": "2"}, 0, 2),
     ],
 )
-def test_payment_times_come_from_scenario_or_form(
+def test_payment_times_are_set_by_scenario_or_form(
     client: Client, qr_data: str, chosen: dict[str, str], paid: int, reported: int
 ) -> None:
     with time_machine.travel(clock.now(), tick=False):
@@ -169,7 +171,7 @@ def test_declined_payment_has_no_slip(client: Client, qr_data: str) -> None:
     assert SandboxPayment.objects.get().slip_reference not in page
 
 
-def test_payment_page_shows_reversal_from_its_time(client: Client, qr_data: str) -> None:
+def test_payment_page_shows_a_reversal_only_from_reversed_at(client: Client, qr_data: str) -> None:
     with time_machine.travel(clock.now(), tick=False) as time_travel:
         url = client.post(URL, {"qr_data": qr_data, "scenario": "reversed"})["Location"]
         assert "Paid at the bank" in client.get(url).content.decode()

@@ -24,7 +24,7 @@ def checked_reference() -> str:
     return references.new_checked(BILLER, settings.SANDBOX_BANK_SECRET)
 
 
-def knchecked_reference() -> str:
+def payload_of_a_known_code() -> str:
     """A code that the service made for a test merchant."""
     return payload(reference1=checked_reference())
 
@@ -54,29 +54,28 @@ def changed(reference: str) -> str:
         {"reference1": references.new_checked(BILLER, "another secret")},
     ],
 )
-def test_code_that_the_service_did_not_make_is_refused_on_the_page(
-    client: Client, unknown: dict[str, Any]
-) -> None:
+def test_foreign_qr_code_is_refused_on_the_bank_page(client: Client, unknown: dict[str, Any]) -> None:
     qr_data = payload(**unknown)
     assert pay(client, qr_data) == client.get(URL, {"qr_data": qr_data}).status_code == 400
     assert not SandboxPayment.objects.exists()
 
 
-def test_code_of_a_test_merchant_is_paid_on_the_page(client: Client, shop: Shop) -> None:
+def test_qr_code_of_a_test_merchant_is_paid_on_the_bank_page(client: Client, shop: Shop) -> None:
     assert pay(client, shop.qr_code()["qr_data"]) == 302
 
 
-def test_every_code_of_a_test_merchant_has_check_characters(shop: Shop) -> None:
+def test_qr_codes_of_a_test_merchant_have_check_characters(shop: Shop) -> None:
     made = {shop.qr_code()["qr_data"] for _ in range(5)}
     assert len({services.parse_known_qr(qr_data).reference1 for qr_data in made}) == 5
 
 
 @pytest.mark.usefixtures("no_limit")
-def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
-    qr_data, limit = knchecked_reference(), services.MAX_PAYMENTS_WITHOUT_KEY
+@pytest.mark.slow
+def test_bank_page_pays_a_qr_code_a_limited_number_of_times(client: Client) -> None:
+    qr_data, limit = payload_of_a_known_code(), services.MAX_PAYMENTS_WITHOUT_KEY
     assert [pay(client, qr_data) for _ in range(limit + 2)] == [302] * limit + [400] * 2
     assert SandboxPayment.objects.count() == limit
-    assert pay(client, knchecked_reference()) == 302
+    assert pay(client, payload_of_a_known_code()) == 302
 
 
 @pytest.mark.usefixtures("no_limit")
@@ -84,7 +83,7 @@ def test_page_pays_one_code_a_limited_number_of_times(client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["paid", "twice"])
 def test_concurrent_payments_on_the_page_do_not_exceed_the_limit_of_a_code(scenario: str) -> None:
-    qr_data, limit = knchecked_reference(), services.MAX_PAYMENTS_WITHOUT_KEY
+    qr_data, limit = payload_of_a_known_code(), services.MAX_PAYMENTS_WITHOUT_KEY
 
     def pay_twice() -> list[int]:
         client = new_client()
@@ -98,7 +97,7 @@ def test_concurrent_payments_on_the_page_do_not_exceed_the_limit_of_a_code(scena
 
 
 def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) -> None:
-    qr_data, now = knchecked_reference(), clock.now()
+    qr_data, now = payload_of_a_known_code(), clock.now()
     for _ in range(services.MAX_PAYMENTS_WITHOUT_KEY - 1):
         services.execute(services.plan(qr_data=qr_data, scenario="paid", now=now), now=now)
     with pytest.raises(InvalidQrData, match="10 times"):
@@ -107,27 +106,31 @@ def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) ->
     assert SandboxPayment.objects.count() == services.MAX_PAYMENTS_WITHOUT_KEY
 
 
-def test_page_limits_payments_by_address(client: Client) -> None:
+@pytest.mark.slow
+def test_bank_page_limits_payments_by_client_address(client: Client) -> None:
     limit = views.PAGE_RATE.burst
-    assert [pay(client, knchecked_reference()) for _ in range(limit + 1)] == [302] * limit + [429]
-    response = client.post(URL, {"qr_data": knchecked_reference()})
+    assert [pay(client, payload_of_a_known_code()) for _ in range(limit + 1)] == [302] * limit + [429]
+    response = client.post(URL, {"qr_data": payload_of_a_known_code()})
     assert int(response["Retry-After"]) > 0
     assert 'role="alert"' in response.content.decode()
-    assert pay(client, knchecked_reference(), REMOTE_ADDR="198.51.100.7") == 302
+    assert pay(client, payload_of_a_known_code(), REMOTE_ADDR="198.51.100.7") == 302
     assert SandboxPayment.objects.count() == limit + 1
 
 
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
     for _ in range(views.PAGE_RATE.burst):
         assert pay(client, "nonsense") == 400
-    assert [pay(client, qr_data) for qr_data in (knchecked_reference(), payload(), "nonsense")] == [429] * 3
+    assert [pay(client, qr_data) for qr_data in (payload_of_a_known_code(), payload(), "nonsense")] == [
+        429
+    ] * 3
 
 
+@pytest.mark.slow
 def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
     for number in range(views.PAGE_RATE.burst):
-        assert pay(client, knchecked_reference(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
-    assert pay(client, knchecked_reference(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
-    assert pay(client, knchecked_reference(), REMOTE_ADDR="2001:db8:0:1::1") == 302
+        assert pay(client, payload_of_a_known_code(), REMOTE_ADDR=f"2001:db8::{number:x}") == 302
+    assert pay(client, payload_of_a_known_code(), REMOTE_ADDR="2001:db8:0:0:1::1") == 429
+    assert pay(client, payload_of_a_known_code(), REMOTE_ADDR="2001:db8:0:1::1") == 302
 
 
 def test_test_key_still_pays_with_an_unknown_reference(shop: Shop, bank: SandboxBankClient) -> None:

@@ -60,7 +60,7 @@ EXPECTED_CALLBACKS: dict[str, list[tuple[str, timedelta, timedelta, str]]] = {
 }
 
 
-def test_every_scenario_is_in_the_table() -> None:
+def test_every_sandbox_scenario_is_tested() -> None:
     assert list(SCENARIOS) == list(EXPECTED_CALLBACKS)
 
 
@@ -78,7 +78,7 @@ def test_scenario_sends_expected_callbacks(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", [name for name in EXPECTED_CALLBACKS if name != "callback_lost"])
-def test_each_callback_has_an_entry(scenario: str) -> None:
+def test_every_sandbox_callback_has_an_inquiry_entry(scenario: str) -> None:
     pay(scenario)
     notifications = {
         get("sandbox").parse_notification(call.body.encode()) for call in SandboxCallback.objects.all()
@@ -91,7 +91,7 @@ def test_each_callback_has_an_entry(scenario: str) -> None:
     } == {(entry.payment.id, entry.type, entry.occurred_at) for entry in entries}
 
 
-def test_payment_without_callback_has_an_entry() -> None:
+def test_sandbox_payment_without_callback_has_an_inquiry_entry() -> None:
     payment = pay("callback_lost")
     entry = payment.entries.get()
     assert entry.type == SandboxEntryType.CREDIT
@@ -109,7 +109,7 @@ def test_payment_without_callback_has_an_entry() -> None:
         ("reversed", 10, 0, [0, 3]),
     ],
 )
-def test_entries_are_booked_when_paid_or_reported(
+def test_sandbox_entries_are_booked_at_paid_at_or_report_at(
     scenario: str, paid: int, reported: int, booked: list[int]
 ) -> None:
     times = {"paid_at": NOW + timedelta(seconds=paid), "report_at": NOW + timedelta(seconds=reported)}
@@ -125,12 +125,12 @@ def test_two_transfers_have_two_transaction_ids_and_two_slips() -> None:
     assert first.slip_reference != second.slip_reference
 
 
-def test_half_amount_is_rounded_down() -> None:
+def test_underpaid_scenario_rounds_half_the_amount_down() -> None:
     pay("under", amount=101)
     assert SandboxPayment.objects.get().amount == 50
 
 
-def test_reversal_has_the_data_of_its_credit() -> None:
+def test_reversal_scenario_has_the_data_of_the_credit() -> None:
     credit, reversal = callback_bodies(pay("reversed"))
     differing = {name for name in credit if credit[name] != reversal[name]}
     assert differing == {"type", "paid_at"}

@@ -133,7 +133,7 @@ def test_statement_is_available_as_csv(frozen_time: Any) -> None:
 
 @pytest.mark.parametrize("sign_of_a_formula", ["=", "+", "-", "@", "\t", "\r", "\n"])
 @pytest.mark.parametrize("column", ["reference1", "reference2", "reference3", "payer_name"])
-def test_csv_statement_has_no_cell_that_a_spreadsheet_runs(sign_of_a_formula: str, column: str) -> None:
+def test_csv_statement_escapes_formulas(sign_of_a_formula: str, column: str) -> None:
     pay_as_somchai()
     text = f"{sign_of_a_formula}HYPERLINK(1)"
     SandboxPayment.objects.update(**{column: text})
@@ -142,7 +142,7 @@ def test_csv_statement_has_no_cell_that_a_spreadsheet_runs(sign_of_a_formula: st
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in row)
 
 
-def test_import_reads_the_original_text_of_a_quoted_cell() -> None:
+def test_import_reads_the_original_text_of_an_escaped_csv_cell() -> None:
     pay_as_somchai()
     SandboxPayment.objects.update(reference1="=1+1", reference2="'it")
     (line,) = fetch(format="csv").content.splitlines(keepends=True)[1:]
@@ -184,14 +184,14 @@ def test_future_payment_is_not_on_statement(frozen_time: Any) -> None:
     assert len(lines()) == 3
 
 
-def test_another_biller_has_its_own_statement() -> None:
+def test_statement_contains_only_the_requested_biller() -> None:
     pay_as_somchai()
     pay_as_somchai(biller_id="010555000000002")
     assert len(lines()) == len(lines(biller_id="010555000000002")) == 3
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-def test_first_and_last_date_have_statements(day: str) -> None:
+def test_statement_exists_for_the_first_and_last_date(day: str) -> None:
     assert len(lines(date=day)) == 2
 
 
@@ -226,7 +226,7 @@ def test_merchant_gets_statement_of_own_biller_id(shop: Shop, other_shop: Shop) 
 
 
 @pytest.mark.parametrize("day", ["today", "2026-2-1", "2026-02-30", "2026-11-21T00:00:00Z", "%00"])
-def test_malformed_date_is_refused(shop: Shop, day: str) -> None:
+def test_malformed_statement_date_is_refused(shop: Shop, day: str) -> None:
     assert error_of(own(shop, day)) == (400, "invalid_date", "date")
 
 

@@ -39,7 +39,7 @@ TABLES_BEHIND = {
     "payments": ("payments_payment",),
     "refunds": ("refunds_refund",),
     "withdrawals": ("withdrawals_withdrawal",),
-    "transactions": ("transactions_transaction", "transactions_transactioncount", "transactions_countdelta"),
+    "transactions": ("transactions_transaction", "counts_listcount", "counts_countdelta"),
 }
 
 

@@ -14,6 +14,7 @@ import refunds.tasks
 import withdrawals.tasks
 from banks import TransferPurpose
 from core import clock
+from counts import tasks as counts
 from ledger import tasks as ledger
 from payments import tasks as payments
 from reconciliation.models import BankTransaction, BankTransactionKind
@@ -32,7 +33,6 @@ from tests.state_machine.http_service import (
     unreachable_bank,
 )
 from tests.state_machine.model import MoneyModel
-from transactions import tasks as transactions
 
 # In the past, because the sandbox bank uses the database's clock: all its results are then due.
 START = datetime(2025, 1, 6, 3, tzinfo=UTC)
@@ -73,14 +73,14 @@ class PaymentsMachine(RuleBasedStateMachine):
     ) -> HttpResponse_:
         """Post under a new key. stored_statuses: statuses of answers that the service stores with the key."""
         self.keys += 1
-        request_body = SentRequest(path, body, f"key {self.keys}")
-        response = self.post(request_body)
+        request = SentRequest(path, body, f"key {self.keys}")
+        response = self.post(request)
         if response.status_code in stored_statuses:
-            self.stored_requests.append((request_body, response))
+            self.stored_requests.append((request, response))
         return response
 
-    def post(self, request_body: SentRequest) -> HttpResponse_:
-        response: HttpResponse_ = self.shop.post(request_body.path, request_body.body, key=request_body.key)
+    def post(self, request: SentRequest) -> HttpResponse_:
+        response: HttpResponse_ = self.shop.post(request.path, request.body, key=request.key)
         return response
 
     @rule(target=payments, amount=AMOUNTS, minutes=st.integers(1, 60))
@@ -164,7 +164,7 @@ class PaymentsMachine(RuleBasedStateMachine):
         """Run the background tasks that have no visible result."""
         payments.expire_due()
         ledger.roll_up_due()
-        transactions.roll_up_counts()
+        counts.roll_up()
 
     @rule(target=orders, payment=payments, ending=ENDINGS)
     def refund_what_is_left(self, payment: Payment, ending: str) -> Any:
@@ -234,16 +234,16 @@ class PaymentsMachine(RuleBasedStateMachine):
     @rule(index=st.integers(0, 99))
     def repeat(self, index: int) -> None:
         """A repeated request gets the same response byte by byte and changes nothing."""
-        request_body, first = self.stored_requests[index % len(self.stored_requests)]
-        response = self.post(request_body)
+        request, first = self.stored_requests[index % len(self.stored_requests)]
+        response = self.post(request)
         assert (response.status_code, response.content) == (first.status_code, first.content)
         assert response.headers["Idempotent-Replayed"] == "true"
 
     @precondition(lambda self: self.stored_requests)
     @rule(index=st.integers(0, 99), amount=AMOUNTS)
     def reuse_idempotency_key(self, index: int, amount: int) -> None:
-        request_body, _ = self.stored_requests[index % len(self.stored_requests)]
-        other = SentRequest("/v1/qr-codes", {"amount": amount, "currency": "THB"}, request_body.key)
+        request, _ = self.stored_requests[index % len(self.stored_requests)]
+        other = SentRequest("/v1/qr-codes", {"amount": amount, "currency": "THB"}, request.key)
         assert refusal(self.post(other)) == (409, "idempotency_key_reused")
 
     @invariant()

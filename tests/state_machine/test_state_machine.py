@@ -42,13 +42,13 @@ def base_url(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterato
         logging.disable(logging.NOTSET)
 
 
-def test_balances_match_model_after_any_steps(base_url: str) -> None:
+def test_ledger_balances_match_the_model_after_any_steps(base_url: str) -> None:
     """Run the same examples each time. With EXAMPLES=5000, run 5,000 random examples."""
     with closing(HttpConnectionClient(base_url)) as client:
         run_state_machine_as_test(
             lambda: StateMachine(client),  # type: ignore[arg-type]  # a factory is enough
             settings=hypothesis.settings(
-                max_examples=EXAMPLES or examples(60),
+                max_examples=EXAMPLES or examples(40),
                 stateful_step_count=STEPS,
                 derandomize=not EXAMPLES,
                 database=None,

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from banks import TransferResult
 from config.celery import app
 from core import clock as our_clock
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from qrcodes.models import QrCode
 from reconciliation.models import BankNotification, BankTransaction
@@ -122,7 +122,7 @@ def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankC
     assert shown[0]["summary"] == "The bank reports: 1,500.00 THB received, it paid this payment."
 
 
-def test_timeline_shows_exception_and_its_resolution(
+def test_timeline_shows_exception_and_resolution(
     shop: Shop, bank: SandboxBankClient, code: dict[str, Any], paid: str
 ) -> None:
     bank.notify(code, satang=150_001)
@@ -142,7 +142,7 @@ def test_timeline_shows_expiry_once(shop: Shop, clock: Clock, noon: datetime, is
     assert types(shop, payment_id) == ["payment.pending"]
     clock.move_to(noon + timedelta(minutes=2))
     if is_swept:
-        assert payments.expire_due(now=our_clock.now()) == 1
+        assert expiry_sweep.expire_due(now=our_clock.now()) == 1
     shown = only_entry(shop, payment_id, "payment.expired")
     assert (shown["at"], shown["actor"]) == ("2026-11-21T05:01:00.000Z", "clock")
     assert types(shop, payment_id) == ["payment.pending", "payment.expired"]

@@ -126,7 +126,7 @@ def test_card_inquiry_entries_have_task_and_outcome(card_shop: Shop, monkeypatch
     ]
 
 
-def test_card_payment_completed_by_inquiry_keeps_its_actor(
+def test_card_payment_completed_by_inquiry_keeps_the_actor(
     card_shop: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payment_id = pending(card_shop, reached=True)

@@ -68,7 +68,7 @@ def test_accepted_money_has_staff_as_actor(shop: Shop, bank: SandboxBankClient) 
     assert timeline_page(shop, code["payment_id"])["sources"] == ["callback"]
 
 
-def test_reversal_shows_refund_without_request(shop: Shop, bank: SandboxBankClient) -> None:
+def test_timeline_of_a_reversal_shows_the_refund_without_request(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     notification = bank.notification(code)
     bank.post(notification)

@@ -62,7 +62,9 @@ def test_refund_with_account_has_no_destination_entry(shop: Shop, bank: SandboxB
     assert "refund.addressed" not in types(shop, paid)
 
 
-def test_return_overtaken_by_reversal_is_canceled(shop: Shop, bank: SandboxBankClient, clock: Any) -> None:
+def test_timeline_shows_a_return_canceled_by_a_reversal(
+    shop: Shop, bank: SandboxBankClient, clock: Any
+) -> None:
     seller = Seller(shop, bank)
     movement = seller.late()
     decide("send_back", movement)
@@ -216,7 +218,7 @@ def test_bank_notifications_about_refund_are_shown(
     assert first.request_id in notification
 
 
-def test_return_notification_is_shown_before_its_effect(
+def test_return_notification_is_shown_before_the_status_change(
     shop: Shop, bank: SandboxBankClient, paid_twice: str, clock: Any, served_by: Serving
 ) -> None:
     served_by(sends=[TransferResult("processing")])

@@ -49,7 +49,7 @@ def test_resend_entry_has_actor_and_request_id(
     payment_id = paid(shop, bank)
     task_id = drain(clock)
     (shown,) = list_deliveries(shop, endpoint)
-    request_body = redeliver(shop, endpoint, shown["delivery_id"], **REQUEST_ID_HEADER).json()
+    redelivered = redeliver(shop, endpoint, shown["delivery_id"], **REQUEST_ID_HEADER).json()
     drain(clock)
     assert last_entries(shop, payment_id, 3) == [
         ("webhook.attempt", "clock", task_id),
@@ -57,10 +57,10 @@ def test_resend_entry_has_actor_and_request_id(
         ("webhook.attempt", key_of(shop), "till-3.0042"),
     ]
     again = only_entry(shop, payment_id, "webhook.resend")["details"]
-    assert (again["delivery_id"], again["webhook_id"]) == (request_body["delivery_id"], endpoint.id)
+    assert (again["delivery_id"], again["webhook_id"]) == (redelivered["delivery_id"], endpoint.id)
 
 
-def test_resend_entry_is_shown_before_its_attempt(
+def test_resend_entry_is_shown_before_the_attempt(
     shop: Shop, bank: SandboxBankClient, endpoint: Endpoint, clock: Any
 ) -> None:
     payment_id = paid(shop, bank)
@@ -105,8 +105,8 @@ def test_replay_by_staff_has_staff_as_actor(
     payment_id = paid(shop, bank)
     for action in ("disable", "enable", "replay_held"):
         clock.shift(1)
-        request_body = {"action": action, "_selected_action": [endpoint.id]}
-        response = admin_client.post(reverse("admin:webhooks_endpoint_changelist"), request_body)
+        form = {"action": action, "_selected_action": [endpoint.id]}
+        response = admin_client.post(reverse("admin:webhooks_endpoint_changelist"), form)
     assert last_entries(shop, payment_id, 1) == [
         ("webhook.resend", "staff", response.headers["X-Request-Id"])
     ]

@@ -10,7 +10,7 @@ from core import ids
 from core.clock import iso
 from ledger import accounts
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from tests.conftest import SandboxBankClient, Shop
 from tests.ledger.builders import MerchantLedger
 
@@ -46,7 +46,9 @@ def test_balance_of_a_new_merchant_is_zero(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_paid_money_is_available(shop: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
+def test_paid_money_is_in_the_available_balance(
+    shop: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
     paid, declined, wrong = shop.qr_code(), shop.qr_code(), shop.qr_code()
     bank.notify(paid)
     bank.notify(paid)
@@ -64,7 +66,10 @@ def test_balance_shows_reserved_money_and_debt(shop: Shop, noon: datetime) -> No
     assert shown(shop) == (0, 60, 60)
 
 
-def test_balance_at_a_past_instant(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+@pytest.mark.slow
+def test_balance_at_a_past_instant_excludes_later_entries(
+    shop: Shop, bank: SandboxBankClient, noon: datetime
+) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         bank.notify(shop.qr_code())
         clock.move_to(noon + timedelta(hours=1))
@@ -91,7 +96,7 @@ def test_balance_at_a_past_instant(shop: Shop, bank: SandboxBankClient, noon: da
     ["at=", "at=now", "at=2026-02-30", "at=2026-11-21T00:00:00", "at=9999-12-31", "at=1", "at=%00",
      "at=2026-11-21&at=2026-11-21"],
 )  # fmt: skip
-def test_invalid_instant_of_the_balance_is_refused(shop: Shop, query: str) -> None:
+def test_balance_at_an_invalid_instant_is_refused(shop: Shop, query: str) -> None:
     answer = shop.get(f"{PATH}?{query}")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_parameters", "at")

@@ -51,7 +51,7 @@ def sqlstate(refused: pytest.ExceptionInfo[DatabaseError]) -> str:
 
 
 @pytest.mark.parametrize(("kind", "status"), [*product(TransactionType, TransactionStatus)])
-def test_transaction_status_fits_its_type(kind: TransactionType, status: TransactionStatus) -> None:
+def test_transaction_status_must_fit_the_type(kind: TransactionType, status: TransactionStatus) -> None:
     if status in LEGAL[kind]:
         write(kind, status)
         return
@@ -61,7 +61,7 @@ def test_transaction_status_fits_its_type(kind: TransactionType, status: Transac
 
 
 @pytest.mark.parametrize(("kind", "before", "after"), sorted(MOVES))
-def test_allowed_transaction_transitions(
+def test_allowed_transaction_transitions_are_accepted_by_the_database(
     kind: TransactionType, before: TransactionStatus, after: TransactionStatus
 ) -> None:
     write(kind, before)
@@ -70,7 +70,7 @@ def test_allowed_transaction_transitions(
 
 
 @pytest.mark.parametrize(("kind", "before", "after"), sorted(FORBIDDEN))
-def test_forbidden_transaction_transitions(
+def test_forbidden_transaction_transitions_are_refused_by_the_database(
     kind: TransactionType, before: TransactionStatus, after: TransactionStatus
 ) -> None:
     write(kind, before)

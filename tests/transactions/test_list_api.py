@@ -22,7 +22,7 @@ def ids_of(shop: Shop, query: str) -> set[str]:
     return {row["transaction_id"] for row in answer.json()["transactions"]}
 
 
-def test_paid_and_declined_codes_have_a_row_and_pending_ones_none(
+def test_paid_and_declined_qr_codes_have_a_transaction_and_pending_have_none(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
     paid, declined, _ = shop.qr_code(), shop.qr_code(), shop.qr_code()
@@ -39,7 +39,7 @@ def test_paid_and_declined_codes_have_a_row_and_pending_ones_none(
     ]
 
 
-def test_transaction_list_filters(shop: Shop) -> None:
+def test_transactions_are_filtered_by_status_type_and_dates(shop: Shop) -> None:
     early = TransactionFactory(
         merchant=shop.merchant, created_at=datetime(2026, 11, 20, 23, 59, 59, 999000, UTC)
     )
@@ -63,12 +63,12 @@ def test_transaction_list_filters(shop: Shop) -> None:
     ["type=failed", "type=", "status=expired", "limit=101", "limit=0", "offset=-1", "start_date=2026-02-30",
      "start_date=2026-11-21T00:00:00", "end_date=tomorrow", "start_date=2026-11-22&end_date=2026-11-21"],
 )  # fmt: skip
-def test_bad_filters_are_refused(shop: Shop, query: str) -> None:
+def test_invalid_transaction_filters_are_refused(shop: Shop, query: str) -> None:
     answer = shop.get(f"{PATH}?{query}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_parameters")
 
 
-def test_merchant_sees_only_its_own_transactions(shop: Shop, other_shop: Shop) -> None:
+def test_transactions_of_another_merchant_are_not_listed(shop: Shop, other_shop: Shop) -> None:
     TransactionFactory(merchant=other_shop.merchant)
     assert shop.get(PATH).json()["total"] == 0
 
@@ -95,7 +95,7 @@ def test_transactions_cannot_be_changed_or_deleted(attack: str) -> None:
     assert Transaction.objects.count() == 1
 
 
-def test_a_refund_is_in_the_history_from_its_beginning_to_its_end(
+def test_refund_transaction_is_listed_as_pending_and_then_completed(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
     code = shop.qr_code()

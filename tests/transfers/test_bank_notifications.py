@@ -76,7 +76,7 @@ def test_returned_transfer_keeps_reference_and_failure_code(handler: FakeHandler
     assert (transfer.failure_code, transfer.bank_reference) == ("returned_by_bank", "b-1")
 
 
-def test_a_notification_ends_the_inquiries(handler: FakeHandler, served_by: Serving) -> None:
+def test_bank_notification_ends_the_transfer_inquiries(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     transfer = queued()
     send_due(handler)

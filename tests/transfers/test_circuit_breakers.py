@@ -51,7 +51,7 @@ def test_circuit_opens_after_consecutive_failures_for_growing_periods() -> None:
     assert periods == [*OPEN_PERIODS, OPEN_PERIODS[-1]]
 
 
-def test_one_answer_closes_the_circuit() -> None:
+def test_single_answer_closes_the_circuit() -> None:
     fail_calls()
     circuit_breakers.record_calls([(OMISE, True), (OMISE, False)], now=clock.now())
     assert open_period(OMISE) is None
@@ -59,7 +59,7 @@ def test_one_answer_closes_the_circuit() -> None:
     assert open_period(OMISE) is None
 
 
-def test_circuit_of_an_acquirer_opens_for_all_merchants_and_of_a_bank_for_one() -> None:
+def test_acquirer_circuit_is_shared_and_bank_circuit_is_per_merchant() -> None:
     assert Counterparty.of("acquirer:omise", "mch_1") == OMISE
     fail_calls(SCB)
     assert circuit_breakers.open_circuits("bank:scb", clock.now()) == {"mch_1"}
@@ -70,7 +70,9 @@ def test_circuit_of_an_acquirer_opens_for_all_merchants_and_of_a_bank_for_one() 
     ("result", "seconds", "is_failure"),
     [("unknown", 10.0, True), ("unknown", 0.1, False), ("not_sent", 3.0, False), ("succeeded", 9.0, False)],
 )
-def test_only_a_slow_unknown_answer_is_a_failure(result: str, seconds: float, is_failure: bool) -> None:
+def test_only_a_slow_unknown_answer_counts_as_circuit_failure(
+    result: str, seconds: float, is_failure: bool
+) -> None:
     assert circuit_breakers.is_failure(result, seconds) == is_failure
 
 
@@ -87,7 +89,7 @@ def test_orders_wait_while_the_circuit_of_a_bank_is_open(handler: FakeHandler, s
     assert not CircuitBreaker.objects.exists()
 
 
-def test_merchant_whose_bank_is_silent_does_not_stop_another_merchant(
+def test_silent_bank_of_one_merchant_does_not_stop_transfers_of_another_merchant(
     handler: FakeHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = Bank(sends=[TransferResult("succeeded")])
@@ -99,7 +101,9 @@ def test_merchant_whose_bank_is_silent_does_not_stop_another_merchant(
     assert (send_due(handler), bank.sent) == (1, [other.id])
 
 
-def test_more_runs_serve_other_routes_while_one_is_silent(handler: FakeHandler, served_by: Serving) -> None:
+def test_transfers_of_other_routes_continue_while_a_route_is_silent(
+    handler: FakeHandler, served_by: Serving
+) -> None:
     bank = served_by(sends=[TransferResult("succeeded")])
     queued_at("bank:scb")
     other = queued_at("bank:bbl")

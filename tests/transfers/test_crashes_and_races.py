@@ -22,7 +22,9 @@ def run_rounds(handler: FakeHandler, rounds: int = 4) -> None:
 
 
 @pytest.mark.parametrize("point", ["lock", "submit"])
-def test_crash_before_submit_leaves_it_queued(handler: FakeHandler, served_by: Serving, point: str) -> None:
+def test_crash_before_submission_leaves_the_transfer_queued(
+    handler: FakeHandler, served_by: Serving, point: str
+) -> None:
     bank, transfer = served_by(), queued()
     handler.crashes_at = point
     with pytest.raises(Killed):
@@ -79,7 +81,9 @@ def test_crash_before_the_final_answer_is_recorded_leads_to_an_inquiry(
     assert (bank.sent, handler.statuses) == ([transfer.id], [status])
 
 
-def test_crash_in_the_handler_rolls_the_completion_back(handler: FakeHandler, served_by: Serving) -> None:
+def test_crash_in_the_handler_rolls_back_the_transfer_completion(
+    handler: FakeHandler, served_by: Serving
+) -> None:
     bank, transfer = served_by(sends=[TransferResult("succeeded")]), queued()
     handler.crashes_at = "complete"
     with pytest.raises(Killed):
@@ -101,7 +105,7 @@ def test_leased_transfer_is_not_claimed_before_lease_ends(handler: FakeHandler, 
     assert (send_due(handler), bank.sent) == (1, [transfer.id])
 
 
-def test_worker_whose_lease_ended_sends_nothing(handler: FakeHandler, served_by: Serving) -> None:
+def test_worker_with_expired_lease_sends_nothing(handler: FakeHandler, served_by: Serving) -> None:
     bank, transfer = served_by(), queued()
     services.claim("withdrawal", ROUTE, clock.now, limit=10)
     pass_time()
@@ -110,7 +114,9 @@ def test_worker_whose_lease_ended_sends_nothing(handler: FakeHandler, served_by:
     assert (bank.sent, handler.submitted) == ([transfer.id], [transfer.id])
 
 
-def test_not_sent_after_an_inquiry_does_not_queue_it_again(handler: FakeHandler, served_by: Serving) -> None:
+def test_not_sent_answer_after_an_inquiry_does_not_queue_the_transfer_again(
+    handler: FakeHandler, served_by: Serving
+) -> None:
     """Another worker inquired during the call."""
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
     transfer = queued()
@@ -122,7 +128,9 @@ def test_not_sent_after_an_inquiry_does_not_queue_it_again(handler: FakeHandler,
     assert transfer.state == TransferState.SUBMITTED
 
 
-def test_transfer_that_cannot_be_prepared_delays_no_other(handler: FakeHandler, served_by: Serving) -> None:
+def test_transfer_with_unreadable_account_does_not_delay_other_transfers(
+    handler: FakeHandler, served_by: Serving
+) -> None:
     bank = served_by()
     broken, sound = queued(), queued()
     with connection.cursor() as cursor:  # as if the encryption key were lost
@@ -171,6 +179,7 @@ def test_eight_workers_send_each_order_once(handler: FakeHandler, served_by: Ser
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_notifications_and_inquiries_complete_a_transfer_once(
     handler: FakeHandler, served_by: Serving
 ) -> None:
@@ -187,7 +196,9 @@ def test_concurrent_notifications_and_inquiries_complete_a_transfer_once(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("_", range(10))
-def test_an_order_is_either_canceled_or_sent(handler: FakeHandler, served_by: Serving, _: int) -> None:
+def test_concurrent_cancel_and_send_of_a_transfer_have_one_outcome(
+    handler: FakeHandler, served_by: Serving, _: int
+) -> None:
     bank, transfer = served_by(), queued()
 
     def cancel() -> bool:

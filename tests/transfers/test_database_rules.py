@@ -57,7 +57,9 @@ def update(transfer: Transfer, assignment: str, *values: Any) -> None:
 @pytest.mark.parametrize(
     ("start", "target"), [pair for pair in product(TransferState, TransferState) if pair[0] != pair[1]]
 )
-def test_code_and_database_allow_the_same_transitions(start: TransferState, target: TransferState) -> None:
+def test_code_and_database_allow_the_same_transfer_transitions(
+    start: TransferState, target: TransferState
+) -> None:
     transfer = transfer_in(start)
     fields = fields_of(target)
     names = ", ".join(f"{name} = %s" for name in fields)
@@ -105,7 +107,7 @@ def test_database_refuses_changed_order_and_inconsistent_state(attack: str) -> N
 
 
 @pytest.mark.parametrize("attack", ["DELETE FROM transfers_transfer", "TRUNCATE transfers_transfer CASCADE"])
-def test_a_transfer_is_never_deleted(attack: str) -> None:
+def test_database_refuses_to_delete_a_transfer(attack: str) -> None:
     transfer_in(TransferState.FAILED)
     run("SET CONSTRAINTS ALL IMMEDIATE")
     with pytest.raises(DatabaseError, match="never deleted"):
@@ -136,7 +138,7 @@ def test_new_transfer_is_held_or_queued(state: TransferState) -> None:
         {"charge_id": "chrg_1", "bank_code": "", "account": ""},
     ],
 )
-def test_inconsistent_order_is_not_stored(fields: dict[str, Any]) -> None:
+def test_inconsistent_transfer_is_not_stored(fields: dict[str, Any]) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         queued("withdrawal", **fields)
 
@@ -146,7 +148,7 @@ def test_card_refund_has_a_charge_and_no_account() -> None:
     assert (transfer.order.charge_id, transfer.order.account) == ("chrg_1", "")
 
 
-def test_account_is_encrypted_and_not_in_repr() -> None:
+def test_transfer_account_is_encrypted_and_not_in_repr() -> None:
     transfer = queued()
     assert "4051234567" not in transfer.account_sealed
     assert transfer.order.account == "4051234567"

@@ -37,7 +37,7 @@ def run_until(handler: FakeHandler, fates: list[str], purpose: TransferPurpose =
     wait_until(are_reported, 60)
 
 
-def test_an_order_is_processing_and_then_succeeds(service: str, handler: FakeHandler) -> None:
+def test_transfer_over_http_is_processing_and_then_succeeds(service: str, handler: FakeHandler) -> None:
     transfer = queued()
     run_one_transfer(handler)
     transfer.refresh_from_db()
@@ -61,7 +61,9 @@ def test_order_that_the_bank_refuses_fails(
     assert (transfer.state, transfer.failure_code) == (TransferState.FAILED, code)
 
 
-def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(service: str, handler: FakeHandler) -> None:
+def test_transfer_with_truncated_answer_is_inquired_and_never_sent_again(
+    service: str, handler: FakeHandler
+) -> None:
     transfer = queued(account="4051230003")
     run_one_transfer(handler)
     transfer.refresh_from_db()
@@ -70,7 +72,7 @@ def test_an_answer_that_is_cut_is_inquired_and_never_sent_again(service: str, ha
     assert SandboxOrder.objects.count() == 1
 
 
-def test_transfer_is_sent_when_its_bank_is_reachable_again(
+def test_transfer_is_sent_when_the_bank_is_reachable_again(
     service: str, handler: FakeHandler, settings: Any
 ) -> None:
     transfer = queued()

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 @pytest.mark.slow
-def test_inquiry_delays_grow_to_one_hour(handler: FakeHandler, served_by: Serving) -> None:
+def test_transfer_inquiry_delays_grow_to_one_hour(handler: FakeHandler, served_by: Serving) -> None:
     served_by(inquiries=[TransferResult("processing")])
     transfer = queued()
     waits = []
@@ -42,7 +42,7 @@ def test_resend_delay_grows_with_the_age_of_the_order(age: int, wait: int) -> No
     assert schedule.resend_delay(timedelta(seconds=age)) == timedelta(seconds=wait)
 
 
-def test_order_that_did_not_reach_the_bank_waits_by_its_age(handler: FakeHandler, served_by: Serving) -> None:
+def test_resend_delay_of_an_unsent_order_depends_on_the_age(handler: FakeHandler, served_by: Serving) -> None:
     served_by(sends=[TransferResult("not_sent")])
     transfer = queued(at=clock.now() - timedelta(hours=1))
     send_due(handler)
@@ -50,7 +50,29 @@ def test_order_that_did_not_reach_the_bank_waits_by_its_age(handler: FakeHandler
     assert (transfer.state, transfer.due_at - clock.now()) == ("queued", timedelta(minutes=6))
 
 
-def test_call_that_hangs_times_out_and_leaves_the_transfer_submitted(
+def test_held_order_is_tried_again_after_ten_seconds(handler: FakeHandler, served_by: Serving) -> None:
+    bank, handler.holds = served_by(), True
+    transfer = queued()
+    send_due(handler)
+    transfer.refresh_from_db()
+    assert (transfer.state, transfer.lease_until, bank.sent) == ("queued", None, [])
+    assert transfer.due_at - clock.now() == timedelta(seconds=10)
+
+
+def test_staff_may_complete_a_transfer_from_15_minutes_after_its_submission(
+    handler: FakeHandler, served_by: Serving
+) -> None:
+    served_by(sends=[TransferResult("unknown")])
+    transfer = queued()
+    send_due(handler)
+    overdue_at = clock.now() + timedelta(minutes=15)
+    with pytest.raises(services.NotOverdue):
+        services.lock_overdue(transfer.id, now=overdue_at - timedelta(milliseconds=1))
+    assert services.lock_overdue(transfer.id, now=overdue_at) == transfer
+
+
+@pytest.mark.slow
+def test_hanging_bank_call_times_out_and_leaves_the_transfer_submitted(
     handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
@@ -67,7 +89,7 @@ def test_call_that_hangs_times_out_and_leaves_the_transfer_submitted(
     assert handler.statuses == ["succeeded"]
 
 
-def test_run_claims_nothing_after_its_time_limit(
+def test_transfer_run_claims_nothing_after_the_time_limit(
     handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(due_work, "RUN_SECONDS", 0)
@@ -76,7 +98,8 @@ def test_run_claims_nothing_after_its_time_limit(
     assert send_due(handler) == 0
 
 
-def test_run_takes_at_most_its_limit(handler: FakeHandler, served_by: Serving) -> None:
+@pytest.mark.slow
+def test_transfer_run_claims_at_most_the_limit(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     for _ in range(12):
         queued()
@@ -94,13 +117,13 @@ def test_staff_filter_overdue_transfers(
     services.cancel(over.id, now=clock.now())
     send_due(handler)
     client.force_login(admin_user)
-    page = client.get("/admin/transfers/transfer/?end=overdue").content.decode()
+    page = client.get("/admin/transfers/transfer/?result=overdue").content.decode()
     assert silent.id in page
     assert fresh.id not in page
     assert over.id not in page
 
 
-def test_staff_see_the_end_of_an_account_only(client: Client, admin_user: User) -> None:
+def test_staff_see_only_the_last_digits_of_an_account(client: Client, admin_user: User) -> None:
     transfer = queued()
     client.force_login(admin_user)
     page = client.get(f"/admin/transfers/transfer/{transfer.id}/change/").content.decode()

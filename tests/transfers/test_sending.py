@@ -13,7 +13,7 @@ from transfers.models import TransferState
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
-def test_order_is_sent_once_and_inquired_until_it_is_final(handler: FakeHandler, served_by: Serving) -> None:
+def test_order_is_sent_once_and_inquired_until_final(handler: FakeHandler, served_by: Serving) -> None:
     answers = [TransferResult("processing"), TransferResult("unknown"), TransferResult("succeeded", "b-1")]
     bank = served_by(inquiries=answers)
     transfer = queued()
@@ -35,7 +35,7 @@ def test_order_is_sent_once_and_inquired_until_it_is_final(handler: FakeHandler,
         (TransferResult("failed"), TransferState.FAILED, "rejected_by_bank"),
     ],
 )
-def test_final_answer_of_a_sending_completes_the_transfer(
+def test_final_answer_to_a_submission_completes_the_transfer(
     handler: FakeHandler, served_by: Serving, result: TransferResult, state: TransferState, code: str
 ) -> None:
     served_by(sends=[result])
@@ -59,7 +59,9 @@ def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, s
     assert (len(handler.submitted), handler.statuses) == (3, ["succeeded"])
 
 
-def test_unsent_inquiry_causes_no_second_sending(handler: FakeHandler, served_by: Serving) -> None:
+def test_inquiry_that_was_not_sent_causes_no_second_submission(
+    handler: FakeHandler, served_by: Serving
+) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("not_sent")])
     transfer = queued()
     for _ in range(4):
@@ -69,7 +71,7 @@ def test_unsent_inquiry_causes_no_second_sending(handler: FakeHandler, served_by
     assert (len(bank.sent), len(bank.inquired), transfer.state) == (1, 3, TransferState.SUBMITTED)
 
 
-def test_a_canceled_order_is_never_sent(handler: FakeHandler, served_by: Serving) -> None:
+def test_canceled_order_is_never_sent(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by()
     transfer = queued()
     services.cancel(transfer.id, now=clock.now())
@@ -97,7 +99,7 @@ def test_orders_not_due_or_of_another_purpose_are_not_sent(handler: FakeHandler,
 @pytest.mark.parametrize(
     ("amounts", "is_match"), [([150_000], True), ([40_000, 110_000], True), ([40_000], False), ([], False)]
 )
-def test_void_orders_match_a_reversal_only_for_its_whole_amount(amounts: list[int], is_match: bool) -> None:
+def test_void_order_matches_a_reversal_only_of_the_whole_amount(amounts: list[int], is_match: bool) -> None:
     for amount in amounts:
         no_account = {"bank_code": "", "account": "", "account_name": ""}
         order = an_order("refund", amount=amount, charge_id="T1", **no_account)

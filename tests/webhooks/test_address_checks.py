@@ -51,7 +51,7 @@ def outside() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("ttl", [0, 86_400])
-def test_each_post_resolves_once_and_dials_checked_address(
+def test_each_webhook_post_resolves_dns_once_and_dials_the_checked_address(
     names: NameServer, outside: Receiver, dialled: list[str], ttl: int
 ) -> None:
     names.ttl = ttl
@@ -66,7 +66,7 @@ def test_each_post_resolves_once_and_dials_checked_address(
 
 
 @pytest.mark.django_db
-def test_name_that_becomes_internal_after_registration_is_not_dialled(
+def test_name_that_resolves_to_an_internal_address_after_registration_is_not_dialled(
     shop: Shop,
     names: NameServer,
     outside: Receiver,
@@ -106,7 +106,7 @@ def test_name_that_becomes_internal_after_registration_is_not_dialled(
     ],
     ids=lambda addresses: addresses[-40:],
 )
-def test_one_internal_address_blocks_name_and_its_aliases(
+def test_internal_address_blocks_the_host_name_and_aliases(
     names: NameServer, dialled: list[str], addresses: str
 ) -> None:
     names.on("hooks.test", addresses)
@@ -118,18 +118,19 @@ def test_one_internal_address_blocks_name_and_its_aliases(
     assert dialled == []
 
 
-def test_of_thousands_of_addresses_a_few_are_dialled(names: NameServer, dialled: list[str]) -> None:
+def test_number_of_dialled_addresses_of_a_name_is_limited(names: NameServer, dialled: list[str]) -> None:
     names.on("huge.test", THOUSANDS)
     answer = post("https://huge.test/", policy=UrlPolicy(), resolver=names.getaddrinfo)
     assert answer.error == "connect_refused"
     assert len(set(dialled)) == len(dialled) == MAX_DIALS
 
 
-def test_unknown_name_is_dns_error(names: NameServer) -> None:
+def test_unknown_host_name_is_dns_error(names: NameServer) -> None:
     assert post("https://nothing.test/", resolver=names.getaddrinfo).error == "dns"
     assert names.lookups["nothing.test"] == 1
 
 
+@pytest.mark.slow
 def test_hanging_name_server_ends_at_timeout(names: NameServer, dialled: list[str]) -> None:
     names.silent.add("silent.test")
     answer = post("https://silent.test/", resolver=names.getaddrinfo, timeouts=Timeouts(total=0.2))
@@ -150,9 +151,7 @@ def test_blocked_dns_answers_are_not_dialled(case: dict[str, Any], dialled: list
 
 
 @pytest.mark.parametrize("case", cases(expect=("reject_registration",)), ids=case_name)
-def test_a_refused_url_forced_into_the_database_is_not_dialled(
-    case: dict[str, Any], dialled: list[str]
-) -> None:
+def test_refused_url_stored_in_the_database_is_not_dialled(case: dict[str, Any], dialled: list[str]) -> None:
     resolver = resolving(*answers_of(case))
     assert post(case["url"], policy=UrlPolicy(), resolver=resolver).error == "blocked"
     assert dialled == []

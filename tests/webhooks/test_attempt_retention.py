@@ -39,20 +39,20 @@ def remaining() -> list[int]:
     return list(DeliveryAttempt.objects.order_by("number").values_list("number", flat=True))
 
 
-def test_attempt_is_deleted_after_exactly_90_days(delivery: Delivery) -> None:
+def test_delivery_attempt_is_deleted_after_exactly_90_days(delivery: Delivery) -> None:
     create_attempts(delivery, NOW - KEPT - INSTANT, NOW - KEPT, NOW)
     assert attempt_log.delete_old_attempts(now=NOW) == 1
     assert remaining() == [2, 3]
 
 
-def test_retention_days_come_from_setting(delivery: Delivery, settings: Settings) -> None:
+def test_attempt_retention_days_are_a_setting(delivery: Delivery, settings: Settings) -> None:
     create_attempts(delivery, NOW - timedelta(days=2), NOW - timedelta(hours=23))
     settings.WEBHOOK_ATTEMPT_RETENTION_DAYS = 1
     assert attempt_log.delete_old_attempts(now=NOW) == 1
     assert remaining() == [2]
 
 
-def test_delivery_and_event_are_not_deleted(shop: Shop, delivery: Delivery) -> None:
+def test_attempt_deletion_keeps_delivery_and_event(shop: Shop, delivery: Delivery) -> None:
     create_attempts(delivery, NOW - 2 * KEPT)
     before = Delivery.objects.values().get(), Event.objects.values().get()
     tasks.delete_old_attempts()
@@ -62,12 +62,12 @@ def test_delivery_and_event_are_not_deleted(shop: Shop, delivery: Delivery) -> N
     assert [each["delivery_id"] for each in shown["deliveries"]] == [delivery.id]
 
 
-def test_all_batches_are_deleted(delivery: Delivery) -> None:
+def test_attempt_deletion_continues_over_several_batches(delivery: Delivery) -> None:
     create_attempts(delivery, *[NOW - KEPT - timedelta(hours=hour + 1) for hour in range(10)])
     assert attempt_log.delete_old_attempts(now=NOW, batch=3) == 10
 
 
-def test_run_stops_at_time_limit_and_deletes_oldest_first(delivery: Delivery) -> None:
+def test_attempt_deletion_stops_at_the_time_limit_and_deletes_oldest_first(delivery: Delivery) -> None:
     create_attempts(delivery, *[NOW - KEPT - timedelta(hours=10 - hour) for hour in range(10)])
     assert attempt_log.delete_old_attempts(now=NOW, batch=3, seconds=0) == 3
     assert remaining() == [4, 5, 6, 7, 8, 9, 10]
@@ -75,14 +75,15 @@ def test_run_stops_at_time_limit_and_deletes_oldest_first(delivery: Delivery) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_runs_delete_different_attempts() -> None:
+@pytest.mark.slow
+def test_concurrent_attempt_deletions_delete_different_rows() -> None:
     delivery = create_delivery(open_shop("Race"))
     create_attempts(delivery, *[NOW - KEPT - timedelta(minutes=minute + 1) for minute in range(200)])
     assert sum(run_concurrently(*[lambda: attempt_log.delete_old_attempts(now=NOW, batch=7)] * 4)) == 200
 
 
 @pytest.mark.django_db(transaction=True)
-def test_other_statements_do_not_wait_for_deletion() -> None:
+def test_statements_do_not_wait_for_attempt_deletion() -> None:
     """The delivery can change, get an attempt, and another run skips the locked attempts."""
     delivery = create_delivery(open_shop("Race"))
     create_attempts(delivery, NOW - 2 * KEPT)
@@ -101,7 +102,7 @@ def test_other_statements_do_not_wait_for_deletion() -> None:
 
 
 @pytest.mark.slow
-def test_the_oldest_are_found_by_the_index(delivery: Delivery) -> None:
+def test_attempt_deletion_finds_the_oldest_by_index(delivery: Delivery) -> None:
     create_attempts(delivery, *[NOW - timedelta(minutes=minute) for minute in range(5000)])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_deliveryattempt")
@@ -109,7 +110,7 @@ def test_the_oldest_are_found_by_the_index(delivery: Delivery) -> None:
     assert "Index Scan using webhooks_deliveryattempt_started_at" in old[: attempt_log.DELETE_BATCH].explain()
 
 
-def test_deletion_runs_on_default_queue() -> None:
+def test_attempt_deletion_runs_on_the_default_queue() -> None:
     row = app.conf.beat_schedule["delete old delivery attempts"]
     assert app.amqp.router.route(row["options"], row["task"])["queue"].name == "default"
     assert row["task"] == tasks.delete_old_attempts.name

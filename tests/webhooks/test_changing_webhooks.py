@@ -30,7 +30,7 @@ def test_patch_keeps_omitted_webhook_fields(shop: Shop) -> None:
     assert shop.get(f"/v1/webhooks/{endpoint.id}").json() == changed.json()
 
 
-def test_new_url_is_probed_before_change(shop: Shop, receiver: Receiver) -> None:
+def test_new_webhook_url_is_probed_before_the_change(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop)
     receiver.on("/new", Reply(status=405))
     assert shop.patch(webhook_path(endpoint), {"url": receiver.url("/new")}).json()["url"] == receiver.url(
@@ -42,7 +42,7 @@ def test_new_url_is_probed_before_change(shop: Shop, receiver: Receiver) -> None
     assert (endpoint.url, endpoint.last_ping_status) == (receiver.url("/new"), 405)
 
 
-def test_unchanged_url_is_not_probed(shop: Shop, receiver: Receiver) -> None:
+def test_unchanged_webhook_url_is_not_probed(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     assert (
         shop.patch(webhook_path(endpoint), {"url": receiver.url(), "events": [PAYMENT_SUCCEEDED]}).status_code
@@ -52,7 +52,7 @@ def test_unchanged_url_is_not_probed(shop: Shop, receiver: Receiver) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_lock_is_held_during_probe(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_database_lock_is_held_during_a_probe(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint, seen = make_endpoint(shop), []
     probe = probes.probe
 
@@ -112,7 +112,7 @@ def test_enabled_webhook_gets_only_new_events(shop: Shop, receiver: Receiver) ->
     assert sorted(Delivery.objects.values_list("state", flat=True)) == ["held", "succeeded"]
 
 
-def test_a_deleted_webhook_cannot_be_changed(shop: Shop) -> None:
+def test_deleted_webhook_cannot_be_changed(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     shop.delete(webhook_path(endpoint))
     assert error_code(shop.patch(webhook_path(endpoint), {"status": "active"})) == (404, "webhook_not_found")

@@ -53,13 +53,13 @@ def test_endpoint_is_paused_after_consecutive_failures_or_failure_rate(
     assert pause_of(after(*errors)) == pause
 
 
-def test_failures_before_the_window_do_not_count() -> None:
+def test_endpoint_failures_before_the_window_do_not_count() -> None:
     health = after(*[""] * 3, *["reset"] * 6)
     later = NOW + circuit_breaker.WINDOW + SECOND
     assert pause_of(after("", "reset", "reset", "reset", health=health, at=later)) is None
 
 
-def test_pause_doubles_up_to_15_minutes() -> None:
+def test_endpoint_pause_doubles_up_to_15_minutes() -> None:
     health = after(*["dns"] * 10)
     pauses: list[float] = []
     while len(pauses) < 7:
@@ -70,7 +70,7 @@ def test_pause_doubles_up_to_15_minutes() -> None:
     assert health.paused_at == NOW + 9 * SECOND / 1000
 
 
-def test_attempt_in_flight_at_pause_does_not_change_pause() -> None:
+def test_attempt_in_flight_does_not_change_an_endpoint_pause() -> None:
     health = after(*["dns"] * 10)
     until = health.paused_until
     began = NOW - SECOND
@@ -81,14 +81,14 @@ def test_attempt_in_flight_at_pause_does_not_change_pause() -> None:
     assert (health.paused_until, health.pause_seconds) == (until, 30)
 
 
-def test_success_ends_pause_and_resets_failures() -> None:
+def test_success_ends_endpoint_pause_and_resets_failures() -> None:
     health = after(*["dns"] * 10)
     after("", "dns", health=health, at=NOW + 31 * SECOND)
     assert (health.paused_at, health.paused_until, health.pause_seconds) == (None, None, 0)
     assert (health.consecutive_failures, health.failing_since) == (1, NOW + 31.001 * SECOND)
 
 
-def test_speedup_divides_pauses(settings: Settings) -> None:
+def test_webhook_speedup_divides_endpoint_pauses(settings: Settings) -> None:
     settings.SPEEDUP = 100
     assert after(*["dns"] * 10).paused_until == NOW + 9 * SECOND / 1000 + 0.3 * SECOND
 
@@ -104,12 +104,12 @@ def test_endpoint_failing_for_five_days_should_be_disabled(
     assert circuit_breaker.should_disable(health, NOW + timedelta(days=days)) is expected
 
 
-def test_one_success_in_five_days_prevents_disabling() -> None:
+def test_success_within_five_days_prevents_disabling() -> None:
     health = after("", *["reset"] * 50, at=NOW + timedelta(days=2), health=after(*["reset"] * 50))
     assert not circuit_breaker.should_disable(health, NOW + timedelta(days=6))
 
 
-def test_latency_is_a_moving_average() -> None:
+def test_endpoint_latency_is_a_moving_average() -> None:
     health = EndpointHealth()
     for duration_ms in (100, 500, 500):
         circuit_breaker.record_attempt(health, error="", duration_ms=duration_ms, started_at=NOW, now=NOW)
@@ -139,7 +139,7 @@ def test_paused_delivery_counts_no_attempt(paused: Endpoint) -> None:
     assert set(Delivery.objects.values_list("state", "attempt_count")) == {("pending", 0)}
 
 
-def test_after_pause_one_delivery_at_a_time_is_sent(paused: Endpoint) -> None:
+def test_endpoint_gets_one_delivery_at_a_time_after_a_pause(paused: Endpoint) -> None:
     (probe,) = claim(100, now=NOW + 30 * SECOND)
     assert claim(100, now=NOW + 30 * SECOND) == []
     record_result(probe, FAILED, NOW + 30 * SECOND)
@@ -161,7 +161,7 @@ def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
     assert len(claim(100, now=NOW + SECOND)) > 1
 
 
-def test_manual_delivery_comes_before_backlog(shop: Shop, db: None) -> None:
+def test_manual_delivery_is_sent_before_the_backlog(shop: Shop, db: None) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 50, at=NOW - timedelta(hours=1))
     redelivery.test(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
@@ -169,7 +169,7 @@ def test_manual_delivery_comes_before_backlog(shop: Shop, db: None) -> None:
 
 
 @pytest.mark.parametrize("change", [{"status": "active"}, {"url": "https://shop.example/mended"}])
-def test_changed_or_enabled_endpoint_is_sent_at_once(
+def test_changed_or_enabled_endpoint_gets_deliveries_at_once(
     shop: Shop, paused: Endpoint, change: dict[str, Any], settings: Settings
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
@@ -180,7 +180,7 @@ def test_changed_or_enabled_endpoint_is_sent_at_once(
 
 
 @pytest.mark.parametrize("result", [replace(FAILED, status=410, error="http_4xx"), FAILED])
-def test_result_from_before_the_change_does_not_count(
+def test_result_from_before_a_webhook_change_does_not_count(
     shop: Shop, result: PostResult, settings: Settings, db: None
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
@@ -202,6 +202,7 @@ def test_result_from_before_the_change_does_not_count(
 
 
 @pytest.mark.usefixtures("loopback", "db")
+@pytest.mark.slow
 def test_endpoint_that_always_fails_gets_ten_attempts_before_pause(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=503))
     make_endpoint(shop, receiver.url())

@@ -57,7 +57,7 @@ def test_every_event_of_the_catalogue_can_be_subscribed_to(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("no_probe")
-def test_a_type_that_is_named_twice_counts_once(shop: Shop) -> None:
+def test_repeated_event_type_of_a_webhook_counts_once(shop: Shop) -> None:
     answer = register(
         shop, "https://shop.example/hook", events=[PAYMENT_SUCCEEDED, "refund.failed", PAYMENT_SUCCEEDED]
     )
@@ -81,16 +81,16 @@ def test_a_type_that_is_named_twice_counts_once(shop: Shop) -> None:
         [""],
     ],
 )
-def test_events_outside_the_catalogue_are_refused(shop: Shop, events: Any) -> None:
+def test_webhook_with_unknown_event_type_is_refused(shop: Shop, events: Any) -> None:
     assert error_code(register(shop, "https://shop.example/hook", events=events)) == (400, "invalid_events")
 
 
-def test_events_are_required(shop: Shop) -> None:
+def test_webhook_without_events_is_refused(shop: Shop) -> None:
     assert error_code(shop.post(PATH, {"url": "https://shop.example/hook"})) == (400, "invalid_events")
 
 
 @pytest.mark.usefixtures("no_probe")
-def test_a_secret_is_made_when_none_is_given_and_sealed_in_the_database(shop: Shop) -> None:
+def test_generated_webhook_secret_is_sealed_in_the_database(shop: Shop) -> None:
     register(shop, "https://shop.example/hook")
     endpoint = Endpoint.objects.get()
     assert len(signing.key_bytes(endpoint.secret)) == 32
@@ -99,7 +99,7 @@ def test_a_secret_is_made_when_none_is_given_and_sealed_in_the_database(shop: Sh
 
 @pytest.mark.usefixtures("no_probe")
 @pytest.mark.parametrize("secret", [SECRET, "x" * 16, "ความลับของร้านส้มตำ", "x" * 255])
-def test_any_text_is_a_secret(shop: Shop, secret: str) -> None:
+def test_free_text_webhook_secret_is_accepted(shop: Shop, secret: str) -> None:
     assert register(shop, "https://shop.example/hook", secret=secret).status_code == 200
     assert Endpoint.objects.get().secret == secret
 
@@ -107,12 +107,12 @@ def test_any_text_is_a_secret(shop: Shop, secret: str) -> None:
 @pytest.mark.parametrize(
     "secret", ["", None, 7, [], "whsec_", "whsec_my-secret", "whsec_c2hvcnQ=", "x" * 15, "x" * 256]
 )
-def test_a_malformed_secret_is_refused(shop: Shop, secret: Any) -> None:
+def test_webhook_with_malformed_secret_is_refused(shop: Shop, secret: Any) -> None:
     answer = register(shop, "https://shop.example/hook", secret=secret)
     assert error_code(answer) == (400, "invalid_secret")
 
 
-def test_the_probe_is_one_signed_ping(shop: Shop, receiver: Receiver) -> None:
+def test_webhook_probe_is_one_signed_ping(shop: Shop, receiver: Receiver) -> None:
     webhook = register(shop, receiver.url(), secret=SECRET).json()
     (ping,) = receiver.requests
     message = Webhook(SECRET).verify(ping.body, ping.headers)
@@ -145,19 +145,19 @@ BAD_URLS: list[Any] = [
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
-def test_all_url_errors_give_same_response(shop: Shop, url: Any) -> None:
+def test_all_webhook_url_errors_give_the_same_response(shop: Shop, url: Any) -> None:
     answer = register(shop, url)
     assert (answer.status_code, answer.json()) == (422, UNREACHABLE_URL)
     assert not Endpoint.objects.exists()
 
 
-def test_a_missing_url_is_a_bad_url(shop: Shop) -> None:
+def test_webhook_without_url_is_refused_like_an_invalid_url(shop: Shop) -> None:
     answer = shop.post(PATH, {"events": [PAYMENT_SUCCEEDED]})
     assert (answer.status_code, answer.json()) == (422, UNREACHABLE_URL)
 
 
 @pytest.mark.parametrize("reply", [Reply(closes=True), Reply(hangs=True)])
-def test_endpoint_that_does_not_answer_is_refused(
+def test_webhook_endpoint_that_does_not_answer_is_refused(
     shop: Shop, receiver: Receiver, reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "TIMEOUTS", client.Timeouts(connect=0.3, total=0.3))
@@ -177,13 +177,13 @@ def test_live_merchant_cannot_register_loopback_url(
 
 
 @pytest.mark.usefixtures("no_probe")
-def test_only_address_is_checked_without_probe(shop: Shop) -> None:
+def test_webhook_without_probe_gets_an_address_check_only(shop: Shop) -> None:
     assert register(shop, "https://shop.invalid/hook").status_code == 200
     assert error_code(register(shop, "https://10.0.0.1/hook")) == (422, "invalid_url")
     assert Endpoint.objects.get().last_ping_status is None
 
 
-def test_repeat_under_idempotency_key_does_not_probe(shop: Shop, receiver: Receiver) -> None:
+def test_repeated_creation_under_an_idempotency_key_does_not_probe(shop: Shop, receiver: Receiver) -> None:
     body = {"url": receiver.url(), "events": [PAYMENT_SUCCEEDED]}
     first = shop.post(PATH, body, key="once")
     receiver.on("/hook", Reply(closes=True))
@@ -194,7 +194,7 @@ def test_repeat_under_idempotency_key_does_not_probe(shop: Shop, receiver: Recei
 
 
 @pytest.mark.usefixtures("no_probe")
-def test_webhooks_are_listed_newest_first_for_their_owner_only(shop: Shop, other_shop: Shop) -> None:
+def test_webhooks_of_the_merchant_are_listed_newest_first(shop: Shop, other_shop: Shop) -> None:
     register(other_shop, "https://rival.example/hook")
     made = [register(shop, f"https://shop.example/{number}").json() for number in range(3)]
     answer = shop.get(f"{PATH}?limit=2")
@@ -211,7 +211,7 @@ def test_webhooks_are_listed_newest_first_for_their_owner_only(shop: Shop, other
 
 
 @pytest.mark.usefixtures("no_probe")
-def test_a_webhook_is_read_by_its_owner_only(shop: Shop, other_shop: Shop) -> None:
+def test_webhook_of_another_merchant_is_not_found(shop: Shop, other_shop: Shop) -> None:
     webhook = register(shop, "https://shop.example/hook").json()
     path = f"{PATH}/{webhook['webhook_id']}"
     assert shop.get(path).json() == webhook

@@ -22,7 +22,7 @@ def drain(now: datetime = NOW) -> int:
     return dispatcher.drain(now=lambda: now)
 
 
-def test_a_message_passes_the_verification_of_an_independent_library(shop: Shop, receiver: Receiver) -> None:
+def test_standard_webhooks_library_verifies_a_delivery(shop: Shop, receiver: Receiver) -> None:
     make_endpoint(shop, receiver.url())
     publish(shop, at=clock.now())
     assert dispatcher.drain() == 1
@@ -33,7 +33,7 @@ def test_a_message_passes_the_verification_of_an_independent_library(shop: Shop,
     assert (only_delivery().state, only_delivery().attempt_count) == ("succeeded", 1)
 
 
-def test_both_secrets_sign_during_rotation(shop: Shop, receiver: Receiver) -> None:
+def test_both_webhook_secrets_sign_during_rotation(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), secret="the new one")
     endpoint.previous_secret_sealed = vault.seal(SECRET, context=endpoint.id)
     endpoint.previous_secret_until = NOW + timedelta(hours=24)
@@ -78,7 +78,7 @@ def test_failed_delivery_is_retried_ten_times_by_schedule(shop: Shop, receiver: 
     assert list(DeliveryAttempt.objects.order_by("id").values_list("number", flat=True)) == list(range(1, 11))
 
 
-def test_every_attempt_sends_the_same_bytes_under_the_same_id(shop: Shop, receiver: Receiver) -> None:
+def test_every_delivery_attempt_sends_the_same_body_and_message_id(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=500), Reply(status=204, body=b""))
     make_endpoint(shop, receiver.url())
     publish(shop)
@@ -91,7 +91,9 @@ def test_every_attempt_sends_the_same_bytes_under_the_same_id(shop: Shop, receiv
     assert only_delivery().state == "succeeded"
 
 
-def test_speedup_divides_retry_delays(shop: Shop, receiver: Receiver, settings: Settings) -> None:
+def test_webhook_speedup_divides_retry_delays_of_a_delivery(
+    shop: Shop, receiver: Receiver, settings: Settings
+) -> None:
     settings.SPEEDUP = 100
     receiver.on("/hook", Reply(status=500))
     make_endpoint(shop, receiver.url())
@@ -109,7 +111,7 @@ def test_retry_after_of_endpoint_is_honoured(shop: Shop, receiver: Receiver) -> 
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_any_2xx_is_success(shop: Shop, receiver: Receiver, status: int) -> None:
+def test_any_2xx_answer_is_a_successful_delivery(shop: Shop, receiver: Receiver, status: int) -> None:
     receiver.on("/hook", Reply(status=status, body=b""))
     make_endpoint(shop, receiver.url())
     publish(shop)
@@ -117,7 +119,7 @@ def test_any_2xx_is_success(shop: Shop, receiver: Receiver, status: int) -> None
     assert only_delivery().state == "succeeded"
 
 
-def test_a_redirect_is_a_failure_and_not_followed(shop: Shop, receiver: Receiver) -> None:
+def test_redirect_answer_fails_the_delivery_and_is_not_followed(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=307, headers={"Location": receiver.url("/elsewhere")}))
     make_endpoint(shop, receiver.url())
     publish(shop)
@@ -138,7 +140,8 @@ def test_answer_410_disables_endpoint_and_holds_events(shop: Shop, receiver: Rec
     assert drain() == 0
 
 
-def test_results_after_answer_410_are_held_too(shop: Shop, receiver: Receiver) -> None:
+@pytest.mark.slow
+def test_deliveries_that_fail_after_answer_410_are_held(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=410), Reply(status=410, delay=20 * dispatcher.RESULT_BATCH_SECONDS))
     endpoint = make_endpoint(shop, receiver.url(), latency_ms=QUICK_MS + 1)
     publish(shop, MAX_IN_FLIGHT)
@@ -147,7 +150,7 @@ def test_results_after_answer_410_are_held_too(shop: Shop, receiver: Receiver) -
     assert endpoint.actions.filter(type="disabled").count() == 1
 
 
-def test_failure_to_disable_endpoint_does_not_affect_others(
+def test_failure_to_disable_an_endpoint_does_not_affect_other_deliveries(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver.on("/hook", Reply(status=410))
@@ -166,7 +169,9 @@ def test_failure_to_disable_endpoint_does_not_affect_others(
     assert Endpoint.objects.filter(status="disabled").count() == 1
 
 
-def test_blocked_address_is_not_retried(shop: Shop, receiver: Receiver, settings: Settings) -> None:
+def test_delivery_to_a_blocked_address_is_not_retried(
+    shop: Shop, receiver: Receiver, settings: Settings
+) -> None:
     make_endpoint(shop, receiver.url())
     settings.WEBHOOK_ALLOWED_NETWORKS = []
     publish(shop)
@@ -185,7 +190,9 @@ def test_live_merchant_cannot_use_internal_address(shop: Shop, receiver: Receive
 
 
 @pytest.mark.slow
-def test_hanging_endpoint_costs_only_its_timeout(shop: Shop, receiver: Receiver, settings: Settings) -> None:
+def test_attempt_to_a_hanging_endpoint_ends_at_the_timeout(
+    shop: Shop, receiver: Receiver, settings: Settings
+) -> None:
     settings.WEBHOOK_TIMEOUT_SECONDS = 0.2
     receiver.on("/hook", Reply(hangs=True))
     make_endpoint(shop, receiver.url())

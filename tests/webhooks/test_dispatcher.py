@@ -73,7 +73,7 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(other_shop: Shop
 
 
 @pytest.mark.parametrize("hanging", [1, 2])
-def test_quick_endpoints_that_start_to_hang_leave_threads_for_others(
+def test_quick_endpoints_that_start_to_hang_leave_threads_for_other_endpoints(
     other_shop: Shop, receiver: Receiver, hanging: int
 ) -> None:
     receiver.on("/hangs", Reply(hangs=True))
@@ -97,7 +97,7 @@ def test_quick_endpoints_that_start_to_hang_leave_threads_for_others(
     assert run_concurrently(lambda: drain(dispatcher), watch)[1]
 
 
-def test_worker_without_free_threads_wakes_others(
+def test_webhook_worker_without_free_threads_wakes_another_worker(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
@@ -117,7 +117,7 @@ def test_worker_without_free_threads_wakes_others(
     assert wakeups == [1]
 
 
-def test_stopped_dispatcher_starts_nothing_and_finishes_posts_in_flight(
+def test_stopped_dispatcher_finishes_posts_in_flight_and_starts_no_others(
     shop: Shop, receiver: Receiver
 ) -> None:
     stopped = Event()
@@ -139,7 +139,7 @@ def test_stopped_dispatcher_starts_nothing_and_finishes_posts_in_flight(
     assert len(receiver.requests) == 2
 
 
-def test_internal_error_costs_only_its_own_lease(
+def test_internal_error_in_a_delivery_does_not_affect_other_deliveries(
     shop: Shop, other_shop: Shop, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = make_quick(shop, receiver.url("/broken"))
@@ -172,7 +172,9 @@ def test_concurrent_drains_deliver_each_event_once(shop: Shop, receiver: Receive
     assert len(receiver.requests) == DeliveryAttempt.objects.count() == 90
 
 
-def test_results_during_database_outage_are_recorded_by_next_drain(shop: Shop, receiver: Receiver) -> None:
+def test_delivery_results_during_a_database_outage_are_recorded_by_the_next_drain(
+    shop: Shop, receiver: Receiver
+) -> None:
     ended = Event()
     receiver.on("/hook", Reply(after=ended))
     make_quick(shop, receiver.url())
@@ -208,7 +210,7 @@ def end_sessions_but(ours: int) -> None:
         )
 
 
-def test_result_that_cannot_be_stored_costs_only_its_own_lease(
+def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
     shop: Shop, other_shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver.on("/bad", Reply(body=b"bad"))

@@ -13,7 +13,7 @@ STRICT = UrlPolicy()
 
 
 @pytest.mark.parametrize("resolver", [resolving(""), lambda *_, **__: []], ids=["unknown", "empty"])
-def test_name_without_addresses_is_dns_error(resolver: Any) -> None:
+def test_host_name_without_addresses_is_dns_error(resolver: Any) -> None:
     target = url_check.parse_target("https://hooks.example.test/", STRICT)
     with pytest.raises(UrlRejected) as refused:
         url_check.resolve(target, STRICT, resolver)

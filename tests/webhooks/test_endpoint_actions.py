@@ -59,6 +59,7 @@ def deliver(result: PostResult, at: timedelta = timedelta()) -> None:
         record_result(lease, result, NOW + at)
 
 
+@pytest.mark.slow
 def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiver: Receiver) -> None:
     first, second = receiver.url("/first"), receiver.url("/second")
     made = shop.post("/Thai/v1/webhooks", {"url": first, "events": [PAYMENT_SUCCEEDED]}).json()
@@ -116,6 +117,7 @@ def broken(*_: Any) -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_prolonged_pause_is_recorded_once(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 20)
@@ -128,6 +130,7 @@ def test_prolonged_pause_is_recorded_once(shop: Shop) -> None:
     assert recorded_actions() == [("paused", WORKER, why), ("resumed", WORKER, "")]
 
 
+@pytest.mark.slow
 def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 20)

@@ -90,7 +90,7 @@ def test_changed_webhook_is_healthy_in_response(shop: Shop, receiver: Receiver) 
     assert changed["health"] == HEALTHY
 
 
-def test_number_of_queries_does_not_depend_on_page_size(
+def test_webhook_list_queries_do_not_depend_on_page_size(
     shop: Shop, django_assert_max_num_queries: Any
 ) -> None:
     for _ in range(10):

@@ -42,7 +42,7 @@ def drain(seconds: float = 0) -> int:
 @pytest.mark.parametrize(
     ("status", "expected"), [(200, "verified"), (204, "verified"), (302, "unverified"), (404, "unverified")]
 )
-def test_webhook_is_verified_if_it_answers_the_first_ping_with_2xx(
+def test_webhook_is_verified_by_a_2xx_answer_to_the_first_ping(
     shop: Shop, receiver: Receiver, status: int, expected: str
 ) -> None:
     receiver.on("/hook", Reply(status=status, body=b""))
@@ -120,6 +120,7 @@ ASKS: dict[str, Callable[[Shop, Endpoint], Any]] = {
 
 
 @pytest.mark.parametrize("asked", ASKS)
+@pytest.mark.slow
 def test_merchant_cannot_ask_for_more_attempts_of_an_unverified_webhook(
     shop: Shop, receiver: Receiver, asked: str
 ) -> None:
@@ -135,7 +136,9 @@ def test_merchant_cannot_ask_for_more_attempts_of_an_unverified_webhook(
     assert len(receiver.requests) == 2
 
 
-def test_attempt_that_began_before_a_change_also_counts(shop: Shop, receiver: Receiver) -> None:
+def test_attempt_started_before_a_url_change_counts_towards_the_verification_limit(
+    shop: Shop, receiver: Receiver
+) -> None:
     """Otherwise a merchant could enable a webhook during each attempt and get the next one at once."""
     receiver.on("/hook", NOT_FOUND)
     endpoint = make_endpoint(shop, receiver.url(), is_verified=False)
@@ -144,7 +147,9 @@ def test_attempt_that_began_before_a_change_also_counts(shop: Shop, receiver: Re
     assert [drain(), drain(), drain(2)] == [1, 0, 0]
 
 
-def test_test_request_waits_until_the_next_attempt_is_allowed(shop: Shop, receiver: Receiver) -> None:
+def test_test_request_of_an_unverified_webhook_waits_for_the_next_allowed_attempt(
+    shop: Shop, receiver: Receiver
+) -> None:
     receiver.on("/hook", NOT_FOUND, Reply())
     endpoint = make_endpoint(shop, receiver.url(), is_verified=False)
     publish(shop)
@@ -165,7 +170,7 @@ def test_changed_url_must_be_verified_again(
     assert changed["verification"] == expected == verification(shop, endpoint.id)
 
 
-def test_answer_to_the_old_url_does_not_verify_the_new_one(shop: Shop, receiver: Receiver) -> None:
+def test_answer_to_the_old_url_does_not_verify_the_new_url(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), is_verified=False)
     publish(shop)
     receiver.on("/moved", NOT_FOUND)

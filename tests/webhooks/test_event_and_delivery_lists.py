@@ -63,3 +63,15 @@ def test_deliveries_are_found_by_state_and_event(shop: Shop) -> None:
     assert failed["event"] == "payment.failed"
     answer = shop.get(webhook_path(endpoint, "deliveries") + "?state=leased")
     assert error_code(answer) == (400, "invalid_parameters")
+
+
+def test_deliveries_are_read_from_a_row_on(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, events=[PAYMENT_SUCCEEDED])
+    for _ in range(3):
+        publish(shop)
+    newest, middle, oldest = (each["delivery_id"] for each in list_deliveries(shop, endpoint))
+    for cursor, expected in (("after", oldest), ("before", newest)):
+        (found,) = list_deliveries(shop, endpoint, f"?{cursor}={middle}")
+        assert found["delivery_id"] == expected
+    answer = shop.get(webhook_path(endpoint, "deliveries") + f"?after={middle}&offset=1")
+    assert error_code(answer) == (400, "invalid_parameters")

@@ -30,7 +30,9 @@ STRICT = UrlPolicy()
 # --- claims
 
 
-def test_merchant_with_many_slow_endpoints_gets_its_share_of_slow_quota(shop: Shop, other_shop: Shop) -> None:
+def test_merchant_with_many_slow_endpoints_gets_one_share_of_the_slow_quota(
+    shop: Shop, other_shop: Shop
+) -> None:
     for _ in range(20):
         make_endpoint(shop, latency_ms=SLOW)
     publish(shop, 4)
@@ -42,7 +44,7 @@ def test_merchant_with_many_slow_endpoints_gets_its_share_of_slow_quota(shop: Sh
     assert [lease.endpoint.merchant_id for lease in others] == [other_shop.merchant.id]
 
 
-def test_merchant_with_many_quick_endpoints_gets_its_share_of_all_posts(shop: Shop) -> None:
+def test_merchant_with_many_quick_endpoints_gets_one_share_of_all_posts(shop: Shop) -> None:
     for latency_ms in (10, 10, 300, 300, SLOW, SLOW):
         make_endpoint(shop, latency_ms=latency_ms)
     publish(shop, 40)
@@ -63,7 +65,7 @@ def test_merchant_with_fewest_posts_under_way_comes_first(shop: Shop, other_shop
     }
 
 
-def test_share_of_a_merchant_goes_to_endpoints_with_something_due(shop: Shop) -> None:
+def test_merchant_share_goes_to_endpoints_with_due_deliveries(shop: Shop) -> None:
     """Endpoints that wait for a retry must not use up the share of their merchant."""
     for _ in range(20):
         make_endpoint(shop, latency_ms=300)
@@ -73,7 +75,9 @@ def test_share_of_a_merchant_goes_to_endpoints_with_something_due(shop: Shop) ->
     assert [lease.delivery_id for lease in claim(9, per_merchant=1)] == [due.id]
 
 
-def test_full_share_of_one_merchant_leaves_next_quota_to_others(shop: Shop, other_shop: Shop) -> None:
+def test_full_share_of_a_merchant_leaves_the_next_quota_to_other_merchants(
+    shop: Shop, other_shop: Shop
+) -> None:
     for each in (shop, other_shop):
         make_endpoint(each, latency_ms=10)
         publish(each, 40)
@@ -92,7 +96,7 @@ def test_full_share_of_one_merchant_leaves_next_quota_to_others(shop: Shop, othe
 @pytest.mark.parametrize("latency_ms", [None, 10, 5000], ids=["new", "quick", "slow"])
 @pytest.mark.parametrize("other_ms", [None, 10, 5000], ids=["new", "quick", "slow"])
 @pytest.mark.slow
-def test_seventy_hanging_endpoints_of_one_merchant_do_not_delay_another(
+def test_seventy_hanging_endpoints_do_not_delay_another_merchant(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, latency_ms: int | None, other_ms: int | None
 ) -> None:
     """The hanging endpoints answer only after the other merchant has its message."""
@@ -129,7 +133,7 @@ def look_up(name: str, resolver: Any, merchant_id: str, timeout: float = 60.0) -
     return [str(address) for address in found]
 
 
-def test_slow_names_of_one_merchant_leave_look_ups_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_dns_lookups_of_a_merchant_do_not_delay_other_merchants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS_PER_MERCHANT", 2)
     calls: list[str] = []
     with dead_resolver(calls) as dead:
@@ -146,7 +150,7 @@ def test_slow_names_of_one_merchant_leave_look_ups_to_others(monkeypatch: pytest
     assert look_up("shop.test", resolver, "greedy") == [PUBLIC]
 
 
-def test_look_up_waits_for_a_free_slot_of_its_merchant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dns_lookup_waits_for_a_free_slot_of_the_merchant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many names of one merchant at once wait and are not refused."""
     monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS_PER_MERCHANT", 2)
     at_a_time: list[int] = []
@@ -174,7 +178,9 @@ def test_look_up_waits_for_a_free_slot_of_its_merchant(monkeypatch: pytest.Monke
 # --- kept connections
 
 
-def test_pooled_connections_of_one_merchant_do_not_push_out_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pooled_connections_of_a_merchant_do_not_close_those_of_other_merchants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connection_pool, "MAX_IDLE_PER_MERCHANT", 2)
     monkeypatch.setattr(connection_pool, "MAX_IDLE", 4)
     client.IDLE_CONNECTIONS.clear()

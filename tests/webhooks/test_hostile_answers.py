@@ -158,13 +158,15 @@ def test_endless_response_does_not_fill_memory(endless: EndlessResults) -> None:
     assert endless.peak < 2_000_000
 
 
+@pytest.mark.slow
 def test_received_part_of_slow_body_is_kept(endless: EndlessResults) -> None:
     answer, _ = endless.met[BECAUSE]
     assert answer.error == "http_5xx"
     assert answer.excerpt.startswith("because.")
 
 
-def test_receiver_that_never_reads_ends_at_deadline() -> None:
+@pytest.mark.slow
+def test_post_to_a_receiver_that_never_reads_ends_at_the_deadline() -> None:
     with listening(lambda line: line.wait(), reads=False) as receiver:
         url, big = receiver.url(), bytes(50_000_000)
         answer = client.post(url, body=big, headers={}, policy=LOOPBACK, timeouts=SHORT_TIMEOUTS)
@@ -172,7 +174,7 @@ def test_receiver_that_never_reads_ends_at_deadline() -> None:
     assert answer.duration_ms < SHORT_TIMEOUTS.total * 1000 + MARGIN_MS
 
 
-def test_response_before_request_was_read_counts() -> None:
+def test_response_sent_before_the_request_was_read_counts() -> None:
     def refuses_early(line: ReceiverConnection) -> None:
         line.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         line.sock.shutdown(socket.SHUT_RD)

@@ -134,6 +134,7 @@ def check(misbehavior: Misbehavior, receiver: Receiver, endpoint: Endpoint) -> N
 @pytest.mark.parametrize(
     "name", [name for name, misbehavior in MISBEHAVIORS.items() if not misbehavior.is_endless]
 )
+@pytest.mark.slow
 def test_attempt_records_error_of_misbehaving_receiver(
     shop: Shop, authority: Authority, dialled: list[str], name: str
 ) -> None:
@@ -146,7 +147,7 @@ def test_attempt_records_error_of_misbehaving_receiver(
 
 
 @pytest.mark.slow
-def test_misbehaving_receivers_do_not_delay_a_good_one(
+def test_misbehaving_receivers_do_not_delay_other_receivers(
     shop: Shop, authority: Authority, dialled: list[str], settings: Settings
 ) -> None:
     settings.WEBHOOK_TIMEOUT_SECONDS = SECONDS

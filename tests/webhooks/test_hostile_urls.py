@@ -102,7 +102,7 @@ def test_public_url_is_dialled_and_can_be_registered(
 
 
 @pytest.mark.slow
-def test_a_hostile_url_that_got_into_the_database_is_not_dialled(shop: Shop, dialled: list[str]) -> None:
+def test_hostile_url_stored_in_the_database_is_not_dialled(shop: Shop, dialled: list[str]) -> None:
     forced = REFUSED + UNRESOLVED + edges()
     names = {make_endpoint(shop, case["url"]).id: case_name(case) for case in forced}
     publish(shop)

@@ -11,7 +11,7 @@ from tests.webhooks.post_calls import OK, post, post_to
 from webhooks.http import client
 
 
-def test_the_bytes_arrive_as_given_with_their_headers() -> None:
+def test_webhook_body_and_headers_arrive_byte_for_byte() -> None:
     answer, receiver = post_to(replies(OK))
     assert answer.status == 200
     assert answer.error == ""
@@ -24,7 +24,7 @@ def test_the_bytes_arrive_as_given_with_their_headers() -> None:
     assert f"Host: 127.0.0.1:{receiver.port}" in headers
 
 
-def test_path_and_query_are_sent_as_checked() -> None:
+def test_webhook_path_and_query_are_sent_as_checked() -> None:
     with listening(replies(OK)) as receiver:
         post(f"http://127.0.0.1:{receiver.port}/a/%7e/%0d%0a?q=%41&ร=1")
     assert receiver.heads[0].startswith("POST /a/%7E/%0D%0A?q=%41&%E0%B8%A3=1 HTTP/1.1\r\n")
@@ -84,7 +84,7 @@ def test_public_certificate_authorities_are_trusted_by_default() -> None:
         ("999 Odd", "protocol"),
     ],
 )
-def test_only_a_2xx_is_success(status: str, error: str) -> None:
+def test_only_a_2xx_status_is_a_successful_post(status: str, error: str) -> None:
     answer, _ = post_to(replies(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode()))
     assert (answer.status, answer.error) == (int(status[:3]), error)
 
@@ -111,12 +111,12 @@ def test_retry_after_header_is_returned() -> None:
         (b"x" * 20_000, "x" * 4096),
     ],
 )
-def test_the_excerpt_is_short_text_without_nul(body: bytes, excerpt: str) -> None:
+def test_response_excerpt_is_short_text_without_nul(body: bytes, excerpt: str) -> None:
     answer, _ = post_to(replies(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)))
     assert answer.excerpt == excerpt
 
 
-def test_a_chunked_answer_is_read() -> None:
+def test_chunked_response_is_read() -> None:
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1\r\n!\r\n0\r\n\r\n"
     with listening(replies(chunked)) as receiver:
         assert [post(receiver.url()).excerpt for _ in range(2)] == ["ok!", "ok!"]
@@ -124,7 +124,7 @@ def test_a_chunked_answer_is_read() -> None:
 
 
 @pytest.mark.parametrize("case", cases(category=("redirect",)), ids=case_name)
-def test_no_redirect_is_followed(case: dict[str, Any], dialled: list[str]) -> None:
+def test_webhook_redirect_is_not_followed(case: dict[str, Any], dialled: list[str]) -> None:
     headers = case["note"].get("headers", {"Location": case["note"].get("location")})
     lines = [f"{name}: {value}" for name, value in headers.items()]
     head = [f"HTTP/1.1 {case['note']['status']} Elsewhere", *lines, "Content-Length: 0", "", ""]

@@ -29,6 +29,7 @@ def test_closed_port_is_connect_refused() -> None:
         assert post(f"http://127.0.0.1:{port}/").error == "connect_refused"
 
 
+@pytest.mark.slow
 def test_connection_without_response_ends_with_connect_timeout() -> None:
     with port_with_full_backlog() as port:
         answer = post(f"http://127.0.0.1:{port}/", timeouts=Timeouts(connect=0.2, total=60))
@@ -36,7 +37,7 @@ def test_connection_without_response_ends_with_connect_timeout() -> None:
     assert answer.duration_ms < 200 + MARGIN_MS
 
 
-def test_next_address_is_tried_if_one_fails() -> None:
+def test_next_address_is_tried_if_an_address_fails() -> None:
     with listening(replies(OK)) as receiver:
         answer = post(receiver.url(host="hooks.shop.test"), resolver=resolving("127.0.0.2 127.0.0.1"))
     assert (answer.error, answer.peer) == ("", "127.0.0.1")
@@ -46,7 +47,7 @@ def test_next_address_is_tried_if_one_fails() -> None:
     ("name", "days", "error"),
     [("hooks.shop.test", 1, ""), ("other.shop.test", 1, "tls_cert"), ("hooks.shop.test", -1, "tls_cert")],
 )
-def test_the_certificate_must_be_valid_for_the_name(
+def test_tls_certificate_for_another_host_name_is_refused(
     name: str, days: int, error: str, authority: Authority, tls: ssl.SSLContext
 ) -> None:
     with listening(replies(OK), tls=authority.server(name, days=days)) as receiver:
@@ -61,7 +62,7 @@ def test_certificate_of_unknown_authority_is_refused(authority: Authority) -> No
     assert (answer.error, answer.peer, receiver.heads) == ("tls_cert", "127.0.0.1", [])
 
 
-def test_an_old_tls_version_is_refused(authority: Authority, tls: ssl.SSLContext) -> None:
+def test_old_tls_version_is_refused(authority: Authority, tls: ssl.SSLContext) -> None:
     server = authority.server("hooks.shop.test")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -89,7 +90,7 @@ def resets(line: ReceiverConnection) -> None:
 @pytest.mark.parametrize(
     "script", [lambda line: line.hang_up(), resets, then_closes(b"HTTP/1.1 400 Bad Request\r\n\r\n")]
 )
-def test_failed_tls_handshake_has_its_own_error(script: Script, tls: ssl.SSLContext) -> None:
+def test_failed_tls_handshake_is_error_tls_handshake(script: Script, tls: ssl.SSLContext) -> None:
     with listening(script, reads=False) as receiver:
         answer = post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls)
     assert answer.error == "tls_handshake"
@@ -107,7 +108,7 @@ def test_deadline_holds_for_tls_responses(authority: Authority, tls: ssl.SSLCont
 # --- idle connections
 
 
-def test_posts_share_one_connection_even_between_threads() -> None:
+def test_posts_of_several_threads_share_one_connection() -> None:
     with listening(replies(OK)) as receiver:
         for _ in range(3):
             thread = threading.Thread(target=post, args=(receiver.url(),))
@@ -117,7 +118,7 @@ def test_posts_share_one_connection_even_between_threads() -> None:
     assert (receiver.connections, len(receiver.heads)) == (1, 4)
 
 
-def test_tls_connections_are_kept_too(authority: Authority, tls: ssl.SSLContext) -> None:
+def test_tls_connections_are_pooled(authority: Authority, tls: ssl.SSLContext) -> None:
     with listening(replies(OK), tls=authority.server("hooks.shop.test")) as receiver:
         for _ in range(3):
             assert post(receiver.url(host="hooks.shop.test", scheme="https"), tls=tls).error == ""
@@ -179,7 +180,7 @@ def test_request_is_not_repeated_after_timeout() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n" + bytes(16384),
     ],
 )
-def test_a_connection_is_kept_only_after_a_whole_answer(answer: bytes) -> None:
+def test_connection_is_pooled_only_after_a_complete_response(answer: bytes) -> None:
     with listening(replies(answer)) as receiver:
         assert [post(receiver.url()).error for _ in range(2)] == ["", ""]
     assert receiver.connections == 2
@@ -203,7 +204,7 @@ def test_cleared_pool_has_no_connections() -> None:
     assert receiver.connections == 2
 
 
-def test_many_threads_post_at_once() -> None:
+def test_many_threads_can_post_concurrently() -> None:
     answers: list[PostResult] = []
     with listening(replies(OK)) as receiver:
         threads = [threading.Thread(target=lambda: answers.append(post(receiver.url()))) for _ in range(32)]

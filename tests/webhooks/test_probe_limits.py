@@ -83,6 +83,7 @@ def test_refused_urls_count_towards_probe_rate(shop: Shop, receiver: Receiver) -
 
 
 @pytest.mark.usefixtures("rare")
+@pytest.mark.slow
 def test_only_changed_urls_count_towards_probe_rate(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url("/0"))
     urls = [receiver.url(f"/{number}") for number in (0, 0, 1, 1, 2, 2, 3, 4)]
@@ -93,7 +94,7 @@ def test_only_changed_urls_count_towards_probe_rate(shop: Shop, receiver: Receiv
 
 
 @pytest.mark.usefixtures("rare")
-def test_each_merchant_has_its_own_probe_rate(shop: Shop, other_shop: Shop, receiver: Receiver) -> None:
+def test_probe_rate_is_separate_for_each_merchant(shop: Shop, other_shop: Shop, receiver: Receiver) -> None:
     for _ in range(BURST):
         register(shop, receiver.url())
     assert refused(register(shop, receiver.url()))
@@ -114,7 +115,7 @@ def test_rate_limited_probe_can_be_repeated_under_same_idempotency_key(
 
 @pytest.mark.usefixtures("rare")
 @pytest.mark.parametrize("change", [{"RATE_LIMIT": 0}, {"REDIS_URL": "redis://127.0.0.1:1/0"}], ids=str)
-def test_without_limits_or_redis_probes_pass(
+def test_probes_are_not_limited_without_rate_limit_or_redis(
     shop: Shop, receiver: Receiver, settings: Settings, change: dict[str, Any]
 ) -> None:
     for name, value in change.items():
@@ -123,7 +124,7 @@ def test_without_limits_or_redis_probes_pass(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_merchant_has_one_probe_at_a_time(receiver: Receiver) -> None:
+def test_second_concurrent_probe_of_a_merchant_is_refused(receiver: Receiver) -> None:
     greedy, other = open_shop("Greedy"), open_shop("Other")
     with under_way(receiver, lambda: register(greedy, receiver.url("/slow"))) as (slow,):
         assert refused(register(greedy, receiver.url()))

@@ -25,7 +25,7 @@ def states() -> dict[str, str]:
     return dict(Delivery.objects.values_list("endpoint_id", "state"))
 
 
-def test_the_body_is_compact_json_that_names_the_event(shop: Shop) -> None:
+def test_event_body_is_compact_json_with_event_type_and_id(shop: Shop) -> None:
     prepared = new_event(shop, metadata={"table": 7, "ชื่อ": "ก"})
     events.publish(prepared)
     event = Event.objects.get()
@@ -121,7 +121,7 @@ def test_unknown_event_type_raises(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_publishing_many_events_to_many_endpoints(shop: Shop) -> None:
+def test_publishing_many_events_to_many_endpoints_creates_all_deliveries(shop: Shop) -> None:
     for _ in range(13):
         make_endpoint(shop)
     events.publish_many([new_event(shop) for _ in range(500)])

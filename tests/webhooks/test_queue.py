@@ -132,7 +132,7 @@ def test_result_after_lease_expiry_stores_only_attempt(shop: Shop) -> None:
     assert list(errors) == [(1, "worker_lost"), (1, "http_5xx"), (2, ""), (1, "http_5xx")]
 
 
-def test_endpoint_with_long_backlog_gets_only_its_share(shop: Shop, other_shop: Shop) -> None:
+def test_endpoint_with_long_backlog_gets_only_one_share(shop: Shop, other_shop: Shop) -> None:
     make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 50, at=NOW - timedelta(hours=1))
     make_endpoint(other_shop)
@@ -150,7 +150,7 @@ def test_quick_endpoint_gets_larger_share(shop: Shop) -> None:
     assert len(claim(100)) == MAX_IN_FLIGHT_QUICK
 
 
-def test_quick_endpoint_uses_extra_quota_beyond_its_share(shop: Shop, other_shop: Shop) -> None:
+def test_quick_endpoint_uses_unused_quota_beyond_the_share(shop: Shop, other_shop: Shop) -> None:
     for each in (shop, other_shop):
         make_endpoint(each, latency_ms=QUICK_MS)
         publish(each, 50)
@@ -159,7 +159,7 @@ def test_quick_endpoint_uses_extra_quota_beyond_its_share(shop: Shop, other_shop
     assert claim(100, extra=0) == []
 
 
-def test_an_endpoint_that_just_failed_gets_the_small_share(shop: Shop) -> None:
+def test_endpoint_that_just_failed_gets_the_small_share(shop: Shop) -> None:
     endpoint = make_endpoint(shop, latency_ms=QUICK_MS)
     EndpointHealth.objects.filter(endpoint=endpoint).update(consecutive_failures=1)
     publish(shop, 50)
@@ -194,7 +194,7 @@ def test_endpoints_are_claimed_in_random_order(shop: Shop) -> None:
     assert len({claim()[0].endpoint.id for _ in range(20)}) > 20 / MAX_IN_FLIGHT
 
 
-def test_claims_reach_all_endpoints_in_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_claims_reach_all_endpoints(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "ENDPOINTS_PER_CLAIM", 2)
     endpoints = {make_endpoint(shop).id for _ in range(5)}
     publish(shop)
@@ -270,7 +270,7 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
 
 
-def test_deliveries_of_a_deleted_endpoint_end(shop: Shop) -> None:
+def test_pending_deliveries_of_a_deleted_endpoint_fail(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
     Endpoint.objects.filter(pk=endpoint.pk).update(status=EndpointStatus.DISABLED)
@@ -307,6 +307,7 @@ def test_concurrent_claims_never_share_a_delivery(shop: Shop) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_claims_respect_endpoint_share(shop: Shop) -> None:
     make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 30)
@@ -316,6 +317,7 @@ def test_concurrent_claims_respect_endpoint_share(shop: Shop) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("loopback")
+@pytest.mark.slow
 def test_concurrent_reclaims_record_one_lost_attempt(shop: Shop) -> None:
     endpoint = make_endpoint(shop, latency_ms=ORDINARY_MS)
     publish(shop, 3)

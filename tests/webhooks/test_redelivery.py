@@ -117,7 +117,7 @@ def test_concurrent_redeliveries_get_different_numbers(shop: Shop) -> None:
     assert sorted(Delivery.objects.values_list("manual_number", flat=True)) == [0, 1, 2]
 
 
-def test_a_delivery_belongs_to_its_webhook(shop: Shop, other_shop: Shop) -> None:
+def test_delivery_of_another_webhook_is_not_found(shop: Shop, other_shop: Shop) -> None:
     endpoint, other, theirs = make_endpoint(shop), make_endpoint(shop, events=[]), make_endpoint(other_shop)
     publish(shop)
     delivery_id = only_delivery().id

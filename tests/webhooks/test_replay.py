@@ -91,10 +91,10 @@ def test_replay_skips_test_events(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "since", [None, 7, True, [], {}, "", "yesterday", "2026-11-21T10:00:00", "2026-13-01"]
 )
-def test_since_is_a_date_or_an_instant(shop: Shop, since: Any) -> None:
+def test_replay_since_is_a_date_or_an_instant(shop: Shop, since: Any) -> None:
     answer = shop.post(webhook_path(make_endpoint(shop), "replay"), {"since": since})
     assert error_code(answer) == (400, "invalid_since")
 
 
-def test_since_is_required(shop: Shop) -> None:
+def test_replay_without_since_is_refused(shop: Shop) -> None:
     assert error_code(shop.post(webhook_path(make_endpoint(shop), "replay"), {})) == (400, "invalid_since")

@@ -25,11 +25,11 @@ def test_retry_delays_grow_with_20_percent_jitter(attempt: int, seconds: int) ->
     assert 1.1 * seconds < max(waits) <= 1.2 * seconds
 
 
-def test_the_tenth_attempt_is_the_last() -> None:
+def test_tenth_delivery_attempt_is_the_last() -> None:
     assert retry_schedule.retry_delay(10, retry_after="5", now=NOW) is None
 
 
-def test_speedup_divides_retry_delays(settings: Settings) -> None:
+def test_webhook_speedup_divides_retry_delays(settings: Settings) -> None:
     settings.SPEEDUP = 300
     assert 0.8 <= wait_after(2) <= 1.2
 

@@ -32,7 +32,7 @@ def test_hostile_urls_are_refused(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", cases(expect=("reject_registration",)), ids=case_name)
-def test_http_or_ports_without_allowed_networks_open_nothing(case: dict[str, Any]) -> None:
+def test_allow_http_and_ports_without_allowed_networks_permit_no_hostile_url(case: dict[str, Any]) -> None:
     policy = UrlPolicy(ports=frozenset({443, 8443}), allow_http=True)
     with pytest.raises(UrlRejected):
         url_check.resolve(url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case)))
@@ -96,20 +96,20 @@ def test_rejection_reason_is_not_in_the_message(url: str, reason: RejectionReaso
         ("https://[::ffff:8.8.8.8]/", "https://[::ffff:808:808]/"),
     ],
 )
-def test_a_url_has_one_normal_form_and_keeps_it(url: str, normal: str) -> None:
+def test_url_is_normalized_and_normalization_is_idempotent(url: str, normal: str) -> None:
     target = url_check.parse_target(url, STRICT)
     assert target.url == normal
     assert url_check.parse_target(normal, STRICT) == target
 
 
-def test_the_longest_url_has_2048_characters_before_and_after_encoding() -> None:
+def test_url_longer_than_2048_characters_after_encoding_is_refused() -> None:
     start = "https://hooks.example.test/"
     url_check.parse_target(start + "a" * (2048 - len(start)), STRICT)
     assert refusal(start + "a" * (2049 - len(start)), STRICT) is RejectionReason.MALFORMED
     assert refusal(start + "ก" * 1000, STRICT) is RejectionReason.MALFORMED
 
 
-def test_one_bad_address_refuses_the_whole_name() -> None:
+def test_host_name_with_an_internal_address_is_refused() -> None:
     assert refusal("https://hooks.example.test/", STRICT, PUBLIC, "10.0.0.1") is RejectionReason.ADDRESS
 
 
@@ -118,7 +118,7 @@ def test_resolved_addresses_are_unique_and_ordered() -> None:
     assert found == [PUBLIC6, PUBLIC]
 
 
-def test_an_address_in_the_url_is_not_looked_up() -> None:
+def test_ip_address_in_a_url_makes_no_dns_lookup() -> None:
     assert accept("https://8.8.8.8/") == ["8.8.8.8"]
 
 
@@ -153,11 +153,11 @@ def test_allowed_networks_permit_any_port_and_http(url: str, answers: list[str])
         ("https://[::1%lo]/", []),
     ],
 )
-def test_allowed_networks_permit_no_other_address(url: str, answers: list[str]) -> None:
+def test_address_outside_allowed_networks_is_refused(url: str, answers: list[str]) -> None:
     assert refusal(url, LOOPBACK, *answers)
 
 
-def test_http_stays_refused_in_allowed_networks_unless_it_is_allowed() -> None:
+def test_http_in_allowed_networks_is_refused_without_allow_http() -> None:
     policy = UrlPolicy(allowed_networks=LOOPBACK.allowed_networks)
     assert refusal("http://127.0.0.1/", policy) is RejectionReason.SCHEME
     assert accept("https://127.0.0.1:9000/", policy)
@@ -167,7 +167,7 @@ def test_http_stays_refused_in_allowed_networks_unless_it_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("row", CORPUS["blocked_ranges"], ids=lambda row: row["cidr"])
-def test_no_address_of_a_blocked_range_is_public(row: dict[str, str]) -> None:
+def test_addresses_of_blocked_ranges_are_not_public(row: dict[str, str]) -> None:
     network = ip_network(row["cidr"].removeprefix("NOT "))
     for edge in (network[0], network[1], network[-2], network[-1]):
         assert is_public(edge) is row["cidr"].startswith("NOT")
@@ -186,7 +186,7 @@ def neighbours() -> Iterator[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(("address", "public"), sorted(set(neighbours())))
-def test_addresses_next_to_blocked_range(address: str, public: bool) -> None:
+def test_addresses_next_to_a_blocked_range_are_classified_correctly(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public
 
 
@@ -211,7 +211,7 @@ def test_addresses_next_to_blocked_range(address: str, public: bool) -> None:
         ("2606:4700::1111%eth0", False),
     ],
 )
-def test_known_addresses_are_public_or_not(address: str, public: bool) -> None:
+def test_special_and_public_addresses_are_classified_correctly(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public
 
 

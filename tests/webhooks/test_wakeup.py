@@ -90,7 +90,7 @@ def test_wakeup_sends_the_task_without_arguments(sender: WakeupSender, broker: R
     assert headers["expires"] is not None
 
 
-def test_many_wakeups_become_few_messages_and_the_last_is_sent(sender: WakeupSender, broker: Redis) -> None:
+def test_many_wakeups_are_merged_and_the_last_is_sent(sender: WakeupSender, broker: Redis) -> None:
     began = time.monotonic()
     for _ in range(1000):
         sender.wake()

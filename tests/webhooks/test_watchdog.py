@@ -46,7 +46,7 @@ def test_watchdog_handles_earliest_deadline_first() -> None:
 
 
 @pytest.mark.slow
-def test_watchdog_ends_post_with_blocking_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watchdog_ends_a_post_blocked_in_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Deadline, "left", lambda _: 60.0)
     with listening(then_stalls(b"HTTP/1.1 200 OK\r\nX-Half: ")) as receiver:
         answer = post(receiver.url(), timeouts=MEDIUM_TIMEOUTS)

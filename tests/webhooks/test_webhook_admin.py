@@ -54,13 +54,13 @@ def history(shop: Shop) -> Endpoint:
         "deliveryattempt",
     ],
 )
-def test_lists_open_and_can_be_searched(staff: Client, history: Endpoint, model: str) -> None:
+def test_webhook_admin_lists_open_and_can_be_searched(staff: Client, history: Endpoint, model: str) -> None:
     page = staff.get(f"/admin/webhooks/{model}/", {"q": history.id})
     assert page.status_code == 200
     assert staff.get(f"/admin/webhooks/{model}/add/").status_code == 403
 
 
-def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
+def test_endpoint_page_shows_no_secret(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/endpoint/{history.id}/change/").content.decode()
     assert history.url in page
     assert history.secret not in page
@@ -69,7 +69,7 @@ def test_an_endpoint_shows_no_secret(staff: Client, history: Endpoint) -> None:
 
 
 @pytest.mark.slow
-def test_pages_of_actions_counters_and_health_open(staff: Client, history: Endpoint) -> None:
+def test_admin_pages_of_endpoint_actions_counters_and_health_open(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
     metrics.count_attempts(DeliveryAttempt.objects.all())
@@ -79,12 +79,12 @@ def test_pages_of_actions_counters_and_health_open(staff: Client, history: Endpo
         assert 'name="_save"' not in page.content.decode()
 
 
-def test_an_event_shows_its_body_as_text(staff: Client, history: Endpoint) -> None:
+def test_event_page_shows_the_body_as_text(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/event/{Event.objects.get().id}/change/").content.decode()
     assert "ส้มตำ" in page
 
 
-def test_a_delivery_shows_its_attempts(staff: Client, history: Endpoint) -> None:
+def test_delivery_page_shows_the_attempts(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/delivery/{only_delivery().id}/change/").content.decode()
     assert "timeout" in page
 
@@ -147,7 +147,7 @@ def test_endpoint_page_shows_health_history_and_failures(staff: Client, history:
     assert f"2026-11-21 10:04:05 {only_delivery().id} #1: timeout" in page
 
 
-def test_text_of_merchant_is_escaped(staff: Client, shop: Shop) -> None:
+def test_merchant_text_is_escaped_on_the_endpoint_page(staff: Client, shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     EndpointAction.objects.create(
         endpoint=endpoint, type="url_changed", actor="key:1", created_at=NOW, detail="<script>"
@@ -157,7 +157,7 @@ def test_text_of_merchant_is_escaped(staff: Client, shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_staff_actions_are_idempotent(staff: Client, history: Endpoint) -> None:
+def test_repeated_staff_actions_on_an_endpoint_change_nothing(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
     for action in ("skip_pause", "disable", "enable", "replay_held"):
         run_action(staff, history, action)
@@ -170,7 +170,8 @@ def test_staff_actions_are_idempotent(staff: Client, history: Endpoint) -> None:
     assert (only_delivery().state, EndpointHealth.objects.get().paused_at) == ("pending", None)
 
 
-def test_nothing_is_replayed_to_a_disabled_endpoint(staff: Client, shop: Shop) -> None:
+@pytest.mark.slow
+def test_replay_to_a_disabled_endpoint_by_staff_is_refused(staff: Client, shop: Shop) -> None:
     endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
     publish(shop)
     endpoints.sweep_inactive(now=NOW)
@@ -178,7 +179,8 @@ def test_nothing_is_replayed_to_a_disabled_endpoint(staff: Client, shop: Shop) -
     assert Delivery.objects.get().state == "held"
 
 
-def test_view_permission_allows_no_actions(history: Endpoint) -> None:
+@pytest.mark.slow
+def test_view_permission_allows_no_webhook_actions(history: Endpoint) -> None:
     reader = User.objects.create_user("reader", password=ids.random_text(20), is_staff=True)
     reader.user_permissions.set(Permission.objects.filter(codename="view_endpoint"))
     client = Client()

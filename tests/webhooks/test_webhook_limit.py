@@ -60,7 +60,7 @@ def test_disabled_webhook_counts_towards_the_limit(shop: Shop) -> None:
     assert create(shop).status_code == 422
 
 
-def test_each_merchant_has_its_own_webhook_limit(shop: Shop, other_shop: Shop) -> None:
+def test_webhook_limit_is_separate_for_each_merchant(shop: Shop, other_shop: Shop) -> None:
     for _ in range(LIMIT):
         make_endpoint(shop)
     assert create(other_shop).status_code == 200
@@ -74,7 +74,7 @@ def test_merchant_at_the_limit_gets_no_probe(shop: Shop, receiver: Receiver, set
     assert receiver.requests == []
 
 
-def test_refusal_for_too_many_webhooks_is_not_stored_under_its_key(shop: Shop) -> None:
+def test_refusal_for_too_many_webhooks_is_not_stored_under_the_idempotency_key(shop: Shop) -> None:
     endpoints = [make_endpoint(shop) for _ in range(LIMIT)]
     assert create(shop, key="once").status_code == 422
     shop.delete(webhook_path(endpoints[0]))
@@ -84,6 +84,7 @@ def test_refusal_for_too_many_webhooks_is_not_stored_under_its_key(shop: Shop) -
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("has_key", [True, False])
+@pytest.mark.slow
 def test_concurrent_creations_do_not_pass_the_webhook_limit(
     has_key: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def test_withdrawal_reserves_money_queues_a_transfer_and_publishes_an_event(shop
     assert (pending["event"], pending["data"]) == ("withdrawal.pending", made)
 
 
-def test_both_forms_of_the_path_create_the_same_withdrawal(shop: Shop) -> None:
+def test_both_path_forms_create_the_same_withdrawal(shop: Shop) -> None:
     thai, plain = (
         shop.post(f"{form}/withdrawals", withdrawal_request(amount=100), key="one")
         for form in ("/Thai/v1", "/v1")
@@ -102,7 +102,9 @@ INVALID: dict[str, list[Any]] = {
 }
 
 
-def test_invalid_field_is_named_and_nothing_is_written(shop: Shop, subtests: pytest.Subtests) -> None:
+def test_invalid_withdrawal_field_is_named_and_nothing_is_written(
+    shop: Shop, subtests: pytest.Subtests
+) -> None:
     for field, value in [(field, value) for field, values in INVALID.items() for value in values]:
         with subtests.test(f"{field}={value!r}"[:40]):
             answer = shop.post(PATH, withdrawal_request(**{field: value}))
@@ -117,19 +119,19 @@ def test_invalid_field_is_named_and_nothing_is_written(shop: Shop, subtests: pyt
     assert balance(shop) == (150_000, 0)
 
 
-def test_first_invalid_field_is_reported(shop: Shop) -> None:
+def test_first_invalid_withdrawal_field_is_reported(shop: Shop) -> None:
     assert error_of(shop.post(PATH, {}))[1] == "invalid_amount"
     assert error_of(shop.post(PATH, {"amount": 100}))[1] == "invalid_currency"
 
 
 @pytest.mark.parametrize(("code", "account"), [("030", "123456789012"), ("tisco", "12345678901234")])
-def test_account_length_depends_on_the_bank(shop: Shop, code: str, account: str) -> None:
+def test_withdrawal_account_length_depends_on_the_bank(shop: Shop, code: str, account: str) -> None:
     assert withdrawn(shop, bank_code=code, bank_account=account)["bank_account"] == account[-4:]
     too_long = withdrawal_request(bank_code=code, bank_account=account + "00")
     assert shop.post(PATH, too_long).status_code == 400
 
 
-def test_unknown_fields_are_ignored(shop: Shop) -> None:
+def test_unknown_withdrawal_fields_are_ignored(shop: Shop) -> None:
     made = withdrawn(
         shop, status="succeeded", awaiting_approval=True, merchant_id="mch_x", completed_at="now"
     )
@@ -149,7 +151,7 @@ def test_withdrawal_without_a_sandbox_bank_is_refused(shop: Shop, settings: Sett
     assert error_of(shop.post(PATH, withdrawal_request()))[1] == "bank_not_configured"
 
 
-def test_account_number_is_sealed(shop: Shop) -> None:
+def test_withdrawal_account_number_is_sealed(shop: Shop) -> None:
     made = withdrawn(shop)
     row = Withdrawal.objects.values().get()
     assert ACCOUNT not in str(row)
@@ -198,7 +200,7 @@ def test_withdrawals_are_filtered_and_paged(shop: Shop, three: list[str], subtes
             assert answer["total"] == (3 if is_paged else len(found))
 
 
-def test_invalid_filters_are_refused(shop: Shop, subtests: pytest.Subtests) -> None:
+def test_invalid_withdrawal_filters_are_refused(shop: Shop, subtests: pytest.Subtests) -> None:
     for query in [
         "status=done",
         "status=",

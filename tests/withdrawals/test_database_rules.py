@@ -208,7 +208,7 @@ def test_merchant_with_a_withdrawal_cannot_be_deleted() -> None:
     assert refused == FOREIGN_KEY_VIOLATION
 
 
-def test_approved_withdrawal_does_not_wait_again_and_is_not_rejected() -> None:
+def test_approved_withdrawal_cannot_wait_again_or_be_rejected() -> None:
     withdrawal = withdrawal_in(PENDING, is_waiting=True)
     decide(Approval.objects.get(), "approved")
     update(withdrawal, awaiting_approval=False)

@@ -65,7 +65,7 @@ def metric(name: str) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_withdrawal_is_not_submitted_after_its_money_was_reversed(seller: Seller, bank_of_shop: Bank) -> None:
+def test_withdrawal_is_not_submitted_after_reversal_of_the_money(seller: Seller, bank_of_shop: Bank) -> None:
     made = held(seller)
     try_again(3)
     assert bank_of_shop.sent == []
@@ -141,7 +141,7 @@ def test_rejected_held_withdrawal_pays_the_debt(seller: Seller, settings: Settin
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_withdrawal_that_did_not_reach_its_bank_is_held(seller: Seller, served_by: Serving) -> None:
+def test_withdrawal_in_debt_that_did_not_reach_the_bank_is_held(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("not_sent"), TransferResult("succeeded", "b-1")])
     credit = seller.sale(SUM)
     made = withdrawn(seller.shop, amount=SUM)
@@ -155,7 +155,7 @@ def test_withdrawal_that_did_not_reach_its_bank_is_held(seller: Seller, served_b
     assert fetch_withdrawal(seller.shop, made)["status"] == "succeeded"
 
 
-def test_refund_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
+def test_refund_of_a_merchant_in_debt_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
     first, second = seller.sale(SUM), seller.sale(SUM)
     seller.refund(str(first.payment_id), amount=SUM)
     withdrawn(seller.shop, amount=SUM)
@@ -167,7 +167,7 @@ def test_refund_is_not_held(seller: Seller, bank_of_shop: Bank) -> None:
 def test_staff_see_debt_and_held_withdrawals(seller: Seller) -> None:
     made, malee = held(seller), staff("malee", "view_withdrawal")
     page = malee.get(f"{LISTED}{made['withdrawal_id']}/change/").content.decode()
-    assert "Merchant owes" in page
+    assert "Merchant debt" in page
     assert "2,000.00 THB" in page
     assert made["withdrawal_id"] in malee.get(f"{LISTED}?hold=held").content.decode()
     seller.sale(SUM)
@@ -184,7 +184,7 @@ def test_metrics_count_held_withdrawals_and_debts(seller: Seller) -> None:
     assert [metric(name) for name in names] == [0, 0, 0, 0]
 
 
-def test_held_withdrawal_is_not_overdue_at_its_bank(seller: Seller, bank_of_shop: Bank) -> None:
+def test_held_withdrawal_is_not_overdue(seller: Seller, bank_of_shop: Bank) -> None:
     held(seller)
     later = clock.now() + timedelta(days=2)
     assert Transfer.objects.open_since(later).count() == 1
@@ -204,7 +204,7 @@ def test_database_refuses_to_submit_a_withdrawal_in_debt(seller: Seller) -> None
     assert Transfer.objects.get().state == "queued"
 
 
-def test_debt_includes_pending_entries(seller: Seller) -> None:
+def test_merchant_debt_includes_pending_entries(seller: Seller) -> None:
     held(seller)
     seller.sale(SUM)
     assert services.is_in_debt(seller.shop.merchant.id) is False

@@ -58,7 +58,9 @@ def test_withdrawal_is_sent_inquired_and_succeeds(shop: Shop, served_by: Serving
 
 
 @pytest.mark.parametrize("code", ["invalid_account", "rejected_by_bank"])
-def test_rejected_withdrawal_releases_its_money(shop: Shop, served_by: Serving, code: str) -> None:
+def test_withdrawal_rejected_by_the_bank_releases_the_money(
+    shop: Shop, served_by: Serving, code: str
+) -> None:
     served_by(sends=[TransferResult("failed", failure_code=code)])
     made = withdrawn(shop)
     send_due_withdrawals()
@@ -117,7 +119,7 @@ def test_withdrawal_with_unknown_answer_is_inquired_and_never_sent_again(
 
 
 @pytest.mark.slow
-def test_withdrawal_is_sent_again_after_its_bank_was_unreachable(shop: Shop, served_by: Serving) -> None:
+def test_withdrawal_is_sent_again_after_the_bank_was_unreachable(shop: Shop, served_by: Serving) -> None:
     bank = served_by(
         sends=[TransferResult("not_sent"), TransferResult("not_sent"), TransferResult("succeeded", "b-1")]
     )
@@ -146,6 +148,7 @@ def test_canceled_withdrawal_is_never_sent(shop: Shop, served_by: Serving) -> No
 @pytest.mark.parametrize(
     "result", [TransferResult("processing"), TransferResult("succeeded"), TransferResult("failed")]
 )
+@pytest.mark.slow
 def test_submitted_withdrawal_cannot_be_canceled(
     shop: Shop, served_by: Serving, result: TransferResult
 ) -> None:

@@ -12,7 +12,8 @@ from banks import TransferResult
 from core import clock, ids
 from ledger import services as ledger
 from ledger.errors import InsufficientFunds
-from ledger.models import Entry, JournalType
+from ledger.journal_types import JournalType
+from ledger.models import Entry
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.transfers.builders import Bank
@@ -146,7 +147,9 @@ def test_concurrent_payments_and_withdrawals_add_up(shop: Shop, bank: SandboxBan
 
 @in_clean_audit
 @pytest.mark.parametrize("_", range(10))
-def test_withdrawal_is_either_canceled_or_sent(shop: Shop, served_by: Serving, _: int) -> None:
+def test_concurrent_cancel_and_send_of_a_withdrawal_have_one_outcome(
+    shop: Shop, served_by: Serving, _: int
+) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=PIECE)
     path = f"{PATH}/{made['withdrawal_id']}/cancel"

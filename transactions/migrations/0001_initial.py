@@ -16,43 +16,11 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='CountDelta',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
-                ('minute', models.DateTimeField()),
-                ('type', models.CharField(max_length=7)),
-                ('status', models.CharField(max_length=9)),
-                ('delta', models.BigIntegerField()),
-            ],
-            options={
-                'verbose_name': 'count delta',
-                'verbose_name_plural': 'count deltas',
-                'indexes': [models.Index(fields=['merchant_id', 'minute'], name='countdelta_of_merchant')],
-            },
-        ),
-        migrations.CreateModel(
-            name='TransactionCount',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
-                ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
-                ('starts_at', models.DateTimeField()),
-                ('type', models.CharField(max_length=7)),
-                ('status', models.CharField(max_length=9)),
-                ('count', models.BigIntegerField()),
-            ],
-            options={
-                'verbose_name': 'transaction count',
-                'verbose_name_plural': 'transaction counts',
-                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'bucket', 'starts_at', 'type', 'status'), name='transactioncount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='transactioncount_bucket_known')],
-            },
-        ),
         migrations.CreateModel(
             name='Transaction',
             fields=[

@@ -17,15 +17,15 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='TransferContradiction',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('subject_id', core.columns.PublicId(db_collation='C', help_text='The order, or the card payment.', max_length=31)),
                 ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', max_length=31)),
                 ('route', models.CharField(help_text='Who reports it, such as bank:sandbox.', max_length=30)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('state', models.CharField(help_text='How it ended here.', max_length=9)),
-                ('answer', models.CharField(help_text='How it ended there.', max_length=10)),
+                ('state', models.CharField(help_text='The final status in our record.', max_length=9)),
+                ('answer', models.CharField(help_text='The final status that the bank or acquirer reports.', max_length=10)),
                 ('answer_amount', models.BigIntegerField(help_text='In the smallest unit, if another amount or currency was moved.', null=True)),
                 ('answer_currency', models.CharField(blank=True, db_default='', default='', max_length=3)),
                 ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
             name='TransferEvent',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('type', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('not_sent', 'Not Sent'), ('inquiry', 'Inquiry'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], max_length=9)),
                 ('answer', models.CharField(blank=True, default='', help_text="The bank's answer to an inquiry, such as processing.", max_length=10)),

@@ -53,7 +53,8 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
     """
     with transaction.atomic():
         recorded_ids = _update_deliveries(results)
-        attempts = DeliveryAttempt.objects.bulk_create([_attempt(each) for each in results])
+        attempts = [_attempt(each) for each in results]
+        rows.insert_many(attempts)
         to_disable = _update_health(results)
         metrics.count_attempts(attempts)
     for result, reason in to_disable:
@@ -114,7 +115,8 @@ def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]
 
 def _attempt(result: DeliveryResult) -> DeliveryAttempt:
     lease, post_result = result.lease, result.post_result
-    return DeliveryAttempt(
+    return rows.new(
+        DeliveryAttempt,
         delivery_id=lease.delivery_id,
         number=lease.attempt,
         trigger=lease.trigger,
@@ -131,8 +133,12 @@ def _attempt(result: DeliveryResult) -> DeliveryAttempt:
 def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResult, DisabledReason]]:
     """Update the health of all endpoints. Return the results that require to disable an endpoint."""
     endpoint_ids = sorted({each.endpoint_id for each in results})
-    rows_to_lock = EndpointHealth.objects.select_for_update(no_key=True).filter(pk__in=endpoint_ids)
-    known = rows_to_lock.order_by("pk").in_bulk()
+    locked = rows.find(
+        EndpointHealth,
+        "WHERE t.endpoint_id = ANY(%s) ORDER BY t.endpoint_id FOR NO KEY UPDATE",
+        endpoint_ids,
+    )
+    known = {health.endpoint_id: health for health in locked}
     healths = {each: known.get(each, EndpointHealth(endpoint_id=each)) for each in endpoint_ids}
     reasons: dict[str, tuple[DeliveryResult, DisabledReason]] = {}
     for each in results:
@@ -145,8 +151,12 @@ def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResu
             reasons[each.endpoint_id] = (each, DisabledReason.GONE)
         elif circuit_breaker.should_disable(health, each.ended_at):
             reasons.setdefault(each.endpoint_id, (each, DisabledReason.FAILING))
+    rows.update_rows(locked, HEALTH_FIELDS)
     EndpointHealth.objects.bulk_create(
-        healths.values(), update_conflicts=True, unique_fields=["endpoint"], update_fields=HEALTH_FIELDS
+        [healths[each] for each in endpoint_ids if each not in known],
+        update_conflicts=True,
+        unique_fields=["endpoint"],
+        update_fields=HEALTH_FIELDS,
     )
     return list(reasons.values())
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from core import rows
@@ -126,11 +126,10 @@ def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[li
         "busy_posts": list(posts.values()),
         "busy_slow_posts": [slow[merchant_id] for merchant_id in posts],
     }
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         # Two claims at once would not see each other's posts in flight. A claim takes a few milliseconds.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK_ID])
-        cursor.execute(CLAIM, values)
-        found = cursor.fetchall()
+        rows.run("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK_ID])
+        found = rows.run(CLAIM, values).fetchall()
     return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
 
 

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import core.columns
 import core.triggers
 import django.contrib.postgres.fields
@@ -7,11 +9,15 @@ import pgtrigger.migrations
 from django.db import migrations, models
 
 
+SQL = Path(__file__).parents[1] / "sql"
+
+
 class Migration(migrations.Migration):
 
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
     ]
 
@@ -19,6 +25,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Delivery',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('leased', 'Leased'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
                 ('manual_number', models.IntegerField(default=0, help_text='0: the scheduled delivery; n: the n-th manual delivery.')),
@@ -28,9 +36,7 @@ class Migration(migrations.Migration):
                 ('lease_until', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('requested_at', models.DateTimeField(help_text='When the last redelivery or replay was requested.', null=True)),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('requested_at', models.DateTimeField(help_text='When `actor` requested the last redelivery or replay.', null=True)),
             ],
             options={
                 'verbose_name': 'delivery',
@@ -95,11 +101,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EndpointAction',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
                 ('detail', models.TextField(blank=True, default='', help_text='The reason, or the value before. Never a secret.')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='As core.request_context has it.', max_length=160)),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('created_at', models.DateTimeField()),
                 ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='actions', to='webhooks.endpoint')),
             ],
@@ -110,12 +116,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Event',
             fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(max_length=40)),
                 ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
                 ('body', models.BinaryField()),
-                ('actor', models.CharField(blank=True, default='', help_text='As core.request_context has it.', max_length=160)),
-                ('request_id', models.CharField(blank=True, default='', max_length=64)),
                 ('created_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
@@ -170,6 +176,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
+            index=models.Index(fields=['merchant', 'type', '-created_at', '-id'], name='event_filtered'),
+        ),
+        migrations.AddIndex(
+            model_name='event',
             index=models.Index(fields=['subject_id'], name='event_of_subject'),
         ),
         migrations.AddIndex(
@@ -204,4 +214,5 @@ class Migration(migrations.Migration):
             model_name='delivery',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='delivery_lease_iff_leased'),
         ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
         ('transfers', '0001_initial'),
     ]
@@ -45,7 +46,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('cancel_withdrawal', 'Can cancel withdrawals')],
-                'indexes': [models.Index(fields=['merchant', '-created_at', '-id'], name='withdrawal_newest_first'), models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant'], name='withdrawal_by_reference'), models.Index(condition=models.Q(('bank_reference__isnull', False)), fields=['bank_reference'], name='withdrawal_by_bank_reference'), models.Index(condition=models.Q(('status', 'pending')), fields=['merchant'], name='withdrawal_pending')],
+                'indexes': [models.Index(fields=['merchant', '-created_at', '-id'], name='withdrawal_newest_first'), models.Index(fields=['merchant', 'status', '-created_at', '-id'], name='withdrawal_filtered'), models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant'], name='withdrawal_by_reference'), models.Index(condition=models.Q(('bank_reference__isnull', False)), fields=['bank_reference'], name='withdrawal_by_bank_reference'), models.Index(condition=models.Q(('status', 'pending')), fields=['merchant'], name='withdrawal_pending')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'processing', 'succeeded', 'failed', 'canceled'])), name='withdrawal_status_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 100), ('amount__lte', 200000000)), name='withdrawal_amount_in_range'), models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='withdrawal_currency_is_thb'), models.CheckConstraint(condition=models.Q(('account_last4__regex', '^[0-9]{4}$'), ('bank_code__regex', '^[0-9]{3}$'), models.Q(('bank', ''), _negated=True), models.Q(('account_sealed', ''), _negated=True), models.Q(('account_name', ''), _negated=True)), name='withdrawal_goes_to_an_account'), models.CheckConstraint(condition=models.Q(models.Q(('failure_code__isnull', False), ('status', 'failed')), models.Q(models.Q(('status', 'failed'), _negated=True), ('failure_code__isnull', True)), _connector='OR'), name='withdrawal_reason_iff_failed'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status', 'succeeded')), models.Q(('completed_at__isnull', False), ('failure_code', 'returned_by_bank'), ('status', 'failed')), models.Q(('completed_at__isnull', True), ('status', 'failed'), models.Q(('failure_code', 'returned_by_bank'), _negated=True)), models.Q(('completed_at__isnull', True), ('status__in', ['pending', 'processing', 'canceled'])), _connector='OR'), name='withdrawal_completed_iff_arrived'), models.CheckConstraint(condition=models.Q(('awaiting_approval', False), ('status', 'pending'), _connector='OR'), name='withdrawal_awaits_approval_while_pending')],
             },
         ),

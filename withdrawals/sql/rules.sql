@@ -52,3 +52,6 @@ END $$;
 CREATE OR REPLACE TRIGGER withdrawals_check_approval BEFORE UPDATE OF status ON withdrawals_withdrawal
     FOR EACH ROW WHEN (NEW.status IN ('processing', 'failed'))
     EXECUTE FUNCTION withdrawals_check_approval();
+
+
+SELECT counts_count_list('withdrawals', 'withdrawals_withdrawal', 'status');

@@ -28,8 +28,8 @@ class Command(SealingCommand):
         add = actions.add_parser("add", help="Add an account; it can be used after the waiting period.")
         add.add_argument("merchant_id")
         add.add_argument("--bank", required=True, help="Its 3-digit code or short name.")
-        add.add_argument("--account", required=True, help="Digits and nothing else.")
-        add.add_argument("--name", required=True, help="The holder, as the bank knows them.")
+        add.add_argument("--account", required=True, help="Digits only.")
+        add.add_argument("--name", required=True, help="The name of the account holder at the bank.")
         remove = actions.add_parser("remove", help="Remove an account at once.")
         remove.add_argument("account_id")
 
@@ -56,7 +56,7 @@ class Command(SealingCommand):
 def _add(merchant: Merchant, options: dict[str, Any], now: datetime) -> PayoutAccount:
     bank = thaibanks.find(options["bank"])
     if bank is None:
-        raise CommandError("--bank: there is no such bank.")
+        raise CommandError("--bank: this bank does not exist.")
     try:
         thaibanks.check_account(bank.code, options["account"])
     except ValueError as refusal:

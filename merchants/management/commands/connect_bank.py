@@ -18,8 +18,8 @@ from merchants.models import BankConnection
 
 class Command(SealingCommand):
     help = (
-        "Connect a live merchant to its bank, or renew its credentials. Prints the address that the bank is "
-        "to call, once: it holds a secret. See docs/banks.md."
+        "Connect a live merchant to its bank, or renew its credentials. Prints the notification URL once, "
+        "because it contains a secret. See docs/banks.md."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -80,7 +80,7 @@ def _credentials(source: str) -> dict[str, object]:
     try:
         credentials = json.loads(sys.stdin.read() if source == "-" else Path(source).read_text())
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no JSON"
+        reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise CommandError(f"--credentials: {source} cannot be read: {reason}.") from None
     if not isinstance(credentials, dict):
         raise CommandError("--credentials: a JSON object is needed, such as " + _example_credentials())

@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("merchant_id")
-        parser.add_argument("--expires-in-hours", type=float, help="The key ends by itself after this time.")
+        parser.add_argument("--expires-in-hours", type=float, help="The key expires after this time.")
         command_output.add_key_options(parser)
         command_output.add_json_option(parser)
 

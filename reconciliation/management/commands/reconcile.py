@@ -50,7 +50,7 @@ def _day(text: str) -> date:
     except ValueError:
         day = None
     if day is None or day.year not in YEARS:
-        raise ArgumentTypeError(f"{text!r} is no date such as 2026-11-21")
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-11-21")
     return day
 
 

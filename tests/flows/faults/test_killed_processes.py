@@ -27,7 +27,7 @@ def outcomes(delivery: dict[str, Any]) -> list[tuple[int, int | None, str | None
     return [(each["number"], each["http_status"], each["error"]) for each in delivery["attempts"]]
 
 
-def test_deliveries_of_killed_worker_are_repeated_and_no_others(
+def test_only_deliveries_of_a_killed_worker_are_repeated(
     stack: Stack, shop_client: ShopClient, endpoint: Receiver, register: Callable[[str], Hook]
 ) -> None:
     held, other = register("/held"), register("/other")
@@ -41,7 +41,7 @@ def test_deliveries_of_killed_worker_are_repeated_and_no_others(
     event_id = events_by_payment(shop_client)[code["payment_id"]]
     held.wait_for({event_id}, 60)
     other.wait_for_success(9)
-    stack.kill("webhooks")
+    stack.kill("worker")
 
     later = shop_client.qr_code()
     later_id = events_by_payment(shop_client)[later["payment_id"]]
@@ -61,7 +61,7 @@ def test_deliveries_of_killed_worker_are_repeated_and_no_others(
     assert other.delivered() == everybody
 
 
-def test_stopped_worker_finishes_its_deliveries(
+def test_stopped_webhook_worker_finishes_deliveries_in_flight(
     stack: Stack, shop_client: ShopClient, endpoint: Receiver, hook: Hook
 ) -> None:
     endpoint.on("/hook", Reply(delay=1.5))
@@ -69,14 +69,14 @@ def test_stopped_worker_finishes_its_deliveries(
         shop_client.qr_code()
     event_ids = set(events_by_payment(shop_client).values())
     hook.wait_for(event_ids, 60)
-    gone = stack.kill("webhooks", signal.SIGTERM)
-    wait_until(lambda: stack.pids.get("webhooks", gone) != gone, STOP_SECONDS)
+    gone = stack.kill("worker", signal.SIGTERM)
+    wait_until(lambda: stack.pids.get("worker", gone) != gone, STOP_SECONDS)
     hook.wait_for_success(3, REPLACED_SECONDS)
     assert hook.delivered() == Counter(event_ids)
     assert all(outcomes(each) == [(1, 200, None)] for each in hook.deliveries())
 
 
-def test_acknowledged_codes_survive_server_kill_and_are_delivered(
+def test_qr_codes_acknowledged_before_a_server_kill_are_stored_and_delivered(
     stack: Stack, shop_client: ShopClient, endpoint: Receiver, hook: Hook, chance: Random
 ) -> None:
     endpoint.on("/hook", Reply(delay=0.05))  # so that requests are in progress all the time

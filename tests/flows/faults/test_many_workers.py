@@ -1,10 +1,10 @@
-"""Two beats and eight workers share the deliveries, and no delivery is sent twice."""
+"""Two beats and nine workers share the deliveries, and no delivery is sent twice."""
 
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import IO
 
 import psycopg
@@ -12,7 +12,6 @@ import pytest
 from celery import Celery
 
 from config.devstack import programs
-from config.devstack.programs import Program
 from tests.examples import examples
 from tests.flows.conftest import ShopClient
 from tests.flows.faults import load
@@ -20,16 +19,17 @@ from tests.flows.faults.hooks import Hook, events_by_payment
 from tests.stack import ROOT, STOP_SECONDS, Stack, wait_until
 
 pytestmark = pytest.mark.slow
-WORKERS = 8
+MORE_WORKERS = 8
+CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
 HOOKS = 4
 CODES = examples(800)
 
 
 @contextmanager
-def running(stack: Stack, programs: list[Program]) -> Iterator["list[subprocess.Popen[bytes]]"]:
+def running(stack: Stack, commands: list[list[str]]) -> Iterator["list[subprocess.Popen[bytes]]"]:
     """Run more processes beside those of the instance."""
     with stack.log.open("ab") as log, ExitStack() as ending:
-        processes = [_start(stack, program, log) for program in programs]
+        processes = [_start(stack, command, log) for command in commands]
         for process in processes:
             ending.callback(_end, process)
         try:
@@ -39,10 +39,10 @@ def running(stack: Stack, programs: list[Program]) -> Iterator["list[subprocess.
                 process.terminate()
 
 
-def _start(stack: Stack, program: Program, log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    environ = {**stack.environ, **program.environ}
+def _start(stack: Stack, command: list[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    environ = {**stack.environ, **stack.env}
     return subprocess.Popen(
-        program.command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
     )
 
 
@@ -54,12 +54,11 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.kill()
 
 
-def more_programs(stack: Stack) -> list[Program]:
-    """A second beat, and seven more webhook workers."""
-    kept = {program.name: program for program in programs.workers(stack.env)}
-    worker = [str(part) for part in kept["webhooks"].command]
-    named = [[part.replace("webhooks@", f"webhooks-{n}@") for part in worker] for n in range(2, WORKERS + 1)]
-    return [kept["beat"], *(replace(kept["webhooks"], command=command) for command in named)]
+def more_commands() -> list[list[str]]:
+    """A second beat, and eight webhook workers beside the worker of all queues."""
+    webhooks = programs.WORKERS["webhooks"]
+    workers = [programs.worker_arguments(f"webhooks-{number}", *webhooks) for number in range(MORE_WORKERS)]
+    return [[*CELERY, *arguments] for arguments in (programs.BEAT, *workers)]
 
 
 def workers_that_answer(stack: Stack) -> set[str]:
@@ -68,12 +67,12 @@ def workers_that_answer(stack: Stack) -> set[str]:
     return {name for reply in replies for name in reply if name.startswith("webhooks")}
 
 
-def test_each_event_reaches_each_webhook_once(
+def test_many_workers_deliver_each_event_to_each_webhook_once(
     stack: Stack, shop_client: ShopClient, register: Callable[[str], Hook], database: psycopg.Connection
 ) -> None:
     hooks = [register(f"/{number}") for number in range(HOOKS)]
-    with running(stack, more_programs(stack)) as more:
-        wait_until(lambda: len(workers_that_answer(stack)) == WORKERS, 300)
+    with running(stack, more_commands()) as more:
+        wait_until(lambda: len(workers_that_answer(stack)) == MORE_WORKERS, 300)
         with load.steady(shop_client, pause=0) as codes:
             codes.wait_for_more(CODES)
         shown = events_by_payment(shop_client)

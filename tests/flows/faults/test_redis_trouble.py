@@ -41,7 +41,7 @@ def kill(stack: Stack, running: Load) -> None:
 FAULTS: list[Callable[[Stack, Load], None]] = [empty, empty, empty, freeze, kill, kill]
 
 
-def test_trouble_with_redis_neither_slows_the_api_nor_loses_an_event(
+def test_redis_failure_neither_slows_the_api_nor_loses_an_event(
     stack: Stack, shop_client: ShopClient, hook: Hook, chance: Random
 ) -> None:
     with load.steady(shop_client) as running:

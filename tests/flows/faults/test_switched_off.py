@@ -18,7 +18,9 @@ def first_instant(client: ShopClient) -> str:
     return str(everything(client, "/v1/events", "events")[-1]["timestamp"])
 
 
-def test_held_deliveries_arrive_once_after_enable_by_merchant(shop_client: ShopClient, hook: Hook) -> None:
+def test_held_deliveries_are_replayed_once_after_webhook_is_enabled(
+    shop_client: ShopClient, hook: Hook
+) -> None:
     with load.steady(shop_client) as codes:
         codes.wait_for_more(20)
         hook.set_status("disabled")
@@ -40,7 +42,9 @@ def test_held_deliveries_arrive_once_after_enable_by_merchant(shop_client: ShopC
     assert hook.delivered() == Counter(shown.values())
 
 
-def test_held_deliveries_arrive_after_410(shop_client: ShopClient, endpoint: Receiver, hook: Hook) -> None:
+def test_held_deliveries_are_replayed_after_answer_410(
+    shop_client: ShopClient, endpoint: Receiver, hook: Hook
+) -> None:
     endpoint.on("/hook", Reply(status=410))
     refused = shop_client.qr_code()
     wait_until(lambda: hook.status == "disabled", 60)

@@ -35,7 +35,7 @@ def drip(base_url: str, number: int, stopped: threading.Event) -> None:
                 stopped.wait(0.1)
 
 
-def test_strangers_with_a_session_cookie_do_not_keep_staff_from_uploading(
+def test_uploads_with_a_forged_session_cookie_do_not_delay_staff_uploads(
     stack: Stack, neighbour: Neighbour
 ) -> None:
     """With the defect they held all upload slots for 118 s."""

@@ -10,7 +10,7 @@ from core import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.exceptions.candidates import Candidate
-from reconciliation.exceptions.similarity import Similarity, compare, fragments, spellings
+from reconciliation.exceptions.reference_similarity import Similarity, compare, fragments, spellings
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 
@@ -47,7 +47,7 @@ def test_similarity_explains_the_difference_between_references(
     assert compare(given, OURS) == expected
 
 
-def test_spellings_begin_with_the_reported_reference_and_are_limited() -> None:
+def test_candidate_spellings_begin_with_the_reported_reference_and_are_limited() -> None:
     assert spellings("ab-x") == ["ab-x", "ABX", "A8X"]
     assert spellings("") == []
     assert 50 < len(spellings("O0I1S5B8" * 4)) <= 200
@@ -93,7 +93,7 @@ def at_noon(noon: datetime) -> Any:
         (lambda text: text + "777", "with 3 characters more"),
     ],
 )
-def test_changed_reference_finds_its_payment(
+def test_changed_reference_finds_the_payment_as_candidate(
     shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime, spoil: Any, words: str
 ) -> None:
     shop.qr_code(amount=99_900)
@@ -106,7 +106,7 @@ def test_changed_reference_finds_its_payment(
 
 
 @pytest.mark.django_db
-def test_confusable_characters_find_codes_of_any_age(
+def test_confusable_characters_find_candidates_of_any_age(
     shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.references.ids.random_text", lambda length, alphabet="": OURS[:length])
@@ -122,7 +122,7 @@ def test_confusable_characters_find_codes_of_any_age(
     )
 
 
-def test_same_amount_is_a_candidate_and_the_newer_code_comes_first(
+def test_same_amount_is_a_candidate_and_the_newer_qr_code_comes_first(
     shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
 ) -> None:
     early, other = shop.qr_code(), shop.qr_code(amount=150_001)

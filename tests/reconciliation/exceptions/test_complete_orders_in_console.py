@@ -42,7 +42,7 @@ def malee(db: None) -> Client:
 
 
 @pytest.fixture
-def counter(shop: Shop, bank: SandboxBankClient) -> RefundShop:
+def refund_shop(shop: Shop, bank: SandboxBankClient) -> RefundShop:
     return RefundShop(shop, bank)
 
 
@@ -68,17 +68,17 @@ def overdue_transfer(wait: timedelta = OVERDUE_AFTER) -> Transfer:
     return transfer
 
 
-def withdrawn(counter: RefundShop) -> dict[str, Any]:
+def withdrawn(refund_shop: RefundShop) -> dict[str, Any]:
     """A submitted withdrawal of 1,000.00 of 1,500.00 THB."""
-    counter.paid()
-    made = withdrawals.withdrawn(counter.shop)
+    refund_shop.paid()
+    made = withdrawals.withdrawn(refund_shop.shop)
     withdrawals.send_due_withdrawals(2)
     return made
 
 
-def refunded(counter: RefundShop) -> dict[str, Any]:
+def refunded(refund_shop: RefundShop) -> dict[str, Any]:
     """A submitted refund of 1,000.00 of 1,500.00 THB."""
-    made = counter.refund(counter.paid(), amount=100_000, destination=PAYEE)
+    made = refund_shop.refund(refund_shop.paid(), amount=100_000, destination=PAYEE)
     send_due_refunds(2)
     return made
 
@@ -88,13 +88,19 @@ def refunded(counter: RefundShop) -> dict[str, Any]:
     [("never_arrived", "failed", "never_arrived", (150_000, 0)), ("arrived", "succeeded", None, (50_000, 0))],
 )
 def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
-    counter: RefundShop, silent: Bank, malee: Client, action: str, status: str, code: str | None, balance: Any
+    refund_shop: RefundShop,
+    silent: Bank,
+    malee: Client,
+    action: str,
+    status: str,
+    code: str | None,
+    balance: Any,
 ) -> None:
-    made = withdrawn(counter)
-    assert counter.balance() == (50_000, 100_000)
+    made = withdrawn(refund_shop)
+    assert refund_shop.balance() == (50_000, 100_000)
     assert f"{status}." in run_action(malee, action, overdue_transfer())
-    ended = withdrawals.fetch_withdrawal(counter.shop, made)
-    assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
+    ended = withdrawals.fetch_withdrawal(refund_shop.shop, made)
+    assert (ended["status"], ended["failure_code"], refund_shop.balance()) == (status, code, balance)
     assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
     assert (Transfer.objects.get().completed_by, len(silent.sent)) == ("staff:malee", 1)
     entry = LogEntry.objects.get()
@@ -109,7 +115,7 @@ def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
     ],
 )
 def test_staff_complete_an_overdue_refund_as_the_bank_says(
-    counter: RefundShop,
+    refund_shop: RefundShop,
     silent: Bank,
     malee: Client,
     action: str,
@@ -118,72 +124,72 @@ def test_staff_complete_an_overdue_refund_as_the_bank_says(
     balance: Any,
     history: str,
 ) -> None:
-    made = refunded(counter)
+    made = refunded(refund_shop)
     run_action(malee, action, overdue_transfer())
-    ended = counter.read(made)
-    assert (ended["status"], ended["failure_code"], counter.balance()) == (status, code, balance)
-    assert [entry[0] for entry in counter.history()] == [history]
+    ended = refund_shop.read(made)
+    assert (ended["status"], ended["failure_code"], refund_shop.balance()) == (status, code, balance)
+    assert [entry[0] for entry in refund_shop.history()] == [history]
     assert Event.objects.filter(subject_id=made["refund_id"], type=f"refund.{status}").count() == 1
 
 
 @pytest.mark.parametrize(("first", "second"), [("arrived", "never_arrived"), ("never_arrived", "arrived")])
-def test_a_second_click_changes_nothing(
-    counter: RefundShop, silent: Bank, malee: Client, first: str, second: str
+def test_second_completion_of_an_overdue_order_changes_nothing(
+    refund_shop: RefundShop, silent: Bank, malee: Client, first: str, second: str
 ) -> None:
-    made = withdrawn(counter)
+    made = withdrawn(refund_shop)
     transfer = overdue_transfer()
     run_action(malee, first, transfer)
-    ended = withdrawals.fetch_withdrawal(counter.shop, made)
+    ended = withdrawals.fetch_withdrawal(refund_shop.shop, made)
     somsak = staff("somsak", "complete_transfer")
     for again in (first, second):
         assert "nothing changed" in run_action(somsak, again, transfer)
-    assert withdrawals.fetch_withdrawal(counter.shop, made) == ended
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made) == ended
     assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("staff:malee", 1)
 
 
 def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
-    counter: RefundShop, silent: Bank, malee: Client
+    refund_shop: RefundShop, silent: Bank, malee: Client
 ) -> None:
-    counter.paid()
-    made = withdrawals.withdrawn(counter.shop)
+    refund_shop.paid()
+    made = withdrawals.withdrawn(refund_shop.shop)
     for action in ("arrived", "never_arrived"):
         assert "nothing changed" in run_action(malee, action, Transfer.objects.get())
-    assert withdrawals.fetch_withdrawal(counter.shop, made) == made
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made) == made
 
 
 def test_order_that_the_bank_answered_cannot_be_completed_by_staff(
-    counter: RefundShop, served_by: Serving, malee: Client
+    refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
-    made = withdrawn(counter)
+    made = withdrawn(refund_shop)
     Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
     assert "nothing changed" in run_action(malee, "never_arrived", Transfer.objects.get())
-    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "succeeded"
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "succeeded"
 
 
 def test_order_that_is_not_overdue_cannot_be_completed_by_staff(
-    counter: RefundShop, silent: Bank, malee: Client
+    refund_shop: RefundShop, silent: Bank, malee: Client
 ) -> None:
-    made = withdrawn(counter)
+    made = withdrawn(refund_shop)
     soon = overdue_transfer(OVERDUE_AFTER - timedelta(minutes=1))
     assert "nothing changed" in run_action(malee, "never_arrived", soon)
-    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
 
 
 @pytest.mark.parametrize("action", ["arrived", "never_arrived"])
 def test_view_permission_does_not_allow_completing_orders(
-    counter: RefundShop, silent: Bank, action: str
+    refund_shop: RefundShop, silent: Bank, action: str
 ) -> None:
-    made = withdrawn(counter)
+    made = withdrawn(refund_shop)
     run_action(staff("intern", "change_transfer"), action, overdue_transfer())
-    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "processing"
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
     assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("", 0)
 
 
-def test_bank_that_contradicts_a_manual_completion_makes_an_exception(
-    counter: RefundShop, silent: Bank, malee: Client
+def test_bank_answer_that_contradicts_a_manual_completion_is_an_exception(
+    refund_shop: RefundShop, silent: Bank, malee: Client
 ) -> None:
-    made = withdrawn(counter)
+    made = withdrawn(refund_shop)
     transfer = overdue_transfer()
     run_action(malee, "never_arrived", transfer)
     assert (
@@ -191,11 +197,11 @@ def test_bank_that_contradicts_a_manual_completion_makes_an_exception(
         == "conflict"
     )
     withdrawals.send_due_withdrawals(2)
-    assert withdrawals.fetch_withdrawal(counter.shop, made)["status"] == "failed"
+    assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "failed"
 
 
-def test_actor_of_a_manual_completion_is_stored(counter: RefundShop, silent: Bank, malee: Client) -> None:
-    withdrawn(counter)
+def test_actor_of_a_manual_completion_is_stored(refund_shop: RefundShop, silent: Bank, malee: Client) -> None:
+    withdrawn(refund_shop)
     transfer = overdue_transfer()
     with pytest.raises(DatabaseError, match=r"names who ended it|completed_by"), transaction.atomic():
         Transfer.objects.update(completed_by="somsak")
@@ -205,8 +211,8 @@ def test_actor_of_a_manual_completion_is_stored(counter: RefundShop, silent: Ban
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_manual_completions_count_once(counter: RefundShop, silent: Bank) -> None:
-    withdrawn(counter)
+def test_concurrent_manual_completions_count_once(refund_shop: RefundShop, silent: Bank) -> None:
+    withdrawn(refund_shop)
     transfer = overdue_transfer()
 
     def settle(result: TransferResult) -> bool:
@@ -218,4 +224,4 @@ def test_concurrent_manual_completions_count_once(counter: RefundShop, silent: B
 
     arrived = [lambda: settle(transfers.ARRIVED)] * 4
     assert sum(run_concurrently(*arrived, *[lambda: settle(transfers.NEVER_ARRIVED)] * 4)) == 1
-    assert counter.balance() in [(50_000, 0), (150_000, 0)]
+    assert refund_shop.balance() in [(50_000, 0), (150_000, 0)]

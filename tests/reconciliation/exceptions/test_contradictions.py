@@ -81,7 +81,7 @@ def run_action(client: Client, waiting: ReconciliationException, slug: str) -> s
 
 
 @pytest.mark.slow
-def test_card_that_failed_here_and_was_charged_is_listed_once_with_instructions(
+def test_charged_card_of_a_failed_payment_is_listed_once_with_instructions(
     failed_card: Payment, malee: Client
 ) -> None:
     for _ in range(3):
@@ -179,7 +179,7 @@ def test_database_refuses_a_second_resolution_of_a_contradiction(other_charge: P
 
 
 @pytest.mark.slow
-def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
+def test_failed_withdrawal_that_the_bank_completed_is_an_exception(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
     made = withdrawn(seller, served_by, NOT_SENT)
@@ -189,7 +189,7 @@ def test_withdrawal_that_failed_here_and_arrived_at_the_bank_is_an_exception(
     page = get_page(malee, exception_url(waiting.pk))
     assert f"Order {made} over 1,000.00 THB is failed here, and sandbox says succeeded" in page
     assert (
-        "No action corrects this" in page
+        "No action can correct this" in page
         and "Ask the bank to recall it" in page
         and "/act/returned" not in page
     )

@@ -189,7 +189,7 @@ def open_keys() -> set[Key]:
     }
 
 
-def test_every_unfinished_state_has_an_action_that_ends_it() -> None:
+def test_every_unfinished_state_has_a_staff_action_to_end_it() -> None:
     purposes = {value for value, _ in Transfer._meta.get_field("purpose").choices or ()}
     assert purposes == set(STATUSES)
     assert open_keys() == set(ENDINGS) | IMPOSSIBLE
@@ -197,7 +197,7 @@ def test_every_unfinished_state_has_an_action_that_ends_it() -> None:
 
 @pytest.mark.parametrize(("key", "reach", "action"), CASES)
 @pytest.mark.slow
-def test_outgoing_money_ended_in_the_console_is_never_sent(
+def test_order_ended_in_the_console_is_never_sent(
     stage: Stage, staff_client: Client, key: Key, reach: Callable[[Stage], str], action: tuple[str, str]
 ) -> None:
     order_id = reach(stage)
@@ -218,7 +218,7 @@ def test_outgoing_money_ended_in_the_console_is_never_sent(
 
 
 @pytest.mark.slow
-def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_available(
+def test_withdrawal_of_an_unreachable_bank_fails_and_releases_the_money(
     stage: Stage, staff_client: Client
 ) -> None:
     order_id = stage.withdrawal(NOT_SENT)
@@ -234,14 +234,15 @@ def test_withdrawal_whose_bank_was_never_reached_fails_and_its_money_is_availabl
 
 
 @pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])
-def test_order_that_the_bank_may_have_cannot_be_canceled(stage: Stage, purpose: str) -> None:
+def test_order_submitted_to_the_bank_cannot_be_canceled(stage: Stage, purpose: str) -> None:
     order_id = getattr(stage, purpose)(UNKNOWN)
     with pytest.raises(transfers.AlreadySubmitted):
         order_completion.cancel_unsent(order_id, now=clock.now())
     assert Transfer.objects.get().state == TransferState.SUBMITTED
 
 
-def test_database_refuses_to_release_money_of_an_order_that_may_be_sent(stage: Stage) -> None:
+@pytest.mark.slow
+def test_database_refuses_to_release_money_of_an_unfinished_order(stage: Stage) -> None:
     order_id = stage.withdrawal(NOT_SENT)
     with pytest.raises(DatabaseError, match="may have the order"), transaction.atomic():
         Withdrawal.objects.filter(pk=order_id).update(status="failed", failure_code="bank_unreachable")
@@ -249,7 +250,8 @@ def test_database_refuses_to_release_money_of_an_order_that_may_be_sent(stage: S
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])
-def test_canceling_while_the_worker_sends_has_one_result(stage: Stage, purpose: str) -> None:
+@pytest.mark.slow
+def test_concurrent_cancel_and_send_of_an_order_have_one_outcome(stage: Stage, purpose: str) -> None:
     order_id = getattr(stage, purpose)(NOT_SENT)
     Transfer.objects.update(due_at=clock.now())
     bank = stage.serve(sends=[TransferResult("succeeded", "b-1")])

@@ -58,7 +58,7 @@ def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) ->
 
 
 @pytest.mark.slow
-def test_list_explains_each_exception(seller: Seller, viewer: Client) -> None:
+def test_exception_list_explains_each_exception(seller: Seller, viewer: Client) -> None:
     paid = seller.shop.qr_code()
     first = seller.report(paid)
     seller.report(paid)
@@ -79,6 +79,7 @@ def test_list_explains_each_exception(seller: Seller, viewer: Client) -> None:
         assert sentence in page
 
 
+@pytest.mark.slow
 def test_money_for_a_failed_payment_is_explained(seller: Seller, viewer: Client) -> None:
     code = seller.shop.qr_code()
     seller.report(code, type="decline")
@@ -117,8 +118,8 @@ def test_returned_refunds_are_exceptions(
     shop: Shop, bank: SandboxBankClient, viewer: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded")])
-    counter = RefundShop(shop, bank)
-    refund = counter.refund(counter.paid())
+    refund_shop = RefundShop(shop, bank)
+    refund = refund_shop.refund(refund_shop.paid())
     send_due_refunds()
     back = ReportedTransfer(refund["refund_id"], "returned", failure_code="account_closed")
     transfers.apply_notification(back, HANDLERS["ref"], now=clock.now())
@@ -129,7 +130,9 @@ def test_returned_refunds_are_exceptions(
 
 
 @pytest.mark.slow
-def test_list_shows_oldest_first_and_red_after_a_day(seller: Seller, viewer: Client, noon: datetime) -> None:
+def test_exception_list_shows_oldest_first_and_red_after_a_day(
+    seller: Seller, viewer: Client, noon: datetime
+) -> None:
     with time_machine.travel(noon, tick=False) as now:
         old = seller.unmatched()
         now.move_to(noon + timedelta(days=2))
@@ -143,7 +146,7 @@ def test_list_shows_oldest_first_and_red_after_a_day(seller: Seller, viewer: Cli
     assert ">3 hours<" in page
 
 
-def test_row_shows_merchant_amount_and_best_candidate(seller: Seller, viewer: Client) -> None:
+def test_exception_row_shows_merchant_amount_and_best_candidate(seller: Seller, viewer: Client) -> None:
     code = seller.shop.qr_code(amount=1_234_500)
     seller.report(code, reference1="NOBODYKNOWSTHIS00000")
     page = get_page(viewer, EXCEPTIONS_URL)
@@ -157,7 +160,7 @@ def listed(client: Client, **query: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_list_filters_by_reason_merchant_bank_and_age(
+def test_exception_list_filters_by_reason_merchant_bank_and_age(
     seller: Seller, other_shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:
     with time_machine.travel(noon, tick=False) as now:
@@ -174,7 +177,7 @@ def test_list_filters_by_reason_merchant_bank_and_age(
 
 
 @pytest.mark.slow
-def test_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client) -> None:
+def test_exception_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client) -> None:
     unmatched, mismatch = seller.unmatched(), seller.mismatch(123_456)
     for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
         assert listed(viewer, q=text) == {unmatched.id}, text
@@ -184,7 +187,7 @@ def test_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client)
 
 
 @pytest.mark.slow
-def test_search_finds_the_merchants_reference(seller: Seller, viewer: Client) -> None:
+def test_exception_search_finds_the_reference_of_the_merchant(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
     movement, stranger = seller.report(first, satang=100), seller.unmatched()
     assert listed(viewer, q="order-17") == {movement.id}
@@ -194,7 +197,7 @@ def test_search_finds_the_merchants_reference(seller: Seller, viewer: Client) ->
 
 
 @pytest.mark.slow
-def test_longer_list_takes_no_more_queries(seller: Seller, viewer: Client) -> None:
+def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
             get_page(viewer, EXCEPTIONS_URL)
@@ -216,7 +219,7 @@ def test_longer_list_takes_no_more_queries(seller: Seller, viewer: Client) -> No
 
 
 @pytest.mark.slow
-def test_list_is_paginated(seller: Seller, viewer: Client) -> None:
+def test_exception_list_is_paginated(seller: Seller, viewer: Client) -> None:
     for _ in range(60):
         seller.bank.post(b"garbage")
     first, second = get_page(viewer, EXCEPTIONS_URL), get_page(viewer, EXCEPTIONS_URL, p="2")
@@ -224,6 +227,7 @@ def test_list_is_paginated(seller: Seller, viewer: Client) -> None:
     assert second.count("cannot be read") == 10
 
 
+@pytest.mark.slow
 def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> None:
     seller.report(seller.shop.qr_code())
     seller.report(seller.shop.qr_code(), type="decline")
@@ -231,7 +235,8 @@ def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> No
     assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
-def test_page_shows_all_details(seller: Seller, viewer: Client) -> None:
+@pytest.mark.slow
+def test_exception_page_shows_all_details(seller: Seller, viewer: Client) -> None:
     movement = seller.mismatch()
     page = get_page(viewer, exception_url(movement.id))
     for shown in (
@@ -244,7 +249,7 @@ def test_page_shows_all_details(seller: Seller, viewer: Client) -> None:
 
 
 @pytest.mark.slow
-def test_page_shows_the_merchants_reference_of_payments(seller: Seller, viewer: Client) -> None:
+def test_exception_page_shows_the_merchant_reference_of_payments(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="order-17"), seller.shop.qr_code(reference="order-18")
     page = get_page(viewer, exception_url(seller.report(first, satang=100).id))
     assert page.count("order-17") == 2  # what it named, and what is known of that
@@ -253,7 +258,8 @@ def test_page_shows_the_merchants_reference_of_payments(seller: Seller, viewer: 
     )
 
 
-def test_reversal_and_its_credit_link_to_each_other(seller: Seller, viewer: Client) -> None:
+@pytest.mark.slow
+def test_exception_pages_of_reversal_and_credit_have_mutual_links(seller: Seller, viewer: Client) -> None:
     credit = seller.report(seller.shop.qr_code())
     seller.bank.post(reversal_of(credit, 150_001))
     reversal = BankTransaction.objects.get(kind="reversal")
@@ -265,7 +271,7 @@ def test_reversal_and_its_credit_link_to_each_other(seller: Seller, viewer: Clie
     )
 
 
-def test_times_are_shown_in_bangkok_time(seller: Seller, noon: datetime) -> None:
+def test_exception_times_are_shown_in_bangkok_time(seller: Seller, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
         movement = seller.mismatch()
         page = get_page(staff_client("malee", "view_banktransaction"), exception_url(movement.id))
@@ -279,6 +285,7 @@ def test_raw_bank_message_is_shown_without_account_numbers(seller: Seller, viewe
     assert "1234567890" not in page
 
 
+@pytest.mark.slow
 def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Seller, viewer: Client) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification)
@@ -289,7 +296,7 @@ def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Selle
 
 
 @pytest.mark.slow
-def test_text_from_payers_is_escaped(seller: Seller, viewer: Client) -> None:
+def test_payer_text_is_escaped_in_the_exception_list(seller: Seller, viewer: Client) -> None:
     hostile = "<script>alert(1)</script>"
     movement = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
     seller.bank.post(b"<script>alert(2)</script>")
@@ -338,7 +345,8 @@ def test_unknown_exception_is_not_found(viewer: Client, unknown: str) -> None:
     assert viewer.get(exception_url(unknown)).status_code == 404
 
 
-def test_matched_money_has_a_page_too(seller: Seller, viewer: Client) -> None:
+@pytest.mark.slow
+def test_matched_bank_transaction_has_a_page(seller: Seller, viewer: Client) -> None:
     movement = seller.report(seller.shop.qr_code())
     assert "Its payment succeeded." in get_page(viewer, exception_url(movement.id))
     record = get_page(viewer, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")

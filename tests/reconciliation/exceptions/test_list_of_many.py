@@ -35,7 +35,7 @@ from tests.reconciliation.builders import (
 from tests.stack import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
-MANY, COUNTED, ON_A_PAGE = 3_000, 100, 50
+MANY, COUNTED, ON_A_PAGE = 1_000, 100, 50
 READ = """
 SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
 WHERE relname ~ '^(reconciliation|refunds|merchants)_'
@@ -117,7 +117,7 @@ def add_many(merchant: Merchant) -> None:
 
 
 @pytest.mark.usefixtures("counting_ends_early")
-def test_list_page_reads_only_the_rows_it_shows(shop: Shop, viewer: Client) -> None:
+def test_exception_list_page_reads_only_the_shown_rows(shop: Shop, viewer: Client) -> None:
     add_many(shop.merchant)
     assert ReconciliationException.objects.count() == MANY
     asked: list[dict[str, str]] = [
@@ -131,7 +131,7 @@ def test_list_page_reads_only_the_rows_it_shows(shop: Shop, viewer: Client) -> N
     assert rows_read_by(viewer, "/admin/") < 10 * ON_A_PAGE
 
 
-def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, viewer: Client) -> None:
+def test_open_exceptions_are_found_by_index_among_many_resolved(seller: Seller, viewer: Client) -> None:
     add_many(seller.shop.merchant)
     waiting = ReconciliationException.objects.values_list("pk", flat=True)
     with connection.cursor() as cursor:
@@ -146,7 +146,7 @@ def test_few_open_exceptions_are_found_among_many_resolved(seller: Seller, viewe
     )
 
 
-def test_equal_amounts_are_sorted_by_age(seller: Seller, viewer: Client) -> None:
+def test_exceptions_of_equal_amount_are_sorted_by_age(seller: Seller, viewer: Client) -> None:
     first, second = seller.late(), seller.late()
     for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
         page = get_page(viewer, EXCEPTIONS_URL, o=order)
@@ -165,7 +165,7 @@ def test_exception_gets_the_merchant_that_is_connected_later(seller: Seller) -> 
         assert not differences()
 
 
-def test_conflicting_message_gets_the_payment_of_its_money(seller: Seller) -> None:
+def test_conflicting_bank_message_is_listed_with_the_payment(seller: Seller) -> None:
     notification = seller.bank.notification(seller.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
     seller.bank.post(notification)
     seller.bank.post(notification | {"amount": "1.23"})
@@ -193,7 +193,7 @@ def dismissing(notification: BankNotification) -> Callable[[], Any]:
 
 
 @races
-def test_message_dismissed_while_its_money_is_attached_leaves_the_list() -> None:
+def test_bank_message_dismissed_during_attach_leaves_the_exception_list() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(ROUNDS):
         notification = seller.bank.notification(seller.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
@@ -210,7 +210,7 @@ def test_message_dismissed_while_its_money_is_attached_leaves_the_list() -> None
 
 
 @races
-def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
+def test_money_resolved_during_biller_connection_leaves_the_exception_list() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     later = open_shop("Later").merchant
     for number in range(ROUNDS):
@@ -223,7 +223,7 @@ def test_money_resolved_while_its_biller_is_connected_leaves_the_list() -> None:
 
 
 @races
-def test_concurrent_conflicting_messages_are_listed_with_their_payment() -> None:
+def test_concurrent_conflicting_messages_are_listed_with_the_payment() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(ROUNDS):
         notification = seller.bank.notification(seller.shop.qr_code())
@@ -234,7 +234,7 @@ def test_concurrent_conflicting_messages_are_listed_with_their_payment() -> None
 
 
 @races
-def test_money_arriving_while_its_biller_is_connected_gets_the_merchant() -> None:
+def test_money_received_during_biller_connection_gets_the_merchant() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     later = open_shop("Later").merchant
     later.biller_id = "099400016550300"

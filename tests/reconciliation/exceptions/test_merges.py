@@ -80,7 +80,7 @@ def test_probable_duplicate_is_merged_with_actor_and_note(
     assert [each["status"] for each in shown["exceptions"]] == ["merged"]
 
 
-def test_second_merge_changes_nothing(held: BankTransaction) -> None:
+def test_second_merge_of_an_exception_changes_nothing(held: BankTransaction) -> None:
     merged(held)
     with pytest.raises(AlreadyResolved, match="malee has already resolved this"):
         merged(held)
@@ -102,7 +102,8 @@ def test_different_bank_transaction_cannot_be_merged(seller: Seller) -> None:
         assert refusal == CHECK_VIOLATION
 
 
-def test_after_a_merge_the_other_exception_can_be_resolved(seller: Seller) -> None:
+@pytest.mark.slow
+def test_merge_leaves_the_other_exception_resolvable(seller: Seller) -> None:
     code, late = seller.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
     import_file(bot_file(credit_line(code, late + DAY)))
     line, callback = BankTransaction.objects.get(), seller.report(code, paid_at=late)
@@ -120,7 +121,7 @@ def test_after_a_merge_the_other_exception_can_be_resolved(seller: Seller) -> No
 
 
 @pytest.mark.slow
-def test_mistaken_merge_is_reopened_and_sent_back(
+def test_mistaken_merge_can_be_reopened_and_returned_manually(
     code: dict[str, Any], held: BankTransaction, malee: Client
 ) -> None:
     merged(held)
@@ -152,7 +153,7 @@ def test_audit_finds_a_merge_that_a_second_statement_line_disproves(
 
 
 @pytest.mark.slow
-def test_reversal_of_merged_money_reverses_the_transaction_it_was_merged_into(
+def test_reversal_of_merged_money_reverses_the_remaining_transaction(
     seller: Seller, held: BankTransaction
 ) -> None:
     merged(held)
@@ -168,11 +169,11 @@ def test_money_with_an_open_reversal_cannot_be_merged(seller: Seller, held: Bank
         merged(held)
 
 
-def test_page_explains_what_proves_two_transactions(held: BankTransaction) -> None:
+def test_merge_page_explains_the_proof_of_two_transactions(held: BankTransaction) -> None:
     sentence = summaries.by_id([held.id])[held.id].explanation
-    days = f"the whole of {NOON - DAY:%Y-%m-%d} and {NOON:%Y-%m-%d}"
-    assert f"import the statements of {days}: a second line" in sentence
-    assert "If the bank says that there is only one, merge them." in sentence
+    days = f"{NOON - DAY:%Y-%m-%d} and {NOON:%Y-%m-%d}"
+    assert f"Import the complete statements of {days}: a second line" in sentence
+    assert "If the bank says that there is only one transaction, merge them." in sentence
 
 
 @pytest.mark.parametrize(

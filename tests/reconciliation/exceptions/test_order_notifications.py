@@ -50,7 +50,7 @@ def results() -> list[str]:
     return list(BankNotification.objects.order_by("received_at", "id").values_list("result", flat=True))
 
 
-def test_order_notification_is_stored_and_completes_its_order(
+def test_order_notification_is_stored_and_completes_the_order(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer
 ) -> None:
     answer = bank.post(notification_of(transfer.id))
@@ -115,7 +115,7 @@ def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClie
     assert (answer.status_code, answer.json(), results()) == (200, {"status": "parked"}, ["unreadable"])
 
 
-def test_failed_completion_makes_the_bank_notify_again(
+def test_failed_completion_is_not_acknowledged_so_the_bank_repeats_the_notification(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*args: object, **how: object) -> None:

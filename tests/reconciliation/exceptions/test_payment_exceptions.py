@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from core import clock, money
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import PaymentException
 from reconciliation.models import BankTransaction
 from tests.reconciliation.builders import Seller, decide, get_page
@@ -30,13 +30,13 @@ def exceptions_of(seller: Seller, code: dict[str, Any]) -> list[tuple[str, int, 
 
 
 @pytest.mark.slow
-def test_overpaid_and_expired_payment_shows_its_exceptions(seller: Seller, admin_client: Client) -> None:
+def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_client: Client) -> None:
     """Double the amount arrives, and then the code expires."""
     with time_machine.travel(clock.now(), tick=False) as machine:
         code = seller.shop.qr_code(expiry_minutes=1)
         movement = seller.report(code, satang=300_000)
         machine.shift(timedelta(minutes=2))
-        payments.expire_due(now=clock.now())
+        expiry_sweep.expire_due(now=clock.now())
         reported = seller.shop.payment(code["payment_id"])
         assert (reported["status"], reported["amount_received"]) == ("expired", None)
         assert exceptions_of(seller, code) == [("amount_mismatch", 300_000, "open")]
@@ -51,7 +51,7 @@ def test_overpaid_and_expired_payment_shows_its_exceptions(seller: Seller, admin
 
 
 @pytest.mark.slow
-def test_status_of_an_exception_follows_its_resolution(seller: Seller) -> None:
+def test_exception_status_follows_the_resolution(seller: Seller) -> None:
     code = seller.shop.qr_code()
     seller.report(code)
     first, second, third = (seller.report(code) for _ in range(3))
@@ -64,7 +64,8 @@ def test_status_of_an_exception_follows_its_resolution(seller: Seller) -> None:
     assert exceptions_of(seller, other) == []
 
 
-def test_accepted_late_money_stays_on_its_payment(seller: Seller) -> None:
+@pytest.mark.slow
+def test_accepted_late_money_stays_on_the_payment(seller: Seller) -> None:
     late = seller.late()
     code = {"payment_id": late.payment_id}
     assert exceptions_of(seller, code) == [("late", 150_000, "open")]

@@ -104,7 +104,7 @@ def test_reopened_write_off_is_recovered_and_can_be_written_off_again(seller: Se
     assert not ReconciliationException.objects.exists()
 
 
-def test_reopened_reversal_is_carried_out_if_it_can_be(seller: Seller, served_by: Serving) -> None:
+def test_reopened_reversal_is_applied_after_a_failed_return(seller: Seller, served_by: Serving) -> None:
     """The reversal was dismissed during a return, and then the return failed."""
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY, REFUSED])
     credit = seller.unmatched()
@@ -142,7 +142,9 @@ def test_timeline_shows_the_reopening(seller: Seller) -> None:
     assert types(seller.shop, code["payment_id"])[-2:] == ["staff.dismissed", "staff.reopened"]
 
 
-def test_only_dismissed_merged_or_written_off_is_reopened(seller: Seller, served_by: Serving) -> None:
+def test_only_dismissed_merged_or_written_off_exceptions_can_be_reopened(
+    seller: Seller, served_by: Serving
+) -> None:
     served_by(sends=[DONE])
     seller.bank.post(b"garbage")
     sent_back, waits = seller.unmatched(), orphan(seller)
@@ -163,7 +165,7 @@ def test_only_dismissed_merged_or_written_off_is_reopened(seller: Seller, served
     assert not Resolution.objects.filter(type="reopened").exists()
 
 
-def test_second_reopening_names_who_was_first(seller: Seller) -> None:
+def test_second_reopening_is_refused_and_names_the_first_user(seller: Seller) -> None:
     reversal = orphan(seller)
     decide("dismiss", reversal)
     decide("reopen", reversal)
@@ -225,7 +227,7 @@ def test_eight_concurrent_reopenings_of_a_message_count_once(busy: Seller) -> No
 
 
 @races
-def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Seller) -> None:
+def test_concurrent_reopening_and_write_off_end_in_the_state_of_the_last_resolution(busy: Seller) -> None:
     reversal = orphan(busy)
     decide("dismiss", reversal)
     for _ in range(ROUNDS):
@@ -239,9 +241,7 @@ def test_reopening_during_a_write_off_ends_as_the_last_resolution_says(busy: Sel
 
 
 @races
-def test_reopening_while_the_money_comes_back_carries_out_the_reversal(
-    busy: Seller, served_by: Serving
-) -> None:
+def test_reopening_during_a_failing_return_applies_the_reversal(busy: Seller, served_by: Serving) -> None:
     for _ in range(ROUNDS):
         served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
         credit = busy.unmatched()

@@ -44,7 +44,7 @@ def source_accounts(payment_id: str) -> list[str]:
 # --- accept ------------------------------------------------------------------------------------------------
 
 
-def test_accepted_late_money_makes_its_payment_succeed(seller: Seller) -> None:
+def test_accepted_late_money_makes_the_payment_succeed(seller: Seller) -> None:
     movement = seller.late()
     payment_id = str(movement.payment_id)
     assert (seller.shop.payment(payment_id)["status"], suspense()) == ("pending", 150_000)
@@ -62,6 +62,7 @@ def test_accepted_late_money_makes_its_payment_succeed(seller: Seller) -> None:
 
 
 @pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
+@pytest.mark.slow
 def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Serving, satang: int) -> None:
     served_by(sends=[DONE])
     movement = seller.mismatch(satang)
@@ -103,6 +104,7 @@ def test_correct_amount_after_an_accepted_wrong_one_is_a_duplicate(seller: Selle
     assert (seller.balance(), suspense()) == ((100, 0), 150_000)
 
 
+@pytest.mark.slow
 def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> None:
     Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
     late, short = seller.late(), seller.mismatch()
@@ -155,7 +157,7 @@ def test_money_paid_to_one_merchant_cannot_be_attached_to_another(seller: Seller
     assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
 
 
-def test_money_attached_to_its_own_payment_is_recorded_as_accepted(seller: Seller) -> None:
+def test_money_attached_to_the_matched_payment_is_recorded_as_accepted(seller: Seller) -> None:
     movement = seller.mismatch()
     decide("attach", movement, payment_id=movement.payment_id)
     assert (state_of(movement)[1], Resolution.objects.get().type) == ("accepted", "accepted")
@@ -189,7 +191,7 @@ def payment_that(seller: Seller, rival: Shop, what: str) -> str:
         ("is unknown", "There is no payment"),
     ],
 )
-def test_attach_refuses_a_payment_that(
+def test_attach_is_refused_unless_the_payment_waits_for_qr_money_of_the_bank(
     seller: Seller, other_shop: Shop, settings: Settings, what: str, why: str
 ) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
@@ -212,7 +214,8 @@ def test_attach_refuses_a_payment_that(
         ("record_manual_return", "sent back by hand"),
     ],
 )
-def test_second_resolution_is_refused_and_names_who_was_first(
+@pytest.mark.slow
+def test_second_resolution_is_refused_and_names_the_first_user(
     seller: Seller, served_by: Serving, action: str, label: str
 ) -> None:
     served_by()
@@ -230,7 +233,7 @@ def test_second_resolution_is_refused_and_names_who_was_first(
     assert (tables.count_rows(), state_of(movement), seller.funds()) == before
 
 
-def test_message_is_dismissed_only_once(seller: Seller) -> None:
+def test_bank_message_is_dismissed_only_once(seller: Seller) -> None:
     seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     resolution = decide("dismiss", notification)
@@ -241,12 +244,12 @@ def test_message_is_dismissed_only_once(seller: Seller) -> None:
 
 
 @pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
-def test_unknown_message_cannot_be_dismissed(seller: Seller, subject_id: str) -> None:
+def test_unknown_bank_message_cannot_be_dismissed(seller: Seller, subject_id: str) -> None:
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
         decide("dismiss", subject_id)
 
 
-def test_parsed_message_cannot_be_dismissed(seller: Seller) -> None:
+def test_readable_bank_message_cannot_be_dismissed(seller: Seller) -> None:
     seller.sale()
     with pytest.raises(ActionNotAllowed, match="not an open exception"):
         decide("dismiss", BankNotification.objects.get().id)
@@ -264,6 +267,7 @@ def returned_refund(seller: RefundShop, served_by: Serving) -> str:
     return refund_id
 
 
+@pytest.mark.slow
 def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served_by: Serving) -> None:
     refund_id = returned_refund(seller, served_by)
     assert (suspense(), seller.balance()) == (150_000, (0, 0))
@@ -280,6 +284,7 @@ def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served
     ]
 
 
+@pytest.mark.slow
 def test_refund_that_was_not_returned_cannot_be_credited(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     refund_id = seller.refund(seller.paid())["refund_id"]
@@ -314,6 +319,7 @@ def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
     assert [resolutions.allowed_types(movement) for movement, _ in cases] == [actions for _, actions in cases]
 
 
+@pytest.mark.slow
 def test_decline_after_payment_and_payment_after_decline_change_nothing(seller: Seller) -> None:
     paid, declined = seller.shop.qr_code(), seller.shop.qr_code()
     seller.report(paid)

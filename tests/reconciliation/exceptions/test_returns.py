@@ -37,7 +37,7 @@ DONE, REFUSED, UNDER_WAY = (
 )
 
 
-def test_return_goes_to_the_payer_account_the_bank_reported(seller: Seller, served_by: Serving) -> None:
+def test_return_is_sent_to_the_payer_account_reported_by_the_bank(seller: Seller, served_by: Serving) -> None:
     bank, movement = served_by(), seller.unmatched()
     made = decide("send_back", movement)
     order = Transfer.objects.get().order
@@ -54,7 +54,7 @@ def test_return_goes_to_the_payer_account_the_bank_reported(seller: Seller, serv
     assert Resolution.objects.get().type == "sent_back"
 
 
-def test_return_goes_to_the_account_staff_entered(seller: Seller, served_by: Serving) -> None:
+def test_return_is_sent_to_the_account_entered_by_staff(seller: Seller, served_by: Serving) -> None:
     served_by()
     decide("send_back", seller.unmatched(), destination=ReturnDestination("004", "4051234567", "สมหญิง ใจดี"))
     order = Transfer.objects.get().order
@@ -74,7 +74,7 @@ def test_return_without_a_valid_payer_account_needs_an_entered_account(
     assert state_of(movement)[1] == "sending_back"
 
 
-def test_bank_that_cannot_send_needs_a_manual_return(seller: Seller, settings: Settings) -> None:
+def test_bank_without_transfers_needs_a_manual_return(seller: Seller, settings: Settings) -> None:
     movement = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(ActionNotAllowed, match="send it at the bank"):
@@ -106,13 +106,13 @@ def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, serv
 
 
 @pytest.mark.slow
-def test_money_of_a_return_that_comes_back_is_an_exception_again(seller: Seller, served_by: Serving) -> None:
+def test_returned_money_that_bounces_is_an_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     movement = seller.unmatched()
     first = decide("send_back", movement)
     run_returns()
     for _ in range(2):
-        assert seller.bank.post(order_notice(first.id, "returned")).status_code == 200
+        assert seller.bank.post(order_notification(first.id, "returned")).status_code == 200
         first.refresh_from_db()
         assert (first.status, state_of(movement), suspense()) == ("completed", ("unmatched", ""), 150_000)
     assert first.returned_at is not None
@@ -125,7 +125,7 @@ def test_money_of_a_return_that_comes_back_is_an_exception_again(seller: Seller,
     ]
 
 
-def order_notice(order_id: str, status: str) -> dict[str, Any]:
+def order_notification(order_id: str, status: str) -> dict[str, Any]:
     return {
         "type": "order", "reference": order_id, "bank_reference": "sbo_1", "amount": "1500.00",
         "currency": "THB", "status": status, "reason": "account_closed" if status != "succeeded" else "",
@@ -138,11 +138,12 @@ def test_bank_notification_completes_a_return(seller: Seller, served_by: Serving
     made = decide("send_back", movement)
     run_returns()
     for _ in range(2):
-        assert seller.bank.post(order_notice(made.id, "succeeded")).json() == {"status": "received"}
+        assert seller.bank.post(order_notification(made.id, "succeeded")).json() == {"status": "received"}
     assert (state_of(movement)[1], suspense()) == ("sent_back", 0)
     assert latest_return(movement).bank_reference == "sbo_1"
 
 
+@pytest.mark.slow
 def test_returned_notification_before_success_reopens_the_exception(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -150,7 +151,7 @@ def test_returned_notification_before_success_reopens_the_exception(
     movement = seller.unmatched()
     made = decide("send_back", movement)
     run_returns()
-    seller.bank.post(order_notice(made.id, "returned"))
+    seller.bank.post(order_notification(made.id, "returned"))
     assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
     assert [fact for fact, _ in postings_of(made.id)] == ["sent_back", "held"]
 
@@ -159,6 +160,7 @@ def test_returned_notification_before_success_reopens_the_exception(
     ("result", "resolution_state", "left"),
     [(transfers.ARRIVED, "sent_back", 0), (transfers.NEVER_ARRIVED, "", 150_000)],
 )
+@pytest.mark.slow
 def test_staff_complete_an_overdue_return(
     seller: Seller, served_by: Serving, result: TransferResult, resolution_state: str, left: int
 ) -> None:

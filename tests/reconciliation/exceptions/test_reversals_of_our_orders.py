@@ -37,7 +37,7 @@ def refund_under_way(seller: Seller, served_by: Serving, ends: TransferResult) -
     return seller.reverse(credit)
 
 
-def test_reversal_notification_completes_our_refund_order(seller: Seller, served_by: Serving) -> None:
+def test_reversal_notification_completes_a_pending_refund_order(seller: Seller, served_by: Serving) -> None:
     reversal = refund_under_way(seller, served_by, DONE)
     assert (state_of(reversal), seller.funds()) == (ORDERED, {"available": 0, "reserved": 0})
     send_due_refunds()
@@ -46,7 +46,7 @@ def test_reversal_notification_completes_our_refund_order(seller: Seller, served
     assert seller.history() == [("succeeded", -150_000)]
 
 
-def test_order_that_the_bank_carried_out_does_not_fail(seller: Seller, served_by: Serving) -> None:
+def test_order_that_the_bank_completed_does_not_fail(seller: Seller, served_by: Serving) -> None:
     reversal = refund_under_way(seller, served_by, REFUSED)
     send_due_refunds()
     assert (state_of(reversal), seller.funds()) == (ORDERED, {"available": 0, "reserved": 0})

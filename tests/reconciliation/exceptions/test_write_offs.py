@@ -64,7 +64,7 @@ def taken_twice(seller: Seller, served_by: Serving) -> tuple[BankTransaction, Ba
     return credit, reversal
 
 
-def test_money_that_left_twice_is_written_off(seller: Seller, served_by: Serving) -> None:
+def test_money_sent_twice_is_written_off(seller: Seller, served_by: Serving) -> None:
     _, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     assert (state_of(reversal), losses(), suspense()) == (LOST, -150_000, 0)
@@ -75,7 +75,7 @@ def test_money_that_left_twice_is_written_off(seller: Seller, served_by: Serving
     assert not ReconciliationException.objects.exists()
 
 
-def test_merchant_is_not_charged_for_a_reversal_above_its_credit(seller: Seller) -> None:
+def test_merchant_is_not_debited_for_a_reversal_above_the_credit(seller: Seller) -> None:
     credit = seller.sale()
     reversal = seller.reverse(credit, 150_001)
     decide("write_off", reversal)
@@ -84,7 +84,7 @@ def test_merchant_is_not_charged_for_a_reversal_above_its_credit(seller: Seller)
     assert seller.shop.payment(str(credit.payment_id))["status"] == "succeeded"
 
 
-def test_write_off_is_booked_once_and_the_second_click_is_refused(seller: Seller, served_by: Serving) -> None:
+def test_second_write_off_is_refused_and_booked_once(seller: Seller, served_by: Serving) -> None:
     _, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     for action in ("write_off", "dismiss"):
@@ -106,7 +106,7 @@ def test_credits_and_completed_reversals_cannot_be_written_off(seller: Seller) -
         assert (state_of(movement), losses()) == (before, 0)
 
 
-def test_reversal_that_can_be_covered_is_not_written_off(seller: Seller) -> None:
+def test_reversal_covered_by_the_balance_cannot_be_written_off(seller: Seller) -> None:
     """The process ended after it stored the notification."""
     credit = seller.sale()
     notification = parse(reversal_of(credit))
@@ -123,7 +123,9 @@ def test_write_off_is_recovered_when_the_return_comes_back(seller: Seller, serve
     credit, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     transfers.apply_notification(
-        ReportedTransfer(latest_return(credit).id, "returned"), return_completion.HANDLER, now=clock.now()
+        ReportedTransfer(latest_return(credit).id, "returned"),
+        return_completion.TRANSFER_HANDLER,
+        now=clock.now(),
     )
     assert (state_of(reversal), state_of(credit)) == (REVERSED, ("unmatched", "taken_back"))
     assert (losses(), suspense()) == (0, 0)
@@ -132,7 +134,7 @@ def test_write_off_is_recovered_when_the_return_comes_back(seller: Seller, serve
     ]  # fmt: skip
 
 
-def test_repeated_reversal_changes_nothing_about_a_write_off(seller: Seller, served_by: Serving) -> None:
+def test_repeated_reversal_does_not_change_a_write_off(seller: Seller, served_by: Serving) -> None:
     credit, reversal = taken_twice(seller, served_by)
     decide("write_off", reversal)
     assert seller.reverse(credit, paid_at=reversal.paid_at.astimezone(BANGKOK).isoformat()).id == reversal.id
@@ -150,7 +152,7 @@ def test_early_write_off_is_recovered_when_the_return_fails(seller: Seller, serv
 
 
 @pytest.mark.parametrize("by_line", [False, True])
-def test_write_off_is_recovered_when_its_credit_is_reported(seller: Seller, by_line: bool) -> None:
+def test_write_off_is_recovered_when_the_credit_is_reported(seller: Seller, by_line: bool) -> None:
     code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     notification = seller.bank.notification(code, paid_at=paid_at)
     seller.bank.post(notification | {"type": "reversal"})
@@ -164,7 +166,7 @@ def test_write_off_is_recovered_when_its_credit_is_reported(seller: Seller, by_l
     assert seller.shop.payment(code["payment_id"])["status"] == "refunded"
 
 
-def test_partial_write_off_leaves_the_rest_to_resolve(seller: Seller, served_by: Serving) -> None:
+def test_partial_write_off_leaves_the_remaining_amount_open(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     sent, accepted = seller.unmatched(), seller.mismatch(149_900)
     for credit in (sent, accepted):
@@ -214,7 +216,7 @@ def test_eight_concurrent_write_offs_count_once(served_by: Serving) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_write_off_while_the_return_comes_back_is_recovered(served_by: Serving) -> None:
+def test_write_off_during_a_bounced_return_is_recovered(served_by: Serving) -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(10):
         credit, reversal = taken_twice(seller, served_by)
@@ -227,7 +229,7 @@ def test_write_off_while_the_return_comes_back_is_recovered(served_by: Serving) 
                 return
 
         def come_back(notification: ReportedTransfer = notification) -> None:
-            transfers.apply_notification(notification, return_completion.HANDLER, now=clock.now())
+            transfers.apply_notification(notification, return_completion.TRANSFER_HANDLER, now=clock.now())
 
         run_concurrently(book, come_back)
         assert (state_of(reversal), state_of(credit)[1]) == (REVERSED, "taken_back")

@@ -37,5 +37,5 @@ def served_by(monkeypatch: pytest.MonkeyPatch) -> Answering:
         return known[name]
 
     monkeypatch.setattr(banks, "get", get)
-    monkeypatch.setattr(banks, "banks_with_inquiry", lambda: known)
+    monkeypatch.setattr(banks, "configured_banks", lambda: known)
     return serve

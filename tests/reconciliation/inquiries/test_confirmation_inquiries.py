@@ -42,7 +42,10 @@ def test_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(shop: Shop, serve
     assert len(fake_bank.references) == 25
 
 
-def test_inquiry_without_answer_is_retried(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_confirmation_inquiry_without_answer_is_retried(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
     code = shop.qr_code()
     served_by(InquiryFailed(), found(bank.notification(code, paid_at=clock.now())))
     import_file(bot_file(credit_line(code, clock.now())))

@@ -9,7 +9,7 @@ import pytest
 from banks import InquiryFailed, InquiryResult, UnreadableMessage, parallel
 from core import clock, thaiqr
 from merchants.models import Merchant
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from reconciliation.inquiries import schedule
 from reconciliation.inquiries import services as inquiries
@@ -58,12 +58,15 @@ def test_inquiry_sends_reference_amount_and_time_range(shop: Shop, served_by: An
     assert question.starts_at < payment.created_at < clock.now() + timedelta(seconds=6) < question.ends_at
 
 
-def test_early_payment_is_never_inquired(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
+def test_payment_confirmed_before_the_first_inquiry_is_never_inquired(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
     fake_bank = served_by()
     bank.notify(shop.qr_code())
     assert (sweep(), fake_bank.questions, Inquiry.objects.count()) == (0, [], 0)
 
 
+@pytest.mark.slow
 def test_payment_confirmed_between_inquiries_is_not_inquired_again(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
@@ -96,7 +99,8 @@ def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> 
     assert sweep(90_000, since=plan[-1]) == 0
 
 
-def test_missed_inquiries_become_one_inquiry(shop: Shop, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_missed_inquiries_are_made_up_by_one_inquiry(shop: Shop, served_by: Answering) -> None:
     served_by()
     shop.qr_code(expiry_minutes=15)
     assert (sweep(1000), sweep(1000)) == (1, 0)
@@ -104,7 +108,9 @@ def test_missed_inquiries_become_one_inquiry(shop: Shop, served_by: Answering) -
 
 
 @pytest.mark.slow
-def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: Answering) -> None:
+def test_inquiry_schedule_of_a_canceled_qr_code_restarts_at_cancellation(
+    shop: Shop, served_by: Answering
+) -> None:
     fake_bank, code = served_by(), shop.qr_code(expiry_minutes=60)
     sweep(61)
     expire(shop, code)
@@ -116,7 +122,7 @@ def test_schedule_of_a_canceled_code_starts_at_its_end(shop: Shop, served_by: An
     assert len(fake_bank.questions) == 5
 
 
-def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
+def test_inquiry_schedule_restarts_if_the_qr_code_is_canceled_during_the_inquiry(
     shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = shop.qr_code(expiry_minutes=60)
@@ -131,7 +137,7 @@ def test_schedule_of_a_code_canceled_during_the_inquiry_starts_at_its_end(
     assert Inquiry.objects.get().due_at == code_expiry() + timedelta(seconds=60)
 
 
-def test_due_time_that_passes_during_the_call_stays_due(shop: Shop, served_by: Answering) -> None:
+def test_inquiry_that_becomes_due_during_the_call_stays_due(shop: Shop, served_by: Answering) -> None:
     shop.qr_code()
     plan = schedule.inquiry_times(Payment.objects.get())
     watch = [plan[3] - timedelta(seconds=1)]
@@ -146,6 +152,7 @@ def test_due_time_that_passes_during_the_call_stays_due(shop: Shop, served_by: A
 
 
 @pytest.mark.parametrize("error", [InquiryFailed(), ValueError("what the bank said")])
+@pytest.mark.slow
 def test_inquiry_without_answer_is_retried(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, error: Exception
 ) -> None:
@@ -175,7 +182,10 @@ def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Sho
     assert (outcomes(), Payment.objects.get().status) == (["no_answer"], "pending")
 
 
-def test_hanging_call_is_no_answer(shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_hanging_inquiry_call_counts_as_no_answer(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parallel, "CALL_SECONDS", 0.1)
     release = threading.Event()
     served_by(lambda: release.wait(60) and NOTHING)
@@ -205,7 +215,8 @@ def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answeri
     ],
     ids=["wrong amount", "wrong and then right amount", "paid twice", "declined"],
 )
-def test_each_movement_in_answers_is_stored_once_and_matched(
+@pytest.mark.slow
+def test_inquiry_answer_with_several_transactions_stores_each_once(
     shop: Shop,
     bank: SandboxBankClient,
     served_by: Answering,
@@ -237,13 +248,15 @@ def test_money_found_after_expiry_is_matched_by_bank_time(
     code = shop.qr_code(expiry_minutes=1)
     ends = code_expiry()
     served_by(found(bank.notification(code, paid_at=ends + timedelta(seconds=after))))
-    payments.expire_due(now=ends + timedelta(seconds=2))
+    expiry_sweep.expire_due(now=ends + timedelta(seconds=2))
     assert sweep(61, since=ends) == 1
     results = (BankTransaction.objects.get().match_result, Payment.objects.get().status)
     assert results == (match_result, status)
 
 
-def test_callback_after_inquiry_is_repeat(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
+def test_callback_after_inquiry_is_a_repeat(
+    shop: Shop, bank: SandboxBankClient, served_by: Answering
+) -> None:
     notification = bank.notification(shop.qr_code())
     served_by(found(notification))
     sweep()
@@ -253,7 +266,8 @@ def test_callback_after_inquiry_is_repeat(shop: Shop, bank: SandboxBankClient, s
     assert BankTransaction.objects.count() == 1
 
 
-def test_inquiry_is_repeated_if_its_answer_cannot_be_stored(
+@pytest.mark.slow
+def test_inquiry_is_repeated_if_the_answer_cannot_be_stored(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**how: object) -> None:

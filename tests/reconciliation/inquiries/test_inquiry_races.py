@@ -11,7 +11,7 @@ import pytest
 
 from banks import InquiryResult
 from core import clock
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import (
@@ -69,7 +69,7 @@ def succeeded_once(payment_id: str) -> bool:
     return payment.status == "succeeded" and counts == (1, 1, 1)
 
 
-def test_concurrent_workers_inquire_once(shop: Shop, served_by: Answering) -> None:
+def test_concurrent_workers_make_each_inquiry_once(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     for _ in range(20):
         shop.qr_code()
@@ -97,7 +97,7 @@ def test_inquiry_during_expiry_never_loses_money(
         ScanCursor.objects.update(created_before=clock.now())  # the run before was in the future
         code = shop.qr_code(expiry_minutes=1)
         served_by(found(caller.notification(code)))
-        expire = partial(payments.expire_due, now=clock.now() + timedelta(seconds=61))
+        expire = partial(expiry_sweep.expire_due, now=clock.now() + timedelta(seconds=61))
         run_concurrently(lambda: sweep(61), expire)
         assert succeeded_once(code["payment_id"])
 
@@ -133,7 +133,7 @@ def test_payment_paid_during_the_inquiry_is_not_inquired_again(
         "reconciliation.inquiries.services._record_answer",
     ],
 )
-def test_crash_after_the_answer_is_repaired_when_the_lease_ends(
+def test_crash_after_the_inquiry_answer_is_repaired_after_the_lease(
     shop: Shop, caller: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     code = shop.qr_code()
@@ -149,7 +149,7 @@ def test_crash_after_the_answer_is_repaired_when_the_lease_ends(
     assert len(fake_bank.questions) == (1 if point.endswith("_record_answer") else 2)
 
 
-def test_crash_during_the_call_is_repaired_when_the_lease_ends(
+def test_crash_during_the_inquiry_call_is_repaired_after_the_lease(
     shop: Shop, caller: SandboxBankClient, served_by: Answering
 ) -> None:
     code = shop.qr_code()

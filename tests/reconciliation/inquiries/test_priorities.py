@@ -32,15 +32,16 @@ def test_urgent_inquiries_come_first(shop: Shop, served_by: Answering) -> None:
 
 
 @pytest.mark.slow
-def test_both_priorities_get_inquiries(shop: Shop, served_by: Answering) -> None:
+def test_urgent_and_normal_priority_both_get_inquiries(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     old, fresh = create_codes(shop, 8, minutes=1), create_codes(shop, 8, minutes=60)
     for _ in range(8):
         assert sweep(LATER) == 1
-    assert [sum(code in lane for code in fake_bank.references) for lane in (fresh, old)] == [6, 2]
+    assert [sum(code in codes for code in fake_bank.references) for codes in (fresh, old)] == [6, 2]
 
 
-def test_unused_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_unused_inquiry_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
     create_codes(shop, 4, minutes=1)
     create_codes(shop, 1, minutes=60)
@@ -58,7 +59,7 @@ def test_inquiry_is_not_urgent_two_minutes_after_expiry(
     assert Inquiry.objects.get().is_urgent == is_urgent
 
 
-def test_inquiries_never_made_lose_urgency_too(shop: Shop, served_by: Answering) -> None:
+def test_overdue_inquiries_lose_urgency_after_expiry(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=1)
     create_codes(shop, 3, minutes=1)
     sweep(LATER)
@@ -66,7 +67,7 @@ def test_inquiries_never_made_lose_urgency_too(shop: Shop, served_by: Answering)
 
 
 @pytest.mark.slow
-def test_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by: Answering) -> None:
+def test_inquiry_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by: Answering) -> None:
     """20,000 inquiries without priority are due, and 20,000 urgent ones are due in a minute."""
     served_by()
     now = clock.now()

@@ -57,7 +57,8 @@ def is_free_after(rest: float, second: float) -> bool:
     return before + wait <= BankRateLimit.objects.get().available_at <= database_now() + wait
 
 
-def test_batches_keep_the_calls_per_second_of_the_bank(shop: Shop, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_inquiry_batches_keep_the_calls_per_second_of_the_bank(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
     for _ in range(8):
         shop.qr_code()
@@ -71,6 +72,7 @@ def test_slow_rate_limit_below_one_call_per_second_is_kept(shop: Shop, served_by
     assert run_batch() == (1, 10.0)
 
 
+@pytest.mark.slow
 def test_bank_is_not_called_before_available_at(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=0.001)
     for _ in range(2):
@@ -92,6 +94,7 @@ def test_exclusive_call_holds_and_releases_the_rate_limit(
     assert sweep() == 1
 
 
+@pytest.mark.slow
 def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     shop.qr_code()
@@ -105,7 +108,9 @@ def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> No
 
 
 @pytest.mark.slow
-def test_paid_inquiry_takes_no_batch_place(shop: Shop, served_by: Answering, bank: SandboxBankClient) -> None:
+def test_inquiry_of_a_paid_payment_takes_no_place_in_the_batch(
+    shop: Shop, served_by: Answering, bank: SandboxBankClient
+) -> None:
     fake_bank = served_by(per_second=1)
     codes = [shop.qr_code() for _ in range(4)]
     assert sum(sweep() for _ in codes) == 4
@@ -126,7 +131,7 @@ def test_bank_backoff_grows_until_an_answer(shop: Shop, other_shop: Shop, served
     assert BankRateLimit.objects.get().silent_batches == 0
 
 
-def test_one_missing_answer_does_not_back_off_the_bank(shop: Shop, served_by: Answering) -> None:
+def test_single_missing_answer_does_not_back_off_the_bank(shop: Shop, served_by: Answering) -> None:
     served_by(InquiryFailed(), NOTHING)
     for _ in range(2):
         shop.qr_code()
@@ -169,14 +174,20 @@ def test_unreachable_bank_does_not_delay_other_banks(served_by: Answering, bank:
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
-def test_batch_alternates_between_merchants(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_inquiry_batch_alternates_between_merchants(
+    shop: Shop, other_shop: Shop, served_by: Answering
+) -> None:
     fake_bank = served_by(per_second=2)
     many, one = create_codes(shop, 5), create_codes(other_shop)
     sweep()
     assert [len(set(fake_bank.references) & set(theirs)) for theirs in (many, one)] == [1, 1]
 
 
-def test_one_merchant_may_use_the_whole_batch(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+@pytest.mark.slow
+def test_single_merchant_may_use_the_whole_inquiry_batch(
+    shop: Shop, other_shop: Shop, served_by: Answering
+) -> None:
     served_by(per_second=4)
     create_codes(shop, 5)
     create_codes(other_shop)
@@ -184,7 +195,9 @@ def test_one_merchant_may_use_the_whole_batch(shop: Shop, other_shop: Shop, serv
 
 
 @pytest.mark.slow
-def test_merchant_without_answers_backs_off_alone(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
+def test_merchant_without_answers_backs_off_without_the_bank(
+    shop: Shop, other_shop: Shop, served_by: Answering
+) -> None:
     fake_bank = served_by()
     fake_bank.silent_about.update(create_codes(shop, 3))
     assert (sweep(6), BankRateLimit.objects.get().silent_batches) == (3, 0)
@@ -206,7 +219,7 @@ def test_merchant_backoff_grows_until_an_answer(shop: Shop, served_by: Answering
     assert (sweep(1000), Backoff.objects.count()) == (1, 0)
 
 
-def test_one_answer_prevents_merchant_backoff(shop: Shop, served_by: Answering) -> None:
+def test_single_answer_prevents_merchant_backoff(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     fake_bank.silent_about.update(create_codes(shop, 2))
     create_codes(shop)
@@ -219,6 +232,7 @@ def test_two_silent_merchants_back_off_the_bank(shop: Shop, other_shop: Shop, se
     assert (sweep(), BankRateLimit.objects.get().silent_batches) == (2, 1)
 
 
+@pytest.mark.slow
 def test_postponed_inquiry_is_rescheduled_like_no_answer(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     fake_bank.silent_about.update(create_codes(shop, 2, minutes=1))
@@ -258,15 +272,15 @@ class Fast(SandboxBank):
         (Fast, [1] * 40, [1] * MAX_PARALLEL_CALLS),
     ],
 )
-def test_batch_fits_the_call_budget_with_at_least_one_inquiry(
+def test_inquiry_batch_fits_the_call_budget_with_at_least_one_inquiry(
     bank: type[banks.Bank], days: list[int], fitting: list[int]
 ) -> None:
-    pace = CallBudget(bank)
-    assert pace.fit(asking(*days), pace.max_calls) == fitting
+    budget = CallBudget(bank)
+    assert budget.fit(asking(*days), budget.max_calls) == fitting
 
 
 @pytest.mark.parametrize(("left", "fitting"), [(0, []), (1, [1]), (2, [1]), (3, [1, 2]), (5, [1, 2, 1])])
-def test_remaining_call_budget_is_filled(left: int, fitting: list[int]) -> None:
+def test_remaining_inquiry_call_budget_is_used(left: int, fitting: list[int]) -> None:
     assert CallBudget(Scb).fit(asking(1, 2, 1), left) == fitting
 
 
@@ -274,11 +288,13 @@ def test_remaining_call_budget_is_filled(left: int, fitting: list[int]) -> None:
     ("bank", "days", "seconds"),
     [(Scb, [1] * 5, 1.0), (Scb, [2, 2], 0.8), (Scb, [6], 1.2), (Scb, [], 0.0), (Slow, [1], 10.0)],
 )
-def test_pause_counts_all_calls_of_a_batch(bank: type[banks.Bank], days: list[int], seconds: float) -> None:
+def test_pause_after_a_batch_counts_all_inquiry_calls(
+    bank: type[banks.Bank], days: list[int], seconds: float
+) -> None:
     assert CallBudget(bank).pause(asking(*days)) == timedelta(seconds=seconds)
 
 
-def test_short_time_range_needs_one_call() -> None:
+def test_inquiry_of_a_short_time_range_needs_one_call() -> None:
     assert Scb.calls_needed(asking(400)[0]) == 1
 
 
@@ -294,7 +310,7 @@ def scb_shop(db: None, scb: FakeScb) -> Shop:
 
 
 @pytest.mark.slow
-def test_batch_makes_at_most_one_second_of_calls(scb_shop: Shop, scb: FakeScb) -> None:
+def test_inquiry_batch_makes_at_most_one_second_of_calls(scb_shop: Shop, scb: FakeScb) -> None:
     """Three codes from before midnight need two calls each, and two from after it one."""
     with time_machine.travel(MIDNIGHT - timedelta(minutes=20)):
         before = create_codes(scb_shop, 3)

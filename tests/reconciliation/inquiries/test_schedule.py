@@ -28,7 +28,7 @@ def seconds(plan: list[datetime]) -> list[float]:
         (timedelta(seconds=2), []),
     ],
 )
-def test_schedule_covers_first_minute_and_expiry(lifetime: timedelta, early: list[float]) -> None:
+def test_inquiry_schedule_covers_first_minute_and_expiry(lifetime: timedelta, early: list[float]) -> None:
     expires = lifetime.total_seconds()
     late = [expires + 1, expires + 60, expires + 300, expires + 3600]
     end_of_day = (MIDNIGHT + 15 * MINUTE - NOON).total_seconds()
@@ -51,13 +51,13 @@ def test_end_of_day_inquiries_are_spread_over_two_hours() -> None:
     assert max(crowd.values()) < 160, "a hundred in ten minutes would be even"
 
 
-def test_schedule_is_deterministic() -> None:
+def test_inquiry_schedule_is_deterministic() -> None:
     code = PaymentFactory.build(id="pay_0", merchant=None, created_at=NOON)
     last = schedule.inquiry_times(code)[-1]
     assert MIDNIGHT + 133 * MINUTE < last < MIDNIGHT + 134 * MINUTE
 
 
-def test_missed_times_become_one_inquiry() -> None:
+def test_missed_inquiry_times_become_one_inquiry() -> None:
     plan = schedule.plan_times(NOON, NOON + 15 * MINUTE, 0)
     assert schedule.next_after(NOON + timedelta(minutes=17), plan) == NOON + 20 * MINUTE
     assert schedule.next_after(MIDNIGHT + 15 * MINUTE, plan) is None
@@ -74,18 +74,18 @@ def test_missed_times_become_one_inquiry() -> None:
         (timedelta(hours=24), None),
     ],
 )
-def test_retries_slow_down_for_a_day(silent_for: timedelta, wait: timedelta | None) -> None:
+def test_inquiry_retries_slow_down_for_a_day(silent_for: timedelta, wait: timedelta | None) -> None:
     at = MIDNIGHT + 15 * MINUTE + silent_for
     again = schedule.retry_at(at, schedule.plan_times(NOON, NOON + 15 * MINUTE, 0))
     assert again == (None if wait is None else at + wait)
 
 
-def test_retry_is_never_later_than_the_next_scheduled_time() -> None:
+def test_inquiry_retry_is_never_later_than_the_next_scheduled_time() -> None:
     plan = schedule.plan_times(NOON, NOON + 15 * MINUTE, 0)
     assert schedule.retry_at(NOON + timedelta(seconds=13), plan) == NOON + timedelta(seconds=15)
 
 
-def test_inquiry_pace_setting_speeds_up_the_schedule(settings: Any) -> None:
+def test_speedup_setting_shortens_the_inquiry_schedule(settings: Any) -> None:
     settings.SPEEDUP = 10
     plan = schedule.plan_times(NOON, NOON + 15 * MINUTE, 0)
     assert seconds(plan)[:6] == [0.5, 1.5, 3, 6, 899.5, 900.1]

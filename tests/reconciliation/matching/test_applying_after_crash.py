@@ -58,7 +58,7 @@ def held(table: str, row_id: str) -> Iterator[None]:
         holder.join()
 
 
-def test_transaction_of_a_locked_payment_is_applied_by_the_next_run(seller: Seller) -> None:
+def test_bank_transaction_of_a_locked_payment_is_applied_by_the_next_run(seller: Seller) -> None:
     code = seller.shop.qr_code()
     with held("payments_payment", code["payment_id"]):
         assert seller.bank.notify(code).json() == {"status": "received"}
@@ -106,7 +106,7 @@ def test_credit_and_reversal_left_by_a_crash_cancel_out(seller: Seller) -> None:
     assert (seller.funds(), Payment.objects.get().status) == ({"available": 0, "reserved": 0}, "refunded")
 
 
-def test_failure_that_no_run_would_repair_is_not_acknowledged(seller: Seller) -> None:
+def test_notification_with_unrepairable_failure_is_not_acknowledged(seller: Seller) -> None:
     """A notification names the credit that a reversal waits for, while the payment is locked."""
     code, paid_at = seller.shop.qr_code(), clock.now().replace(microsecond=0)
     import_file(bot_file(credit_line(code, minutes_ago(1)), credit_line(code, paid_at)))

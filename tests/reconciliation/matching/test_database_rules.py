@@ -1,4 +1,4 @@
-"""Database rules of bank transactions, returns and resolutions: plain SQL, judged by SQLSTATE."""
+"""Database rules of bank transactions, returns and resolutions: plain SQL, checked by SQLSTATE."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -87,6 +87,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("start", "target"), PAIRS)
+@pytest.mark.slow
 def test_python_and_database_allow_the_same_resolution_transitions(
     seller: Seller, start: ResolutionState, target: ResolutionState
 ) -> None:
@@ -119,6 +120,7 @@ def test_python_and_database_allow_the_same_resolution_transitions(
         "later_bank_transaction_id = 'other'",
     ],
 )
+@pytest.mark.slow
 def test_database_refuses_invalid_states_of_late_money(seller: Seller, assignment: str) -> None:
     assert change(seller.late(), assignment) == CHECK_VIOLATION
 
@@ -141,13 +143,14 @@ def test_database_refuses_invalid_states_of_late_money(seller: Seller, assignmen
         "id = 'rcp_000000000000000000000000000'",
     ],
 )
+@pytest.mark.slow
 def test_database_refuses_changes_of_reported_fields(seller: Seller, assignment: str) -> None:
     assert change(seller.late(), assignment) in (NOT_ALLOWED, CHECK_VIOLATION)
 
 
 @pytest.mark.parametrize("kind", BankTransactionKind)
 @pytest.mark.parametrize("match_result", [match_result for match_result in MatchResult if match_result])
-def test_match_result_must_fit_the_kind(
+def test_match_result_must_fit_the_bank_transaction_kind(
     seller: Seller, kind: BankTransactionKind, match_result: MatchResult
 ) -> None:
     code = seller.shop.qr_code()
@@ -226,7 +229,7 @@ def test_only_held_money_is_returned_and_only_in_full(seller: Seller) -> None:
     assert sqlstate(INSERT_RETURN, late.id, late.amount) is None
 
 
-def test_one_return_at_a_time_per_bank_transaction(seller: Seller) -> None:
+def test_second_open_return_of_a_bank_transaction_is_refused(seller: Seller) -> None:
     movement = seller.late()
     assert sqlstate(INSERT_RETURN, movement.id, movement.amount) is None
     again = INSERT_RETURN.replace("rtn_0", "rtn_1")
@@ -249,6 +252,7 @@ def test_one_return_at_a_time_per_bank_transaction(seller: Seller) -> None:
         ("returned_at = now()", CHECK_VIOLATION),
     ],
 )
+@pytest.mark.slow
 def test_database_refuses_invalid_returns(
     seller: Seller, served_by: Serving, assignment: str, refusal: str
 ) -> None:
@@ -266,6 +270,7 @@ def test_database_refuses_invalid_returns(
         "completed_at = coalesce(completed_at, now()) + interval '1 day'",
     ],
 )
+@pytest.mark.slow
 def test_final_return_never_changes(
     seller: Seller, served_by: Serving, ends: TransferResult, assignment: str
 ) -> None:
@@ -342,7 +347,8 @@ REFUSED_UPDATES = [
 ]
 
 
-def test_stored_rows_are_never_updated_deleted_or_truncated(
+@pytest.mark.slow
+def test_bank_records_are_never_updated_deleted_or_truncated(
     seller: Seller, served_by: Serving, subtests: pytest.Subtests
 ) -> None:
     store_all_kinds(seller, served_by)

@@ -125,7 +125,8 @@ def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) 
 # --- proofs that there are two ------------------------------------------------------------------------
 
 
-def test_two_bank_ids_are_two_transactions_until_statement_shows_one(seller: Seller) -> None:
+@pytest.mark.slow
+def test_two_bank_ids_are_two_transactions_until_the_statement_has_one_line(seller: Seller) -> None:
     code = seller.shop.qr_code()
     seller.bank.post(notification_of(seller, code, NOON, "BANKID1"))
     second = seller.report(code, paid_at=NOON + timedelta(minutes=3))
@@ -137,7 +138,7 @@ def test_two_bank_ids_are_two_transactions_until_statement_shows_one(seller: Sel
     assert_can_be_sent_back(second)
 
 
-def test_one_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller) -> None:
+def test_single_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON)))
     seller.bank.post(notification_of(seller, code, NOON + 2 * SECOND, "BANKID1"))
@@ -148,6 +149,7 @@ def test_one_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller
 
 @pytest.mark.parametrize("line_first", [True, False])
 @pytest.mark.parametrize("days", [1, 4])
+@pytest.mark.slow
 def test_line_and_callback_of_different_days_are_probable_duplicates(
     seller: Seller, days: int, line_first: bool
 ) -> None:
@@ -163,6 +165,7 @@ def test_line_and_callback_of_different_days_are_probable_duplicates(
     assert_is_blocked(seller, held, "one of them is only a statement line")
 
 
+@pytest.mark.slow
 def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
@@ -183,7 +186,7 @@ def test_second_statement_line_allows_return(seller: Seller) -> None:
     assert_can_be_sent_back(held)
 
 
-def test_other_amount_or_reference_is_no_probable_duplicate(seller: Seller) -> None:
+def test_different_amount_or_reference_is_no_probable_duplicate(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
     for other in (seller.report(code, satang=149_999, paid_at=NOON), seller.unmatched(paid_at=NOON)):

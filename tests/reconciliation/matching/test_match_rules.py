@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from core import clock as our_clock
 from merchants.models import Merchant
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction
@@ -81,6 +81,24 @@ def test_payment_by_another_payer_succeeds_and_is_flagged(shop: Shop, bank: Sand
     assert shop.get(f"/v1/qr-codes/{code['qr_code_id']}").json()["client_bank_account"] == "9999999999"
 
 
+@pytest.mark.parametrize(
+    ("named_client", "is_flagged"),
+    [
+        ({"client_bank_account": "4051237890"}, False),
+        ({"client_bank_account": "405-1-23789-0"}, False),
+        ({"client_bank_account": "1234560890"}, True),
+        ({"client_name": "SOMCHAI JAIDEE"}, False),
+        ({"client_name": "Somying Jaidee"}, True),
+        ({"client_bank_account": "1234567890", "client_name": "Somying Jaidee"}, True),
+    ],
+)
+def test_payer_is_compared_by_name_and_last_four_digits_of_the_account(
+    shop: Shop, bank: SandboxBankClient, named_client: dict[str, str], is_flagged: bool
+) -> None:
+    bank.notify(shop.qr_code(**named_client))
+    assert Payment.objects.get().payer_differs == is_flagged
+
+
 UNKNOWN = {"reference1": "NOBODYKNOWSTHIS00000"}
 # What the bank reports in turn; the result of the last report, the payment's status, rows of the history.
 REPORTS: dict[str, tuple[list[dict[str, Any]], str, str, int]] = {
@@ -96,7 +114,7 @@ REPORTS: dict[str, tuple[list[dict[str, Any]], str, str, int]] = {
 
 
 @pytest.mark.parametrize(("reports", "match_result", "status", "count"), REPORTS.values(), ids=REPORTS)
-def test_report_that_does_not_match_changes_no_payment(
+def test_unmatched_report_changes_no_payment(
     shop: Shop,
     bank: SandboxBankClient,
     reports: list[dict[str, Any]],
@@ -117,12 +135,12 @@ def test_payment_in_time_reported_late_succeeds_after_expiry(
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code(expiry_minutes=1)
         clock.move_to(noon + timedelta(minutes=5))
-        payments.expire_due(now=our_clock.now())
+        expiry_sweep.expire_due(now=our_clock.now())
         bank.notify(code, paid_at=noon + timedelta(minutes=1))
     assert (last_match_result(), Payment.objects.get().status) == ("applied", "succeeded")
 
 
-def test_payment_reported_after_expiry_is_expired_before_it_succeeds(
+def test_payment_reported_after_expiry_expires_before_success(
     shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:
     with time_machine.travel(noon, tick=False) as clock:
@@ -161,7 +179,7 @@ SECOND = timedelta(seconds=1)
         (3, 4 * SECOND, 4 * SECOND, "late"),
     ],
 )
-def test_money_is_late_only_by_both_clocks(
+def test_money_is_late_only_by_bank_time_and_receipt_time(
     shop: Shop,
     bank: SandboxBankClient,
     noon: datetime,
@@ -189,7 +207,7 @@ def test_notification_in_time_is_not_late_when_applied_after_a_crash(
         clock.move_to(end - SECOND)
         store(bank.notification(code, paid_at=end + 5 * SECOND), our_clock.now())
         clock.move_to(end + timedelta(hours=1))
-        payments.expire_due(now=our_clock.now())
+        expiry_sweep.expire_due(now=our_clock.now())
         assert matching.apply_unapplied(now=our_clock.now()) == 1
     assert (last_match_result(), Payment.objects.get().status) == ("applied", "succeeded")
 
@@ -221,7 +239,7 @@ def test_unapplied_transaction_is_applied_after_a_crash(shop: Shop, bank: Sandbo
     assert Payment.objects.get().status == "succeeded"
 
 
-def test_one_credit_takes_twelve_statements(
+def test_processing_a_credit_takes_twelve_statements(
     shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
 ) -> None:
     store(bank.notification(shop.qr_code()), our_clock.now())
@@ -230,7 +248,9 @@ def test_one_credit_takes_twelve_statements(
         matching.apply(movement_id=movement.id, now=our_clock.now())
 
 
-def test_failing_bank_transaction_does_not_block_others(shop: Shop, bank: SandboxBankClient) -> None:
+def test_failing_bank_transaction_does_not_block_other_transactions(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
     now = our_clock.now()
     for code in (shop.qr_code(), shop.qr_code()):
         store(bank.notification(code), now)

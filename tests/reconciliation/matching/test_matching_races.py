@@ -18,7 +18,7 @@ from banks.sandbox import SandboxBank
 from core import clock
 from ledger import services as ledger
 from ledger.models import Entry, Journal
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource
@@ -44,6 +44,7 @@ def notification_call(notification: dict[str, Any]) -> Callable[[], Any]:
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
+@pytest.mark.slow
 def test_eight_threads_confirming_one_payment_make_one_success() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(Client())
     for _ in range(5):
@@ -110,6 +111,7 @@ def check_that_each_succeeded_once(codes: list[Code]) -> None:
 
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(examples(250), marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
     shop, chance = open_shop("Race"), random.Random(rounds)
     codes = create_codes(shop, rounds)
@@ -117,7 +119,7 @@ def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
 
     def expire(number: int) -> None:
         time.sleep(chance.uniform(0, 1.5) * bank.seconds)  # before, during or after the notification
-        payments.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
+        expiry_sweep.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
 
     run_in_rounds(rounds, bank.notify, expire)
     check_that_each_succeeded_once(codes)
@@ -159,7 +161,7 @@ def test_money_during_cancellation_is_applied_or_held() -> None:
 @pytest.mark.slow
 def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(new_client())
-    codes = create_codes(shop, examples(50))
+    codes = create_codes(shop, examples(30))
     notifications = [json.dumps(caller.notification(code)).encode() for code in codes]
 
     def copy() -> Callable[[int], None]:
@@ -208,7 +210,7 @@ def test_concurrent_reports_of_three_sources_during_expiry_make_one_payment() ->
         import_file(bot_file(credit_line(codes[number], paid_at)))
 
     def expire(number: int) -> None:
-        payments.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
+        expiry_sweep.expire_due(now=datetime.fromisoformat(codes[number]["expires_at"]))
 
     run_in_rounds(len(codes), callback, answer, line, expire)
     matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)

@@ -82,7 +82,7 @@ def _send_after(seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_no_withdrawal_is_submitted_after_reversal_of_its_money(
+def test_withdrawal_is_not_submitted_after_reversal_of_the_money(
     seller: Seller, served_by: Callable[..., Bank]
 ) -> None:
     bank = served_by(sends=[TransferResult("processing", "b-1")])

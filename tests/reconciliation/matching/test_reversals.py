@@ -55,6 +55,7 @@ def test_bank_reversal_of_a_payment_is_shown_as_refund(seller: Seller) -> None:
     assert postings_of(reversal.id) == [("reversal", 150_000)]
 
 
+@pytest.mark.slow
 def test_merchant_gets_one_refund_event_for_a_bank_reversal(seller: Seller) -> None:
     credit = seller.sale()
     reversal = seller.reverse(credit)
@@ -80,7 +81,9 @@ def test_repeated_reversal_changes_nothing(seller: Seller) -> None:
 
 
 @pytest.mark.slow
-def test_reversal_beyond_balance_is_debt_that_later_credits_repay(seller: Seller, served_by: Serving) -> None:
+def test_reversal_above_the_balance_is_debt_that_later_credits_repay(
+    seller: Seller, served_by: Serving
+) -> None:
     served_by(sends=[DONE])
     credit = seller.sale()
     withdrawn(seller.shop, amount=100_000)
@@ -109,7 +112,9 @@ def test_debt_blocks_withdrawals(seller: Seller, served_by: Serving) -> None:
 
 
 @pytest.mark.slow
-def test_after_partial_reversal_the_rest_can_be_refunded(seller: Seller, served_by: Serving) -> None:
+def test_remaining_amount_after_a_partial_reversal_can_be_refunded(
+    seller: Seller, served_by: Serving
+) -> None:
     served_by(sends=[DONE])
     credit = seller.sale()
     assert state_of(seller.reverse(credit, 50_000)) == REVERSED
@@ -207,6 +212,7 @@ def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
+@pytest.mark.slow
 def test_reversed_payment_keeps_refund_without_destination_closed(seller: Seller) -> None:
     code = seller.shop.qr_code()
     assert seller.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
@@ -247,7 +253,7 @@ def test_credit_is_reversed_once_under_any_bank_id(seller: Seller) -> None:
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-def test_reversal_before_its_credit_is_applied_when_the_credit_arrives(seller: Seller) -> None:
+def test_reversal_reported_before_the_credit_is_applied_with_the_credit(seller: Seller) -> None:
     code = seller.shop.qr_code()
     notification = seller.bank.notification(code)
     assert seller.bank.post(notification | {"type": "reversal"}).status_code == 200
@@ -260,7 +266,7 @@ def test_reversal_before_its_credit_is_applied_when_the_credit_arrives(seller: S
 
 
 @pytest.mark.slow
-def test_reversal_takes_held_money_out_of_suspense(seller: Seller) -> None:
+def test_reversal_of_held_money_debits_suspense(seller: Seller) -> None:
     for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         before = suspense()
         reversal = seller.reverse(credit)
@@ -286,7 +292,7 @@ def test_partial_reversal_of_held_money_is_applied_after_the_decision(seller: Se
     assert seller.funds() == {"available": 49_900, "reserved": 0}
 
 
-def test_reversal_of_attached_money_debits_its_new_merchant(seller: Seller) -> None:
+def test_reversal_of_attached_money_debits_the_credited_merchant(seller: Seller) -> None:
     credit, payment_id = seller.unmatched(), seller.shop.qr_code()["payment_id"]
     decide("attach", credit, payment_id=payment_id)
     reversal = seller.reverse(credit)
@@ -354,7 +360,7 @@ def test_reversal_stays_an_exception_after_the_return_completes(seller: Seller, 
 def test_reversal_is_applied_when_the_returned_money_bounces(seller: Seller, served_by: Serving) -> None:
     credit, reversal = waiting_reversal(seller, served_by, DONE)
     notification = ReportedTransfer(latest_return(credit).id, "returned")
-    transfers.apply_notification(notification, return_completion.HANDLER, now=clock.now())
+    transfers.apply_notification(notification, return_completion.TRANSFER_HANDLER, now=clock.now())
     assert (state_of(reversal), state_of(credit), suspense()) == (REVERSED, TAKEN, 0)
 
 
@@ -370,7 +376,7 @@ def test_dismissed_reversal_does_not_change_a_return(seller: Seller, served_by: 
     assert (state_of(reversal), state_of(credit), suspense()) == (("unmatched", "dismissed"), WAITS, 150_000)
 
 
-def test_dismissed_reversal_is_applied_when_its_credit_arrives(seller: Seller) -> None:
+def test_dismissed_reversal_is_applied_when_the_credit_arrives(seller: Seller) -> None:
     code = seller.shop.qr_code()
     notification = seller.bank.notification(code)
     seller.bank.post(notification | {"type": "reversal"})

@@ -66,7 +66,8 @@ def test_statement_payment_has_no_bank_id_to_void(
 
 
 @pytest.mark.parametrize("was_attached", [True, False])
-def test_ambiguous_reversal_is_applied_when_its_credit_gets_a_bank_id(
+@pytest.mark.slow
+def test_ambiguous_reversal_is_applied_when_the_credit_gets_a_bank_id(
     seller: Seller, code: dict[str, Any], paid_at: datetime, was_attached: bool
 ) -> None:
     """The bank reverses one of two equal lines. A later notification names the reversed one."""
@@ -90,7 +91,7 @@ def test_reversal_line_finds_credit_of_a_notification(
     assert (state_of(reversal), seller.funds()) == (REVERSED, {"available": 0, "reserved": 0})
 
 
-def test_reversal_line_finds_credit_when_the_bank_names_it_later(
+def test_reversal_line_finds_credit_after_a_later_notification_with_bank_id(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     seller.bank.notify(code, paid_at=paid_at)
@@ -128,7 +129,7 @@ def file_of(code: dict[str, Any], *notifications: Notification) -> bytes:
     return bot_file(*lines)
 
 
-def test_credit_after_a_reversal_is_not_its_credit(
+def test_reversal_is_not_matched_with_a_later_credit(
     seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
     first, reversal, second = paid_again
@@ -158,6 +159,7 @@ def test_reversal_reported_first_reverses_the_earlier_credit(
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.slow
 def test_reversal_reported_first_with_two_possible_credits_is_held(
     seller: Seller, code: dict[str, Any], newest_first: bool
 ) -> None:
@@ -202,6 +204,7 @@ def test_reversed_credit_is_not_reversed_again_by_the_next_line(
 
 
 @pytest.mark.parametrize(("by_callback", "credit_first"), [(True, True), (True, False), (False, True)])
+@pytest.mark.slow
 def test_reversal_notification_does_not_match_line_of_another_credit(
     seller: Seller,
     code: dict[str, Any],
@@ -238,7 +241,8 @@ def test_second_reversal_of_a_payment_is_an_exception(
     assert (suspense(), seller.funds()) == (150_000, {"available": 0, "reserved": 0})
 
 
-def test_reversal_notification_matches_line_of_the_credit_it_names(
+@pytest.mark.slow
+def test_reversal_notification_matches_line_of_the_named_credit(
     seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
     first, reversal, _ = paid_again
@@ -255,7 +259,7 @@ def test_reversal_notification_matches_line_of_the_credit_it_names(
     )
 
 
-def test_reversal_line_in_the_same_second_reverses_its_credit(
+def test_reversal_line_in_the_same_second_reverses_the_credit(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     seller.bank.notify(code, paid_at=paid_at + timedelta(milliseconds=500))

@@ -70,7 +70,7 @@ def assert_refunded_once(live: ConnectedShop, code: dict[str, Any]) -> None:
     assert not BankTransaction.objects.open_exceptions().exists()
 
 
-def test_void_reported_by_the_bank_is_matched_with_our_refund(live: ConnectedShop, bank: FakeBbl) -> None:
+def test_void_reported_by_the_bank_is_matched_with_the_refund(live: ConnectedShop, bank: FakeBbl) -> None:
     code, notification = paid(live, bank)
     bank.on(VOID, response())
     made = refund(live, code)
@@ -96,7 +96,7 @@ def test_void_notification_may_arrive_before_the_response(live: ConnectedShop, b
     assert live.shop.get("/v1/balance").json()["available"] == 0
 
 
-def test_void_by_the_bank_itself_is_applied_as_reversal(live: ConnectedShop, bank: FakeBbl) -> None:
+def test_void_initiated_by_the_bank_is_applied_as_reversal(live: ConnectedShop, bank: FakeBbl) -> None:
     code, notification = paid(live, bank)
     live.push(void_notification(notification))
     assert BankTransaction.objects.get(kind="reversal").match_result == "reversed"

@@ -51,6 +51,7 @@ WRONG_VALUES: list[Any] = [None, 0, 1.5, True, [], {}, ["credit"], "\x00", "x" *
 
 
 @pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.slow
 def test_notification_field_of_wrong_type_is_stored_as_unreadable(
     shop: Shop, bank: SandboxBankClient, name: str
 ) -> None:
@@ -92,6 +93,7 @@ def malformed_bodies(notification: dict[str, Any]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("which", range(len(malformed_bodies({}))))
+@pytest.mark.slow
 def test_malformed_notification_is_stored_byte_for_byte(
     shop: Shop, bank: SandboxBankClient, which: int
 ) -> None:

@@ -91,14 +91,15 @@ def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> 
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
-def test_slip_of_a_reported_transfer_is_not_asked_about(shop: Shop, bank: FakeScb, malee: Client) -> None:
+@pytest.mark.slow
+def test_slip_of_a_reported_transfer_makes_no_slip_lookup(shop: Shop, bank: FakeScb, malee: Client) -> None:
     reported = SandboxBankClient(shop.http)
     Seller(shop, reported).report(shop.qr_code(), slip_reference=SLIP["transRef"])
     assert BUTTON not in check(malee)
 
 
 @pytest.mark.parametrize(("name", "is_offered"), [("scb", True), ("sandbox", True), ("bbl", False)])
-def test_only_banks_with_slip_lookup_can_be_asked(
+def test_bank_without_slip_lookup_cannot_be_asked(
     shop: Shop, malee: Client, name: str, is_offered: bool
 ) -> None:
     mode = "test" if name == "sandbox" else "live"
@@ -107,7 +108,7 @@ def test_only_banks_with_slip_lookup_can_be_asked(
     assert (BUTTON in check(malee, claimed_payment_id=code["payment_id"])) == is_offered
 
 
-def test_wallet_slip_is_not_asked_about(malee: Client) -> None:
+def test_wallet_slip_makes_no_slip_lookup(malee: Client) -> None:
     slip = WalletSlip("P2P", "50001234567890", clock.now().date())
     page = malee.post(PAGE, {"text": slip_payload(slip)}).content.decode()
     assert "No bank has reported" in page
@@ -116,7 +117,9 @@ def test_wallet_slip_is_not_asked_about(malee: Client) -> None:
 
 
 @pytest.mark.slow
-def test_slip_lookup_of_our_code_schedules_an_inquiry(live: Shop, bank: FakeScb, malee: Client) -> None:
+def test_slip_lookup_of_a_known_qr_code_schedules_an_inquiry(
+    live: Shop, bank: FakeScb, malee: Client
+) -> None:
     code = live.qr_code()
     knows(bank, code)
     page = check(malee, claimed_payment_id=code["payment_id"])
@@ -171,7 +174,7 @@ def test_slip_of_money_for_another_payee_pays_nothing(
 ) -> None:
     code = live.qr_code()
     knows(bank, code, **changes)
-    assert "It is for no QR code of ours at that bank" in shown(malee, code["payment_id"])
+    assert "It is for no QR code of this service at that bank" in shown(malee, code["payment_id"])
     assert not Inquiry.objects.exists()
 
 
@@ -179,7 +182,7 @@ def test_slip_of_a_code_at_another_bank_pays_nothing(
     live: Shop, bank: FakeScb, shop: Shop, malee: Client
 ) -> None:
     knows(bank, shop.qr_code(), receiver=None)
-    assert "It is for no QR code of ours at that bank" in shown(malee, live.merchant.id)
+    assert "It is for no QR code of this service at that bank" in shown(malee, live.merchant.id)
 
 
 def test_slip_lookup_of_an_expired_code_schedules_an_inquiry(
@@ -270,13 +273,13 @@ def test_slip_lookup_logs_the_actor_and_no_payer_data(
 
 def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, client: Client) -> None:
     check(malee)
-    door = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"
-    assert client.post(door, {"payment_or_merchant_id": live.merchant.id}).status_code == 302
-    assert staff_client("nobody").post(door, {"payment_or_merchant_id": live.merchant.id}).status_code == 403
+    url = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"
+    assert client.post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 302
+    assert staff_client("nobody").post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 403
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
-    assert guarded.post(door, {"payment_or_merchant_id": live.merchant.id}).status_code == 403
-    assert malee.get(door).status_code == 200
+    assert guarded.post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 403
+    assert malee.get(url).status_code == 200
     assert (
         malee.post("/admin/reconciliation/slipcheck/999999/ask/", {"payment_or_merchant_id": "x"}).status_code
         == 404

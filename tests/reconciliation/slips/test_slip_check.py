@@ -76,6 +76,7 @@ def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankC
     assert (shown.movement, shown.claimed_payment_id) == (movement, code["payment_id"])
 
 
+@pytest.mark.slow
 def test_slip_check_stores_the_request_id(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
     answer = malee.post(PAGE, {"text": mini_qr(slip_id()), "claimed_payment_id": code["payment_id"]})
@@ -93,7 +94,7 @@ def test_slip_that_no_bank_reported_is_no_proof(shop: Shop, bank: SandboxBankCli
     assert SlipCheck.objects.get().movement is None
 
 
-def test_a_slip_of_another_bank_with_the_same_id_is_another_transfer(
+def test_slip_of_another_bank_with_the_same_id_is_another_transfer(
     shop: Shop, bank: SandboxBankClient, malee: Client
 ) -> None:
     slip = slip_id()
@@ -109,6 +110,7 @@ def test_slip_finds_money_by_the_bank_transaction_id(
     assert "It paid payment" in check(malee, mini_qr(slip))
 
 
+@pytest.mark.slow
 def test_slip_shown_twice_shows_earlier_checks(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, other, slip = shop.qr_code(), shop.qr_code(), slip_id()
     report(shop, bank, slip, code=code)
@@ -132,7 +134,7 @@ def test_slip_check_shows_the_latest_twenty_earlier_checks(malee: Client) -> Non
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_concurrent_checks_of_one_slip_see_each_other() -> None:
+def test_concurrent_checks_of_one_slip_show_each_other() -> None:
     clients = [staff_client(name, "view_banktransaction") for name in ("malee", "somsak")]
     for number in range(10):
         asked = [partial(check, client, mini_qr(f"A{number}")) for client in clients]
@@ -179,7 +181,7 @@ def test_invalid_slip_is_refused_and_not_stored(
 
 
 def test_payment_qr_code_is_not_a_slip(shop: Shop, malee: Client) -> None:
-    assert "This is a code to pay with" in check(malee, shop.qr_code()["qr_data"])
+    assert "This is a payment QR code" in check(malee, shop.qr_code()["qr_data"])
 
 
 @pytest.mark.parametrize("given", ["pay_1", "<script>", "qr_" + "0" * 27])
@@ -199,7 +201,7 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
 
 @pytest.mark.parametrize("form", decode_picture.FORMATS)
 @pytest.mark.slow
-def test_picture_of_a_slip_is_read(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
+def test_slip_picture_is_decoded(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
     slip = slip_id()
     report(shop, bank, slip)
     page = malee.post(PAGE, {"picture": pictured(mini_qr(slip), form)}).content.decode()
@@ -222,20 +224,23 @@ def claiming(width: int, height: int) -> bytes:
         (b"not a picture", "or it is broken"),
         (b"GIF89a" + bytes(50), "or it is broken"),
         (images.png("A")[:200], "or it is broken"),
-        (images.status_image("paid", "png"), "no QR code on this picture"),
+        (images.status_image("paid", "png"), "No QR code can be read in this picture"),
         (claiming(5001, 5000), "too many pixels"),
         (claiming(60_000, 60_000), "too many pixels"),
         (images.png("hello"), "not the mini-QR of a Thai slip"),
     ],
 )
-def test_invalid_picture_is_refused_with_a_message(malee: Client, content: bytes, words: str) -> None:
+@pytest.mark.slow
+def test_invalid_slip_picture_is_refused_with_a_message(malee: Client, content: bytes, words: str) -> None:
     posted = {"picture": SimpleUploadedFile("slip.png", content)}
     assert words in malee.post(PAGE, posted).content.decode()
     assert not SlipCheck.objects.exists()
 
 
 @pytest.mark.slow
-def test_photograph_of_several_megabytes_is_read(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
+def test_slip_photograph_of_several_megabytes_is_decoded(
+    shop: Shop, bank: SandboxBankClient, malee: Client
+) -> None:
     slip = slip_id()
     report(shop, bank, slip)
     grain = Image.frombytes("L", (1500, 2000), random.Random(1).randbytes(3_000_000))
@@ -247,7 +252,7 @@ def test_photograph_of_several_megabytes_is_read(shop: Shop, bank: SandboxBankCl
     assert "1,500.00 THB arrived" in malee.post(PAGE, posted).content.decode()
 
 
-def test_picture_above_the_size_limit_is_refused_first(malee: Client) -> None:
+def test_slip_picture_above_the_size_limit_is_refused_before_decoding(malee: Client) -> None:
     posted = {"picture": SimpleUploadedFile("slip.png", bytes(pictures.MAX_BYTES + 1))}
     assert "more than 5 MB" in malee.post(PAGE, posted).content.decode()
 
@@ -272,7 +277,7 @@ def test_slip_checks_cannot_be_deleted(malee: Client) -> None:
         SlipCheck.objects.all().delete()
 
 
-def test_link_prefills_the_claimed_payment(malee: Client) -> None:
+def test_slip_check_link_prefills_the_claimed_payment(malee: Client) -> None:
     assert "pay_x" in malee.get(PAGE, {"claimed_payment_id": "pay_x"}).content.decode()
 
 
@@ -325,7 +330,7 @@ def decoders() -> set[str]:
 
 
 @pytest.mark.slow
-def test_slow_pictures_time_out_and_are_read_one_at_a_time() -> None:
+def test_slow_slip_pictures_time_out_and_are_decoded_one_at_a_time() -> None:
     files = [trap()] * 9
     assert len(files[0]) < 20_000
     before = os.times()
@@ -338,20 +343,20 @@ def test_slow_pictures_time_out_and_are_read_one_at_a_time() -> None:
     assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
 
 
-def test_decoding_a_picture_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoding_a_slip_picture_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 0.01)
     assert refusal_of(images.png(SLIP)) == pictures.TOO_SLOW
     assert not decoders()
 
 
-def test_crash_of_the_decoder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_of_the_slip_decoder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = tmp_path / "reader.py"
     decoder.write_text("raise MemoryError")
     monkeypatch.setattr(pictures, "DECODER", decoder)
     assert refusal_of(images.png(SLIP)) == pictures.FAILED
 
 
-def test_decoder_process_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slip_decoder_process_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = tmp_path / "reader.py"
     decoder.write_text("import json, os; print(json.dumps(list(os.environ)))")
     monkeypatch.setenv("SECRET_KEY", "x")
@@ -361,12 +366,13 @@ def test_decoder_process_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("code_width", [150, 400, 1200])
 @pytest.mark.slow
-def test_small_code_on_a_large_photograph_is_read(code_width: int) -> None:
+def test_small_qr_code_on_a_large_photograph_is_decoded(code_width: int) -> None:
     assert pictures.read_qr_codes(photograph(3000, 4000, code_width)) == [SLIP]
 
 
 @pytest.mark.parametrize(
     ("size", "words"), [((65_535, 40), decode_picture.NO_QR_CODE), ((65_536, 1), decode_picture.TOO_LARGE)]
 )
-def test_extremely_wide_picture_is_refused(size: tuple[int, int], words: str) -> None:
+@pytest.mark.slow
+def test_extremely_wide_slip_picture_is_refused(size: tuple[int, int], words: str) -> None:
     assert refusal_of(written(Image.new("1", size))) == words

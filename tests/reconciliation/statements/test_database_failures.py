@@ -52,7 +52,9 @@ def test_import_continues_after_a_broken_connection(caplog: pytest.LogCaptureFix
     sweep_finds_all()
 
 
-def test_only_a_few_failed_lines_of_a_batch_are_retried_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_limited_number_of_failed_lines_of_a_batch_is_retried_singly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     shop = open_shop_with_biller("Busy")
     sales = [create_sale(shop, "by somebody else") for _ in range(COUNT)]
     sealed = dict(Payment.objects.values_list("id", "client_bank_account_sealed"))

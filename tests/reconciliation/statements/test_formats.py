@@ -79,8 +79,8 @@ def test_bot_detail_is_parsed_at_the_layout_offsets() -> None:
         ({"sign": "X"}, "credit or debit cannot be 'X'"),
         ({"biller": "12345"}, "the biller id cannot be '12345'"),
         ({"payer_bank": "XX1"}, "the payer's bank cannot be 'XX1'"),
-        ({"ref1": "A\x00B"}, "reference 1 holds control characters"),
-        ({"name": "A\rB"}, "the payer's name holds control characters"),
+        ({"ref1": "A\x00B"}, "reference 1 contains control characters"),
+        ({"name": "A\rB"}, "the payer's name contains control characters"),
         ({"type": "X"}, "no line begins like this one"),
     ],
 )
@@ -96,7 +96,7 @@ def test_invalid_bot_detail_has_an_error(changes: dict[str, Any], reason: str) -
         (detail() + b" ", "a line has 256 characters, this one 257"),
         (detail()[:100], "a line has 256 characters, this one 100"),
         (detail() * 100, "a line has 256 characters, this one far more"),
-        (detail().replace("ส".encode("cp874"), b"\xff", 1), "it holds bytes that are no character of CP874"),
+        (detail().replace("ส".encode("cp874"), b"\xff", 1), "it contains bytes that are not valid CP874"),
         (b"=HYPERLINK(1)", "a line has 256 characters, this one 13"),
     ],
     ids=["short", "long", "broken off", "endless", "no CP874", "formula"],
@@ -141,7 +141,7 @@ def test_headers_and_trailer_totals_are_checked(body: bytes, problems: list[str]
     assert read(body)[1] == problems
 
 
-def test_only_the_first_file_problems_are_kept() -> None:
+def test_stored_file_problems_are_limited() -> None:
     _, problems = read(b"\n".join([header()] * 1_000))
     assert len(problems) == 21
     assert problems[-1] == "And 980 more of the kind."
@@ -169,7 +169,7 @@ def test_line_digest_depends_only_on_the_reported_movement() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp874"])
-def test_a_csv_file_is_read_in_any_encoding(encoding: str) -> None:
+def test_csv_statement_is_read_in_any_encoding(encoding: str) -> None:
     rows, _ = read(f"{HEADER}\n{CSV_LINE}\n".encode(encoding))
     assert [row.parsed for row in rows] == [CSV_READ]
 
@@ -205,8 +205,8 @@ def test_csv_columns_may_be_in_any_order() -> None:
         ("1500.50", '"1,500.50"', "an amount in baht is digits with two decimals or none"),
         ("1500.50", "=1500.50", "an amount in baht is digits with two decimals or none"),
         ("1500.50", "๑๕๐๐", "an amount in baht is digits with two decimals or none"),
-        ("1500.50", "0.00", "the amount is zero or beyond all measure"),
-        ("1500.50", "9" * 30, "the amount is zero or beyond all measure"),
+        ("1500.50", "0.00", "the amount is zero or too large"),
+        ("1500.50", "9" * 30, "the amount is zero or too large"),
         ("2026-11-21", "2569-11-21", "the year cannot be 2569"),
         ("2026-11-21", "11/21/2026", "there is no time '11/21/2026 12:00:00'"),
         ("2026-11-21", "21 Nov", "the date cannot be '21 Nov'"),
@@ -216,7 +216,7 @@ def test_csv_columns_may_be_in_any_order() -> None:
         (BILLER, '=CMD("calc")', """the biller id cannot be '=CMD("calc")'"""),
         (BILLER, "1E+14", "the biller id cannot be '1E+14'"),
         ("REF1", "R" * 36, "reference 1 is longer than 35 characters"),
-        ("REF1", '"RE', "it is no well-formed CSV"),
+        ("REF1", '"RE', "it is not valid CSV"),
         (",REF3,1500.50,credit,สมชาย ใจดี,004", "", "it has only 5 cells"),
         ("004", "4", "the payer's bank cannot be '4'"),
         ("สมชาย", "x" * 5_000, f"it is longer than {MAX_LINE_BYTES} bytes"),
@@ -240,9 +240,9 @@ def test_formula_in_a_csv_cell_is_plain_text() -> None:
         (b"%PDF-1.7", "It is neither"),
         ("date,time".encode("utf-16"), "It is neither"),
         (b"\x00" * 10_000, "It is neither"),
-        (HEADER.replace(",", ";").encode(), "Its columns are not separated by commas."),
+        (HEADER.replace(",", ";").encode(), "The columns are not separated by commas."),
         (b"date,biller_id,amount\n", "Columns are missing: time, reference1, reference2, reference3, type,"),
-        (HEADER.encode() + b",amount\n", "Columns are there twice: amount."),
+        (HEADER.encode() + b",amount\n", "Columns are duplicated: amount."),
         (HEADER.encode() + b',"\n', "The line with the names of the columns cannot be read: it is no"),
         (b"biller_id" + b"x" * 5_000, "The line with the names of the columns cannot be read: it is longer"),
     ],
@@ -262,19 +262,19 @@ def test_bot_file_saved_as_utf_8_is_the_same_file() -> None:
 
 
 @pytest.mark.parametrize("form", statement_file.FORMATS)
-def test_empty_file_is_refused_in_any_format(form: StatementFormat) -> None:
+def test_empty_statement_file_is_refused_in_any_format(form: StatementFormat) -> None:
     with pytest.raises(InvalidStatementFile, match="file is empty"):
         read(b"\n", form)
 
 
-def test_file_in_another_format_than_requested_is_unreadable() -> None:
+def test_statement_file_in_another_format_than_requested_is_unreadable() -> None:
     rows, problems = read(statement_files.csv_file(CSV_LINE), "bot")
     assert [row.parsed for row in rows] == [None, None]
     assert problems
 
 
 @pytest.mark.slow
-def test_very_long_line_is_cut(tmp_path: Any) -> None:
+def test_very_long_statement_line_is_cut(tmp_path: Any) -> None:
     path = tmp_path / "day.txt"
     with path.open("wb") as file:
         file.write(header() + b"\r\n")

@@ -65,9 +65,7 @@ def test_import_command_prints_one_summary_line_per_file(tmp_path: Path, served:
     assert "2 lines: 2 known" in run(path)[0]
 
 
-def test_import_by_command_records_who_imported_it_and_they_cannot_confirm_its_money(
-    tmp_path: Path, served: Shop
-) -> None:
+def test_importer_by_command_is_recorded_and_cannot_confirm_the_money(tmp_path: Path, served: Shop) -> None:
     _, trouble = run(file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()))), "--by", "malee")
     assert (trouble, Statement.objects.get().actor) == ("", "staff:malee")
     movement = BankTransaction.objects.get()
@@ -118,7 +116,7 @@ def test_import_command_fails_with_a_reason(tmp_path: Path, body: bytes, reason:
     assert trouble == "Files with errors: 1 of 1."
 
 
-def test_import_command_reports_unreadable_lines_each_time(tmp_path: Path) -> None:
+def test_repeated_import_command_reports_unreadable_lines_again(tmp_path: Path) -> None:
     path, results = file_of(tmp_path, bot_file(detail(amount="?"))), tmp_path / "results.csv"
     for _ in range(2):
         output, _ = run(path, "--results", str(results))

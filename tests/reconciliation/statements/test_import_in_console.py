@@ -48,7 +48,7 @@ def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "d
 
 
 @pytest.mark.slow
-def test_uploaded_statement_is_imported_and_its_page_shows_the_results(shop: Shop, malee: Client) -> None:
+def test_uploaded_statement_is_imported_and_the_page_shows_the_results(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
     shown = upload(malee, bot_file(credit_line(code, clock.now()), detail(), detail(amount="?")))
     text = shown.content.decode()
@@ -79,7 +79,7 @@ def test_statement_lines_are_listed_by_result_with_masked_numbers(shop: Shop, ma
     assert "1,500.00 THB" in shown
 
 
-def test_unreadable_line_shows_its_error_without_its_content(shop: Shop, malee: Client) -> None:
+def test_unreadable_line_shows_the_error_without_the_content(shop: Shop, malee: Client) -> None:
     upload(malee, bot_file(detail(), detail(amount="O'Hara Jai?")))
     line = Statement.objects.get().lines.get(result="unreadable")
     assert line.error == "the amount cannot be '…'"
@@ -97,6 +97,7 @@ def test_upload_in_unknown_format_is_refused_with_a_reason(shop: Shop, malee: Cl
 
 
 @pytest.mark.logs_errors
+@pytest.mark.slow
 def test_database_failure_during_an_upload_is_reported(
     shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +110,7 @@ def test_database_failure_during_an_upload_is_reported(
     assert Statement.objects.get().completed_at is None
 
 
-def test_running_import_shows_its_progress(shop: Shop, malee: Client) -> None:
+def test_running_import_shows_progress(shop: Shop, malee: Client) -> None:
     Statement.objects.create(
         id="stm_1",
         bank="sandbox",
@@ -124,7 +125,8 @@ def test_running_import_shows_its_progress(shop: Shop, malee: Client) -> None:
     assert 'http-equiv="refresh"' in shown
 
 
-def test_second_import_at_the_same_time_is_refused(shop: Shop, malee: Client) -> None:
+@pytest.mark.slow
+def test_concurrent_second_import_is_refused(shop: Shop, malee: Client) -> None:
     with importing.console_import_lock():
         shown = upload(malee, bot_file(detail()))
         assert "Another import is running" in shown.content.decode()
@@ -159,7 +161,7 @@ def test_upload_of_many_megabytes_is_imported(shop: Shop, malee: Client) -> None
 @pytest.mark.parametrize(
     ("path", "name"), [(IMPORT, ""), ("/admin/login/", SESSION), ("/v1/payments", SESSION)]
 )
-def test_other_requests_keep_their_size_limit(db: None, path: str, name: str) -> None:
+def test_requests_other_than_uploads_keep_the_size_limit(db: None, path: str, name: str) -> None:
     answer = new_client().post(
         path, b"x" * (MAX_BODY + 1), content_type="text/plain", headers={"Cookie": name} if name else {}
     )
@@ -202,7 +204,7 @@ def test_web_server_writes_an_upload_to_disk() -> None:
 @pytest.mark.parametrize(
     "other", [{"HTTP_COOKIE": "a=b"}, {"PATH_INFO": "/admin/login/"}, {"REQUEST_METHOD": "GET"}]
 )
-def test_web_server_reads_no_other_large_body(other: dict[str, str]) -> None:
+def test_large_body_outside_uploads_is_not_read_by_the_web_server(other: dict[str, str]) -> None:
     reported = arriving(environ(**other), MAX_BODY + 1)
     assert reported[asgi.BODY_TOO_LARGE]
     assert isinstance(reported["wsgi.input"], io.BytesIO)

@@ -80,7 +80,7 @@ def test_concurrent_callback_inquiry_and_statement_line_are_one_payment() -> Non
     assert set(BankNotification.objects.values_list("result", flat=True)) <= {"new", "repeat"}
 
 
-def test_hundred_copies_of_a_callback_and_its_line_make_one_bank_transaction() -> None:
+def test_hundred_copies_of_a_callback_and_one_line_make_one_bank_transaction() -> None:
     shop, caller = open_shop_with_biller("Race"), SandboxBankClient(new_client())
     code, paid_at = shop.qr_code(), clock.now()
     reported = caller.notification(code, paid_at=paid_at)
@@ -114,7 +114,7 @@ def test_concurrent_overlapping_files_do_not_deadlock() -> None:
     assert (BankTransaction.objects.count(), BankNotification.objects.count()) == (500, 20)
 
 
-def test_killed_import_resumes_where_it_stopped(tmp_path: Path) -> None:
+def test_killed_import_resumes_after_the_last_stored_line(tmp_path: Path) -> None:
     open_shop_with_biller("Killed")
     count = 4_000
     path = write(tmp_path / "day.txt", count)

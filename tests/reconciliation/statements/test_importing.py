@@ -43,7 +43,7 @@ def now_to_the_second() -> datetime:
     return clock.now().replace(microsecond=0)
 
 
-def test_unreported_line_pays_its_code(shop: Shop) -> None:
+def test_unreported_statement_line_pays_the_qr_code(shop: Shop) -> None:
     code = shop.qr_code()
     assert shown(bot_file(credit_line(code, clock.now()))) == [("new", "applied")]
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
@@ -55,7 +55,7 @@ def test_unreported_line_pays_its_code(shop: Shop) -> None:
     assert Event.objects.filter(type="payment.succeeded").count() == 1
 
 
-def test_line_joins_the_bank_transaction_of_a_callback(shop: Shop, bank: SandboxBankClient) -> None:
+def test_statement_line_is_deduplicated_with_a_callback(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     paid_at = now_to_the_second() + timedelta(milliseconds=321)
     bank.notify(code, paid_at=paid_at)
@@ -64,7 +64,7 @@ def test_line_joins_the_bank_transaction_of_a_callback(shop: Shop, bank: Sandbox
     assert Transaction.objects.count() == 1
 
 
-def test_callback_and_its_repeats_join_the_bank_transaction_of_a_line(
+def test_callback_and_repeats_are_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
     code = shop.qr_code()
@@ -88,7 +88,7 @@ def test_callback_and_its_repeats_join_the_bank_transaction_of_a_line(
 @pytest.mark.parametrize(
     "change", [{"satang": 149_999}, {"reference1": "ANOTHERREFERENCE0000"}, {"later": 86_400}]
 )
-def test_callback_about_other_money_does_not_join_a_line(
+def test_callback_about_other_money_is_not_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient, change: dict[str, Any]
 ) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
@@ -98,7 +98,9 @@ def test_callback_about_other_money_does_not_join_a_line(
     assert not BankTransaction.objects.exclude(later_bank_transaction_id="").exists()
 
 
-def test_repeated_callback_never_joins_a_line(shop: Shop, bank: SandboxBankClient) -> None:
+def test_repeated_callback_with_another_time_is_not_deduplicated_with_a_statement_line(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     reported = bank.notification(code, paid_at=paid_at - timedelta(days=1))
     bank.post(reported)
@@ -121,7 +123,7 @@ def test_two_payments_in_one_second_are_two_lines_and_two_bank_transactions(
     assert BankTransaction.objects.count() == 2
 
 
-def test_importing_a_file_again_changes_nothing(shop: Shop) -> None:
+def test_importing_a_statement_again_changes_nothing(shop: Shop) -> None:
     body = bot_file(credit_line(shop.qr_code(), clock.now()), detail(), detail(), detail(sign="D"))
     assert [kind for kind, _ in shown(body)] == ["new"] * 4
     before = list(BankTransaction.objects.order_by("id").values())
@@ -133,19 +135,19 @@ def test_importing_a_file_again_changes_nothing(shop: Shop) -> None:
     assert (again.line_count, again.stored_count, again.duplicate_count) == (4, 4, 4)
 
 
-def test_line_is_recognized_when_its_number_changes(shop: Shop) -> None:
+def test_statement_line_is_recognized_with_another_line_number(shop: Shop) -> None:
     import_file(bot_file(detail(seq="000002")))
     whole_day = bot_file(detail(time="080000"), detail(seq="000003"))
     assert [kind for kind, _ in shown(whole_day)] == ["new", ALREADY_STORED]
 
 
-def test_overlapping_file_adds_only_new_lines(shop: Shop) -> None:
+def test_overlapping_statement_adds_only_new_lines(shop: Shop) -> None:
     morning = [detail(), detail(), detail(time="130000")]
     import_file(bot_file(*morning))
     assert [kind for kind, _ in shown(bot_file(*morning, detail()))] == [ALREADY_STORED] * 3 + ["new"]
 
 
-def test_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
+def test_import_of_the_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     import_file(bot_file(credit_line(code, paid_at), credit_line(code, paid_at)))
     at, parsed = paid_at.astimezone(BANGKOK), thaiqr.parse(code["qr_data"])
@@ -165,7 +167,9 @@ def test_csv_file_with_reordered_columns_is_the_same_file(shop: Shop) -> None:
     assert shown(turned) == [(ALREADY_STORED, "unmatched")]
 
 
-def test_unmatched_line_is_held_like_an_unmatched_callback(shop: Shop, bank: SandboxBankClient) -> None:
+def test_unmatched_statement_line_is_held_like_an_unmatched_callback(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
     bank.notify(shop.qr_code(), reference1="ONEUNKNOWN0000000000")
     assert shown(bot_file(detail(ref1="ANOTHERUNKNOWN000000"))) == [("new", "unmatched")]
     one, other = BankTransaction.objects.order_by("received_at", "id")
@@ -201,7 +205,7 @@ def test_debit_line_without_a_credit_is_an_exception(shop: Shop) -> None:
     assert shown(bot_file(detail(sign="D"))) == [("new", "unmatched")]
 
 
-def test_debit_line_joins_a_reported_reversal(shop: Shop, bank: SandboxBankClient) -> None:
+def test_debit_line_is_deduplicated_with_a_reported_reversal(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     reported = bank.notification(code, paid_at=paid_at)
     bank.post(reported)
@@ -210,7 +214,8 @@ def test_debit_line_joins_a_reported_reversal(shop: Shop, bank: SandboxBankClien
     assert shown(bot_file(*lines)) == [("attached", "applied"), ("attached", "reversed")]
 
 
-def test_reversal_reported_after_its_line_joins_it(shop: Shop, bank: SandboxBankClient) -> None:
+@pytest.mark.slow
+def test_reversal_reported_after_a_debit_line_is_deduplicated(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     import_file(
         bot_file(credit_line(code, paid_at), credit_line(code, paid_at + timedelta(seconds=3), sign="D"))
@@ -219,6 +224,7 @@ def test_reversal_reported_after_its_line_joins_it(shop: Shop, bank: SandboxBank
     assert BankTransaction.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_reported_reversal_reverses_a_credit_known_only_from_a_line(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -230,6 +236,7 @@ def test_reported_reversal_reverses_a_credit_known_only_from_a_line(
     assert BankTransaction.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_credit_line_is_reversed_by_an_earlier_reversal(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     bank.notify(code, type="reversal", transaction_id="T1", paid_at=paid_at + timedelta(seconds=3))
@@ -243,7 +250,7 @@ def test_credit_line_is_reversed_by_an_earlier_reversal(shop: Shop, bank: Sandbo
     ]
 
 
-def test_reversal_between_storing_and_matching_a_line_reverses_it(
+def test_reversal_between_storing_and_matching_reverses_the_line(
     shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, paid_at, unknown = shop.qr_code(), now_to_the_second(), "NOBODYKNOWSTHIS00000"
@@ -262,7 +269,7 @@ def test_reversal_between_storing_and_matching_a_line_reverses_it(
     assert (reversal.match_result, reversal.resolution_state) == ("reversed", "")
 
 
-def test_unreadable_line_is_one_exception(shop: Shop) -> None:
+def test_unreadable_statement_line_is_one_exception(shop: Shop) -> None:
     broken = detail(amount="12,500.00")
     for _ in range(2):
         (result,) = import_results(bot_file(broken))
@@ -274,14 +281,14 @@ def test_unreadable_line_is_one_exception(shop: Shop) -> None:
     assert not BankTransaction.objects.exists()
 
 
-def test_different_totals_are_a_problem_and_all_lines_are_kept(shop: Shop) -> None:
+def test_statement_with_different_totals_has_a_problem_and_keeps_all_lines(shop: Shop) -> None:
     summary = import_file(bot_file(detail(), end=trailer(credit=300_000, credits=2)))
     assert not summary.is_clean
     assert "states 2 credits of 3,000.00 THB" in summary.statement.problems
     assert BankTransaction.objects.count() == 1
 
 
-def test_next_import_matches_what_a_crash_left_unmatched(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_import_matches_lines_left_by_a_crash(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     body = bot_file(credit_line(shop.qr_code(), clock.now()), detail())
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(importing, "_apply", interrupted)
@@ -319,7 +326,7 @@ def test_statements_are_append_only(shop: Shop, attack: str) -> None:
         sqlstates.run(attack)
 
 
-def test_a_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
+def test_statement_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     import_file(bot_file(credit_line(code, paid_at)))
     line = StatementLine.objects.get()

@@ -99,7 +99,7 @@ def test_import_of_many_lines_takes_constant_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_lines_join_reported_transactions(tmp_path: Path) -> None:
+def test_many_lines_are_deduplicated_with_reported_transactions(tmp_path: Path) -> None:
     open_shop_with_biller("Busy")
     report_money(MANY)
     counts, seconds, grown = imported(write(tmp_path / "day.txt", MANY))

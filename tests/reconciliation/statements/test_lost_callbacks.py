@@ -18,7 +18,7 @@ from pytest_django import Settings
 from core import clock, ids, rows
 from core.clock import BANGKOK
 from ledger.models import Entry, Journal
-from payments import services as payments
+from payments import expiry_sweep
 from payments.models import Payment
 from qrcodes import services as qrcodes
 from reconciliation.matching import services as matching
@@ -115,7 +115,7 @@ def test_concurrent_callbacks_and_files_pay_each_payment_once() -> None:
     shop, count = open_shop_with_biller("Race"), 40
     codes, paid_at = [shop.qr_code() for _ in range(count)], clock.now()
     lines = [credit_line(code, paid_at) for code in codes]
-    callers = [partial(knock, codes[number::4], paid_at) for number in range(4)]
+    callers = [partial(send_callbacks, codes[number::4], paid_at) for number in range(4)]
     run_concurrently(
         *callers, partial(import_file, bot_file(*lines)), partial(import_file, bot_file(*lines[::-1]))
     )
@@ -188,7 +188,7 @@ def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
         rows.insert_together(made.rows)
         line = detail(date=f"{at:%d%m%Y}", time=f"{at:%H%M%S}", ref1=made.qr_code.reference1)
         sales.append((made.payment.id, line))
-    payments.expire_due(now=clock.now())
+    expiry_sweep.expire_due(now=clock.now())
     return sales
 
 
@@ -240,7 +240,7 @@ def listen(shop: Shop) -> None:
     )
 
 
-def knock(codes: list[dict[str, Any]], paid_at: datetime) -> None:
+def send_callbacks(codes: list[dict[str, Any]], paid_at: datetime) -> None:
     caller = SandboxBankClient(new_client())
     for code in codes:
         assert caller.notify(code, paid_at=paid_at).status_code == 200

@@ -52,7 +52,9 @@ def refused(body: bytes, bank: str) -> str:
     return str(error.value)
 
 
-def test_file_cannot_be_imported_for_another_bank(shop: Shop, bank: SandboxBankClient, bbl: Merchant) -> None:
+def test_statement_of_one_bank_cannot_be_imported_for_another_bank(
+    shop: Shop, bank: SandboxBankClient, bbl: Merchant
+) -> None:
     code, paid_at = shop.qr_code(), clock.now()
     bank.notify(code, paid_at=paid_at)
     assert (
@@ -63,19 +65,21 @@ def test_file_cannot_be_imported_for_another_bank(shop: Shop, bank: SandboxBankC
 
 
 @pytest.mark.parametrize("billers", [[BILLER], [BILLER, OTHER], [STRANGE, BILLER]])
-def test_file_with_billers_of_another_bank_is_refused(shop: Shop, bbl: Merchant, billers: list[str]) -> None:
+def test_statement_file_with_billers_of_another_bank_is_refused(
+    shop: Shop, bbl: Merchant, billers: list[str]
+) -> None:
     reported = f"It is not a statement of bbl: merchants of other banks have {BILLER} (sandbox)."
     assert refused(csv_of(*billers), "bbl") == reported
 
 
-def test_file_with_only_unknown_billers_is_refused(shop: Shop, bbl: Merchant) -> None:
+def test_statement_file_with_only_unknown_billers_is_refused(shop: Shop, bbl: Merchant) -> None:
     billers = [f"09999999999999{number}" for number in range(5)]
     reported = "No merchant of bbl has a biller id of this file: "
     some = f"{', '.join(billers[:3])} and 2 more."
     assert refused(csv_of(*billers), "bbl") == reported + some
 
 
-def test_unknown_biller_beside_a_known_one_is_imported(shop: Shop, bbl: Merchant) -> None:
+def test_statement_with_an_unknown_and_a_known_biller_is_imported(shop: Shop, bbl: Merchant) -> None:
     import_file(csv_of(STRANGE, OTHER), bank="bbl")
     assert set(BankTransaction.objects.values_list("bank", "biller_id")) == {("bbl", STRANGE), ("bbl", OTHER)}
 
@@ -88,17 +92,17 @@ def test_biller_id_used_at_two_banks_is_accepted(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("bank", "code"), [("scb", "014"), ("bbl", "002")])
-def test_file_of_another_bank_code_is_refused(shop: Shop, bank: str, code: str) -> None:
+def test_statement_file_with_another_bank_code_is_refused(shop: Shop, bank: str, code: str) -> None:
     MerchantFactory(mode="live", bank=bank, biller_id=OTHER)
     assert f"written by the bank 025, but {bank} is {code}" in refused(actor("025", OTHER), bank)
     assert import_file(actor(code, OTHER), bank=bank).is_clean
 
 
-def test_bank_of_a_file_without_header_is_read_from_its_first_line(shop: Shop, bbl: Merchant) -> None:
+def test_bank_of_a_file_without_header_is_read_from_the_first_line(shop: Shop, bbl: Merchant) -> None:
     assert "written by the bank 014" in refused(detail(bank="014", biller=OTHER), "bbl")
 
 
-def test_file_with_only_unreadable_lines_is_stored(shop: Shop) -> None:
+def test_statement_file_with_only_unreadable_lines_is_stored(shop: Shop) -> None:
     assert import_file(csv_of("?")).counts == {"unreadable": 1}
 
 

@@ -10,7 +10,7 @@ from banks import TransferResult
 from core import clock, ids, rows
 from ledger import accounts, queries
 from ledger import services as ledger
-from ledger.models import JournalType
+from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.returns import ReturnDestination
@@ -70,9 +70,7 @@ def test_unconfirmed_line_is_credited_and_cannot_be_withdrawn(shop: Shop) -> Non
     assert balance_of(shop) == {"available": 0, "reserved": 0, "unconfirmed": MOST}
 
 
-def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
-    shop: Shop, bank: SandboxBankClient
-) -> None:
+def test_refund_of_unconfirmed_money_needs_other_funds(shop: Shop, bank: SandboxBankClient) -> None:
     movement = uploaded(shop)
     asked = {"payment_id": movement.payment_id, "reason": "duplicate"}
     refused = shop.post("/v1/refunds", asked)
@@ -82,7 +80,7 @@ def test_unconfirmed_money_cannot_be_refunded_unless_other_funds_cover_it(
     assert balance_of(shop) == {"available": 0, "reserved": AMOUNT, "unconfirmed": AMOUNT}
 
 
-def test_second_person_confirms_and_money_is_available(shop: Shop) -> None:
+def test_money_is_available_after_a_second_person_confirms(shop: Shop) -> None:
     movement = uploaded(shop)
     resolution = confirm(movement)
     assert (resolution.actor, resolution.note) == ("staff:somsri", NOTE)
@@ -132,6 +130,7 @@ def test_reversed_unconfirmed_credit_leaves_nothing_to_confirm(shop: Shop, bank:
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
 
 
+@pytest.mark.slow
 def test_unconfirmed_money_does_not_repay_merchant_debt(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Bank]
 ) -> None:
@@ -187,7 +186,7 @@ def test_lines_credited_in_a_batch_are_unconfirmed(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: Shop) -> None:
+def test_console_shows_unconfirmed_money_and_a_second_person_confirms(shop: Shop) -> None:
     movement = uploaded(shop)
     uploader = staff_client("malee", "view_banktransaction", "confirm_banktransaction")
     reader = staff_client("anong", "view_banktransaction", "resolve_exception")
@@ -208,7 +207,7 @@ def test_console_shows_unconfirmed_money_and_lets_a_second_person_confirm(shop: 
 
 
 @pytest.mark.slow
-def test_timeline_shows_unconfirmed_money_and_who_confirmed_it(shop: Shop) -> None:
+def test_timeline_shows_unconfirmed_money_and_the_confirming_staff(shop: Shop) -> None:
     movement = uploaded(shop)
     path = f"/v1/payments/{movement.payment_id}/timeline"
     entries = shop.get(path).json()["timeline"]
@@ -271,7 +270,7 @@ def insert_as_confirmed(movement: BankTransaction) -> None:
         confirm_without_moving_the_money, insert_as_confirmed,
     ],
 )  # fmt: skip
-def test_database_refuses_to_let_unconfirmed_money_leave(
+def test_database_refuses_to_send_unconfirmed_money(
     shop: Shop, attack: Callable[[BankTransaction], None]
 ) -> None:
     movement = uploaded(shop)

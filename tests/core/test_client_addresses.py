@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from core import addresses
+from core import client_addresses
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ from core import addresses
         (0, "unix:", "", ""),
     ],
 )
-def test_client_address_is_read_behind_that_many_proxies(
+def test_client_address_is_read_from_x_forwarded_for_by_proxy_hops(
     settings: Settings, hops: int, remote: str, forwarded: str, address: str
 ) -> None:
     settings.PROXY_HOPS = hops
     request = RequestFactory().get("/", REMOTE_ADDR=remote, HTTP_X_FORWARDED_FOR=forwarded)
-    assert addresses.address_of(request) == address
+    assert client_addresses.address_of(request) == address
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_client_address_is_read_behind_that_many_proxies(
         ("unknown", ""),
     ],
 )
-def test_network_of_an_address(address: str, network: str) -> None:
-    assert addresses.network_of(address, ipv4_bits=24, ipv6_bits=48) == network
+def test_network_of_an_address_has_the_given_prefix_length(address: str, network: str) -> None:
+    assert client_addresses.network_of(address, ipv4_bits=24, ipv6_bits=48) == network

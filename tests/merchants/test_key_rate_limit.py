@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from pytest_django import Settings
 
-from merchants import rate_limit
+from merchants import key_rate_limit
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, new_client, open_shop
 from tests.stack import wait_until
@@ -38,18 +38,19 @@ def test_requests_beyond_burst_get_retry_after(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("rare")
-def test_short_wait_is_rounded_in_milliseconds() -> None:
-    rooms = [rate_limit.take("key") for _ in range(4)]
+def test_retry_after_of_a_short_wait_is_rounded_up_in_milliseconds() -> None:
+    rooms = [key_rate_limit.take("key") for _ in range(4)]
     assert [room is not None and room.allowed for room in rooms] == [True, True, True, False]
     assert rooms[-1] is not None
     assert 0 < rooms[-1].wait_ms <= 1000 * INTERVAL
 
 
-def test_limit_recovers_with_time(settings: Settings) -> None:
+@pytest.mark.slow
+def test_rate_limit_recovers_with_time(settings: Settings) -> None:
     settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = 5, 1
 
     def is_allowed() -> bool:
-        room = rate_limit.take("key")
+        room = key_rate_limit.take("key")
         return room is not None and room.allowed
 
     while is_allowed():
@@ -58,12 +59,12 @@ def test_limit_recovers_with_time(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("rare")
-def test_each_key_has_its_own_rate_limit(shop: Shop, other_shop: Shop) -> None:
+def test_rate_limit_is_separate_for_each_api_key(shop: Shop, other_shop: Shop) -> None:
     asked = (shop, shop, shop, shop, other_shop, shop)
     assert [each.get("/v1/payments").status_code for each in asked] == [200, 200, 200, 429, 200, 429]
 
 
-def test_rate_limit_zero_disables_limit(shop: Shop, settings: Settings) -> None:
+def test_rate_limit_of_zero_disables_the_limit(shop: Shop, settings: Settings) -> None:
     settings.RATE_LIMIT = 0
     assert "RateLimit-Limit" not in shop.get("/v1/payments").headers
 
@@ -83,6 +84,6 @@ def test_concurrent_requests_do_not_pass_the_rate_limit(settings: Settings) -> N
 
 
 @pytest.mark.usefixtures("rare")
-def test_requests_pass_without_redis(shop: Shop, settings: Settings) -> None:
+def test_requests_are_not_rate_limited_without_redis(shop: Shop, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert [shop.get("/v1/payments").status_code for _ in range(4)] == [200] * 4

@@ -1,0 +1,17 @@
+from django.contrib import admin
+
+from core.admin import ReadOnlyAdmin
+from counts.models import CountDelta, ListCount
+
+
+@admin.register(ListCount)
+class ListCountAdmin(ReadOnlyAdmin):
+    list_display = ["merchant_id", "list", "kind", "bucket", "starts_at", "count"]
+    list_filter = ["bucket", "list"]
+    search_fields = ["=merchant_id"]
+
+
+@admin.register(CountDelta)
+class CountDeltaAdmin(ReadOnlyAdmin):
+    list_display = ["merchant_id", "list", "kind", "minute", "delta"]
+    search_fields = ["=merchant_id"]

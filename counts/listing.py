@@ -1,0 +1,101 @@
+"""A page of a counted list, newest first, and the total, by one statement (one snapshot)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db.models import Model, prefetch_related_objects
+
+from core import paging, rows
+from core.http import ApiResponse
+from core.paging import Cursor
+from counts import counting
+from counts.lists import ListFilter
+
+# Up to this offset, skipping entries of an index costs less than a search for the first row.
+MAX_PLAIN_OFFSET = 1_000
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage(Generic[M]):
+    """A page and the number of all rows that match."""
+
+    rows: list[M]
+    total: int
+
+
+def page(
+    criteria: ListFilter[M], *, limit: int, offset: int = 0, cursor: Cursor | None = None
+) -> ListPage[M]:
+    """Up to `limit` rows after the newest `offset`, or next to the row of the cursor."""
+    values = {**criteria.values, "limit": limit, "offset": offset}
+    if cursor is not None:
+        values |= {"cursor_at": cursor.created_at, "cursor_id": cursor.id}
+    found = rows.run(_page_sql(criteria, _range(criteria, offset, cursor)), values).fetchall()
+    # Each row has the total; an empty page is one row with the total only.
+    listed = [rows.instance(criteria.counted.model, row) for _, *row in found if row[0] is not None]
+    return ListPage(listed, found[0][0])
+
+
+def response(
+    criteria: ListFilter[M],
+    query: dict[str, Any],
+    plural: str,
+    show: Callable[[M], dict[str, Any]],
+    *,
+    prefetch: Sequence[str] = (),
+) -> ApiResponse:
+    """The page that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
+    everything = criteria.counted.model._default_manager.filter(merchant_id=criteria.merchant_id)
+    cursor = paging.find_cursor(everything, query)
+    found = page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
+    prefetch_related_objects(found.rows, *prefetch)
+    return paging.page_response([show(row) for row in found.rows], found.total, query, plural)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """SQL of where a page is: a position that it needs, a condition, the rows to skip, and the order."""
+
+    condition: str
+    skipped: str = "0"
+    position: str | None = None
+    order: str = "ORDER BY created_at DESC, id DESC"
+
+
+def _range(criteria: ListFilter[Any], offset: int, cursor: Cursor | None) -> _Range:
+    if cursor is not None and cursor.is_before:
+        key = "(created_at, id) > (%(cursor_at)s::timestamptz, %(cursor_id)s)"
+        return _Range(f"{key} AND created_at < %(end)s", order="ORDER BY created_at, id")
+    if cursor is not None:
+        key = "(created_at, id) < (%(cursor_at)s::timestamptz, %(cursor_id)s)"
+        return _Range(f"{key} AND created_at < %(end)s")
+    if offset <= MAX_PLAIN_OFFSET:
+        return _Range("created_at < %(end)s", "%(offset)s::bigint")
+    return _Range(
+        "created_at < (SELECT before FROM place)",
+        "(SELECT rest FROM place)",
+        position=counting.position_sql(criteria),
+    )
+
+
+def _page_sql(criteria: ListFilter[Any], where: _Range) -> str:
+    table, model = criteria.counted.table, criteria.counted.model
+    place = f"place AS ({where.position})," if where.position else ""
+    # An index has the rows of each source in order, so the first of each are enough.
+    matching = " UNION ALL ".join(
+        f"""(
+            SELECT created_at, id FROM {source} AND created_at >= %(start)s AND {where.condition}
+            {where.order} LIMIT {where.skipped} + %(limit)s
+        )"""  # noqa: S608
+        for source in criteria.sources
+    )
+    return f"""
+        WITH {counting.common_sql(criteria)}, {place}
+        total AS (SELECT {counting.total_sql(criteria)} AS count),
+        key AS (SELECT id FROM ({matching}) AS matching {where.order} LIMIT %(limit)s OFFSET {where.skipped})
+        SELECT total.count, {rows.columns(model, "row")}
+        FROM total LEFT JOIN (key JOIN {table} AS row USING (id)) ON true
+        ORDER BY row.created_at DESC, row.id DESC
+    """  # noqa: S608

@@ -1,0 +1,139 @@
+"""What a long list declares so that its rows are counted, and what is asked of it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from django.db.models import Model
+
+# Before and after every row.
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+END = datetime(9999, 12, 1, tzinfo=UTC)
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRule:
+    """Rows of the kind `before` count as `after` by the clock, before a task stores the change.
+
+    `condition` is SQL and may use `%(now)s`. Few rows may match it, because they are counted one by one.
+    """
+
+    before: str
+    after: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountedList(Generic[M]):
+    """A list that `counts_count_list` counts (`counts/sql/rules.sql`).
+
+    A kind is the values of the columns `kind_columns`, separated by a slash. An index on merchant, these
+    columns and the order of the list serves each kind.
+    """
+
+    name: str
+    model: type[M]
+    kind_columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    clock_rule: ClockRule | None = None
+
+    def matching(
+        self,
+        merchant_id: str,
+        kind: str | None = None,
+        *,
+        now: datetime = BEGINNING,
+        start: datetime = BEGINNING,
+        end: datetime = END,
+    ) -> "ListFilter[M]":
+        """The rows of a merchant, of one kind if given, within a period of creation."""
+        return ListFilter(self, merchant_id, None if kind is None else [kind], start, end, now)
+
+    @property
+    def table(self) -> str:
+        return self.model._meta.db_table
+
+    @property
+    def kind_sql(self) -> str:
+        """The kind of a row, as the triggers have it."""
+        return " || '/' || ".join(self.kind_columns)
+
+    def condition_of(self, kind: str) -> str:
+        """The stored kind in SQL: literals, so that partial indexes serve prepared statements too."""
+        values = zip(self.kind_columns, kind.split("/"), strict=True)
+        return " AND ".join(f"{column} = '{value}'" for column, value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter(Generic[M]):
+    """Rows of one merchant, of some kinds or of all, created from `start` until before `end`.
+
+    `now` decides about the clock rule of the list.
+    """
+
+    counted: CountedList[M]
+    merchant_id: str
+    kinds: Collection[str] | None = None
+    start: datetime = BEGINNING
+    end: datetime = END
+    now: datetime = BEGINNING
+
+    def __post_init__(self) -> None:
+        if self.kinds is not None and not set(self.kinds) <= set(self.counted.kinds):
+            raise ValueError(f"{self.counted.name}: unknown among {self.kinds}")
+
+    @property
+    def moved(self) -> int:
+        """How a row that the clock rule applies to changes the number of rows: by 1, -1 or 0."""
+        rule, kinds = self.counted.clock_rule, self.kinds
+        return 0 if rule is None or kinds is None else (rule.after in kinds) - (rule.before in kinds)
+
+    @property
+    def count_condition(self) -> str:
+        """The filter in SQL for counts and deltas, without its times."""
+        condition = f"list = '{self.counted.name}' AND merchant_id = %(merchant_id)s"
+        return condition if self.kinds is None else f"{condition} AND kind = ANY(%(kinds)s)"
+
+    @property
+    def sources(self) -> list[str]:
+        """Where the rows are, in SQL without the times: `table WHERE condition`. A row is in one at most.
+
+        An index has the rows of each source in the order of the list. `due` are the few rows that the clock
+        rule applies to (`counting.common_sql`).
+        """
+        own = f"{self.counted.table} WHERE merchant_id = %(merchant_id)s"
+        if self.kinds is None:
+            return [own]
+        found = [f"{own} AND {self._of_kind(kind)}" for kind in self.kinds]
+        if self.moved > 0:
+            found.append("due WHERE true")
+        return found or [f"{self.counted.table} WHERE false"]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters of all SQL about this filter."""
+        return {
+            "merchant_id": self.merchant_id,
+            "kinds": None if self.kinds is None else list(self.kinds),
+            "start": self.start,
+            "end": self.end,
+            "now": self.now,
+            "beginning": BEGINNING,
+            "forever": END,
+        }
+
+    def _of_kind(self, kind: str) -> str:
+        rule, condition = self.counted.clock_rule, self.counted.condition_of(kind)
+        if rule is not None and self.moved < 0 and kind == rule.before:
+            return f"{condition} AND ({rule.condition}) IS NOT TRUE"
+        return condition
+
+
+def period_of(query: dict[str, Any]) -> dict[str, datetime]:
+    """The `start` and `end` of a filter from the dates of a query."""
+    return {
+        "start": min(query.get("start_date", BEGINNING), END),
+        "end": min(query.get("end_date", END), END),
+    }

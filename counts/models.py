@@ -1,0 +1,62 @@
+"""Counters behind the exact totals of long lists."""
+
+from django.db import models
+from django.db.models import Q
+
+from core.columns import PublicId
+
+
+class CountBucket(models.TextChoices):
+    """Lengths of buckets, in UTC. Each divides the one before exactly."""
+
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
+
+
+class ListCount(models.Model):
+    """Rows of one merchant's list, and of one kind, created in one bucket, without pending count deltas.
+
+    The kind is what the list is filtered by, such as `succeeded` for payments.
+    """
+
+    list = models.CharField(max_length=12)
+    merchant_id = PublicId()
+    kind = models.CharField(max_length=40)
+    bucket = models.CharField(max_length=6, choices=CountBucket.choices)
+    starts_at = models.DateTimeField()
+    count = models.BigIntegerField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = "list count", "list counts"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["merchant_id", "list", "bucket", "starts_at", "kind"], name="listcount_once"
+            ),
+            models.CheckConstraint(condition=Q(bucket__in=CountBucket.values), name="listcount_bucket_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.list} of {self.bucket} {self.starts_at:%Y-%m-%d %H:%M}"
+
+
+class CountDelta(models.Model):
+    """A change of the rows of one list, minute and kind that is not in a list count yet.
+
+    A trigger appends it in the commit of the change, so writes of a busy merchant never wait for a counter.
+    Another trigger adds deleted deltas to the counts.
+    """
+
+    list = models.CharField(max_length=12)
+    merchant_id = PublicId()
+    kind = models.CharField(max_length=40)
+    minute = models.DateTimeField()
+    delta = models.BigIntegerField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = "count delta", "count deltas"
+        indexes = [models.Index(fields=["merchant_id", "list"], name="countdelta_of_list")]
+
+    def __str__(self) -> str:
+        return f"{self.delta:+} {self.list} at {self.minute:%Y-%m-%d %H:%M}"

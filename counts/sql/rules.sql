@@ -1,0 +1,82 @@
+-- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
+-- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only.
+CREATE OR REPLACE FUNCTION counts_count_list(list_name text, counted regclass, kind text) RETURNS void
+    LANGUAGE plpgsql
+    AS $install$
+BEGIN
+    EXECUTE format($function$
+        CREATE OR REPLACE FUNCTION %1$I() RETURNS trigger
+            LANGUAGE plpgsql
+            AS $$
+        BEGIN
+            IF TG_OP = 'INSERT' THEN
+                -- Most statements insert one row, and to group it would take twice as long as the rest.
+                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
+                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), 1 FROM after;
+            ELSIF TG_OP = 'UPDATE' THEN
+                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
+                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta)
+                FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
+                GROUP BY 2, 3, 4 HAVING sum(delta) <> 0;
+            ELSE
+                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
+                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), -1 FROM before;
+            END IF;
+            RETURN NULL;
+        END $$;
+
+        CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON %4$s
+            REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
+        CREATE OR REPLACE TRIGGER count_updated AFTER UPDATE ON %4$s
+            REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
+        CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %4$s
+            REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
+    $function$, 'counts_count_' || list_name, list_name, kind, counted);
+END $install$;
+
+
+CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO counts_listcount AS current (list, merchant_id, kind, bucket, starts_at, count)
+    SELECT list, merchant_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
+    FROM gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+    GROUP BY 1, 2, 3, 4, 5 HAVING sum(delta) <> 0 ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (merchant_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count;
+    -- Each payment is pending for a while: without this its counts of nothing would stay for ever.
+    DELETE FROM counts_listcount AS current
+    USING gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+    WHERE current.count = 0 AND current.merchant_id = gone.merchant_id AND current.list = gone.list
+        AND current.kind = gone.kind AND current.bucket = bucket.bucket
+        AND current.starts_at = date_trunc(bucket.bucket, gone.minute, 'UTC');
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER counts_roll_up AFTER DELETE ON counts_countdelta
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_roll_up();
+
+
+CREATE OR REPLACE FUNCTION counts_protect() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- Depth 1 is this trigger alone; depth 2 is this trigger within one of the above.
+    IF TG_OP = 'TRUNCATE' OR pg_trigger_depth() < 2 THEN
+        RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER counts_protect BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON counts_listcount
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_protect();
+
+CREATE OR REPLACE TRIGGER counts_protect BEFORE INSERT OR UPDATE OR TRUNCATE ON counts_countdelta
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_protect();
+
+
+-- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
+ALTER TABLE counts_countdelta SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

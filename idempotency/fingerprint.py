@@ -1,0 +1,35 @@
+"""Recognise a repeated request by its fingerprint. The same key with another body is refused."""
+
+import hmac
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from idempotency.errors import IdempotencyKeyReused
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A keyed hash of a request. A plain hash would reveal an account number in an otherwise known body."""
+
+    request: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
+        """The fingerprint of method, operation (the same for all path forms) and body by value."""
+        return cls(orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS))
+
+    @property
+    def digest(self) -> bytes:
+        """The hash by the newest key, as it is stored."""
+        return self._hmac(settings.IDEMPOTENCY_KEYS[0])
+
+    def check(self, stored: bytes) -> None:
+        """Raises IdempotencyKeyReused unless `stored` is the hash of this request, by any key."""
+        if not any(hmac.compare_digest(self._hmac(key), stored) for key in settings.IDEMPOTENCY_KEYS):
+            raise IdempotencyKeyReused()
+
+    def _hmac(self, key: str) -> bytes:
+        return hmac.digest(key.encode(), self.request, "sha256")

@@ -1,0 +1,24 @@
+from django.db import models
+
+
+class JournalType(models.TextChoices):
+    """What a journal records, and between which accounts the money moves. Each is posted once per subject."""
+
+    PAYMENT = "payment"  # bank, acquirer or suspense -> available, or unconfirmed
+    REFUND_RESERVED = "refund_reserved"  # available -> reserved
+    REFUND_PAID = "refund_paid"  # reserved -> bank or acquirer
+    REFUND_RELEASED = "refund_released"  # reserved -> available: it failed or was canceled
+    WITHDRAWAL_RESERVED = "withdrawal_reserved"  # available -> reserved
+    WITHDRAWAL_PAID = "withdrawal_paid"  # reserved -> bank
+    WITHDRAWAL_RELEASED = "withdrawal_released"  # reserved -> available: it failed or was canceled
+    WITHDRAWAL_RETURNED = "withdrawal_returned"  # bank -> available: the bank sent it back after success
+    REVERSAL = "reversal"  # available and debt, unconfirmed, or suspense -> bank: it took money back
+    DEBT_REPAID = "debt_repaid"  # available -> debt
+    HELD = "held"  # bank or acquirer -> suspense: it waits for staff
+    ACCEPTED = "accepted"  # suspense -> available: the merchant keeps a refund that came back
+    SENT_BACK = "sent_back"  # suspense -> bank: held money went back to its payer
+    MERGED = "merged"  # suspense -> bank: it was a duplicate report of other money
+    UNMERGED = "unmerged"  # bank -> suspense: the merge was undone
+    WRITTEN_OFF = "written_off"  # write-offs -> bank: it took back money that had already left
+    RECOVERED = "recovered"  # bank -> write-offs: the write-off was undone
+    CONFIRMED = "confirmed"  # unconfirmed -> available: a bank or a second person confirmed it

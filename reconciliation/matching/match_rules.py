@@ -1,0 +1,65 @@
+"""Which result a bank transaction gets: applied, declined, unmatched, paid twice, wrong amount or late."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from payments.models import Payment, PaymentStatus
+from reconciliation.exceptions import probable_duplicates
+from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult
+
+# Banks' clocks are right to a few seconds.
+CLOCK_SKEW = timedelta(seconds=90)
+
+
+def result_for(movement: BankTransaction, payment: Payment | None) -> MatchResult:
+    """Return the result for a credit or decline and its payment, whose expiry is stored already.
+
+    The first rule that fits decides. Reversals have their own rules: see `reconciliation.matching.reversals`.
+    """
+    if movement.kind == BankTransactionKind.DECLINE:
+        return MatchResult.DECLINED
+    if payment is None:
+        return MatchResult.UNMATCHED
+    if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
+        return MatchResult.DUPLICATE
+    if movement.amount != payment.amount:
+        return MatchResult.AMOUNT_MISMATCH
+    if payment.expires_at is not None and is_late(movement.paid_at, movement.received_at, payment.expires_at):
+        return MatchResult.LATE
+    return MatchResult.APPLIED
+
+
+def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:
+    """Whether the money came after the code expired, by the bank's clock and by ours.
+
+    A report that reached us before the expiry was paid in time, even if the bank's clock is ahead. But if the
+    bank's time is more than `CLOCK_SKEW` after our reception, only the bank's time counts.
+    """
+    deadline = expires_at + timedelta(seconds=settings.LATE_TOLERANCE_SECONDS)
+    if paid_at <= deadline:
+        return False
+    return received_at > deadline or paid_at - received_at > CLOCK_SKEW
+
+
+def decide(movement: BankTransaction, payment: Payment | None) -> MatchResult:
+    """Return the result of `result_for`, with what other rows tell about late money.
+
+    A payment is not late if its first report came in time. Money that was already returned, as late money,
+    does not pay again.
+    """
+    match_result = result_for(movement, payment)
+    if match_result == MatchResult.LATE and payment is not None and payment.expires_at is not None:
+        # An unsigned notification can have come before the code expired, and its confirmation after that.
+        received_at = confirmation_inquiries.first_received_at(movement)
+        if not is_late(movement.paid_at, received_at, payment.expires_at):
+            match_result = MatchResult.APPLIED
+    was_late = (
+        match_result == MatchResult.APPLIED
+        and payment is not None
+        and payment.status == PaymentStatus.EXPIRED
+    )
+    if was_late and probable_duplicates.is_returned_already(movement):
+        return MatchResult.DUPLICATE
+    return match_result

@@ -1,0 +1,1 @@
+SELECT counts_count_list('events', 'webhooks_event', 'type');
